@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# Needs Python 3.11 or newer and make; everything else is installed into $(VENV) by the targets themselves.
+#
+#   make demo     the main job on real data            make lint    style of the code
+#   make test     all tests                            make types   types
+#   make bench    figures beside their limits          make docs    the reference, from the docstrings
+#
+#   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+RUN := $(VENV)/bin
+MADE := $(VENV)/made
+PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types format bench docs clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# A stamp per group of extras: a second call installs nothing. They live in $(VENV), so that removing it removes them.
+$(MADE)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "distinput needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + "; say make PYTHON=...")'
+	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p $(MADE) && touch $@
+
+$(MADE)/demo: pyproject.toml | $(MADE)/venv
+	@echo "installing distinput[progress] into $(VENV)"
+	@$(PIP) --editable '.[progress]'
+	@touch $@
+
+$(MADE)/test: pyproject.toml | $(MADE)/venv
+	@echo "installing distinput[progress,test] into $(VENV)"
+	@$(PIP) --editable '.[progress,test]'
+	@touch $(MADE)/demo $@
+
+$(MADE)/lint: pyproject.toml | $(MADE)/venv
+	@echo "installing distinput[progress,test,lint] into $(VENV)"
+	@$(PIP) --editable '.[progress,test,lint]'
+	@touch $(MADE)/demo $(MADE)/test $@
+
+demo: $(MADE)/demo
+	@$(RUN)/distinput demo $(DEMO_ARGS)
+
+test: $(MADE)/test
+	@$(RUN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(MADE)/lint
+	@$(RUN)/ruff check .
+	@$(RUN)/ruff format --check .
+
+format: $(MADE)/lint
+	@$(RUN)/ruff check --fix-only --quiet .
+	@$(RUN)/ruff format .
+
+types: $(MADE)/lint
+	@$(RUN)/mypy
+
+# TensorFlow is a peer, not a need: `$(RUN)/pip install -e '.[bench]'` puts its figures beside ours.
+bench: $(MADE)/demo
+	@$(RUN)/python benchmarks/run.py $(BENCH_ARGS)
+
+docs: $(MADE)/test
+	@$(RUN)/python docs/make_reference.py
+
+clean:
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow arrays as columns and columns as Arrow arrays; without a copy wherever both keep their values the same way.
+
+pyarrow is imported when the first function is called.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.nest import Structure
+from distinput.core.spec import Spec, TensorSpec
+
+__all__ = ["NullsError", "UnsupportedTypeError", "block_of", "columns_of", "from_column", "schema_spec", "to_arrow"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class UnsupportedTypeError(Exception):
+    """An Arrow type that no column can hold."""
+
+
+class NullsError(Exception):
+    """A column holds nulls and there is nothing to put in their place; `row` is the first such row."""
+
+    def __init__(self, column: str, count: int, row: int) -> None:
+        super().__init__(f"column {column!r} has {count} nulls, the first in row {row}")
+        self.column, self.count, self.row = column, count, row
+
+
+def schema_spec(schema: Any) -> Spec:
+    """The spec of a row of an Arrow schema: a dict of its columns.
+
+    Raises:
+      UnsupportedTypeError: a column cannot be held.
+    """
+    return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
+
+
+def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Block:
+    """The rows of a record batch.
+
+    Args:
+      batch: a pyarrow RecordBatch.
+      structure: that of `schema_spec(batch.schema)`.
+      fill: what to put in the place of nulls, by column.
+
+    Raises:
+      NullsError: a column without a fill value holds nulls.
+    """
+    return Block(structure, structure.flatten(columns_of(batch, fill)), batch.num_rows)
+
+
+def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a record batch by name; a struct is a dict of columns."""
+    return {
+        field.name: _to_columns(array, _Place(field.name, fill.get(field.name)))
+        for field, array in zip(batch.schema, batch.columns, strict=True)
+    }
+
+
+def to_arrow(block: Block) -> Any:
+    """A pyarrow RecordBatch with a column for each leaf, named by its key, or by its path where it lies deeper.
+
+    >>> from distinput.core.nest import structure_of
+    >>> elements = [{"x": 1, "y": b"a"}, {"x": 2, "y": b""}]
+    >>> to_arrow(Block.of_elements(structure_of(elements[0]), elements)).to_pydict()
+    {'x': [1, 2], 'y': [b'a', b'']}
+    """
+    import pyarrow as pa
+
+    structure = block.structure
+    names = [str(key) for key in structure.keys]
+    if structure.is_leaf:
+        names = ["value"]
+    elif len(names) != structure.num_leaves:
+        names = list(structure.paths)
+    return pa.RecordBatch.from_arrays([from_column(column) for column in block.columns], names)
+
+
+def from_column(column: Column) -> Any:
+    """A column as an Arrow array; rows of more than one dimension become fixed-size lists."""
+    import pyarrow as pa
+
+    if isinstance(column, Dense):
+        return _nested(pa.array(np.ascontiguousarray(column.array).reshape(-1)), column.array.shape[1:])
+    if isinstance(column, Strings):
+        return _nested(_binary(column), column.starts.shape[1:])
+    if isinstance(column, Ragged):
+        starts, sizes = column.starts, column.sizes
+        flat = column.flat
+        if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
+            flat = column.unstack()  # type: ignore[assignment]  # what a Ragged unstacks to is Dense or Strings
+            starts = np.cumsum(sizes) - sizes
+        end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
+        return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), from_column(flat))
+    return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
+
+
+def _nested(flat: Any, shape: tuple[int, ...]) -> Any:
+    """Values as rows of this shape."""
+    import pyarrow as pa
+
+    for size in reversed(shape):
+        flat = pa.FixedSizeListArray.from_arrays(flat, size)
+    return flat
+
+
+def _binary(column: Strings) -> Any:
+    import pyarrow as pa
+
+    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
+    data = column.data
+    if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
+        compact = Strings(data, starts, sizes).compact()
+        data, starts = compact.data, compact.starts
+    end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
+    offsets = np.concatenate((starts, end))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+
+
+def _nest_of(kind: Any, name: str) -> Any:
+    """The spec nest of an Arrow type."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _nest_of(kind.storage_type, name)
+    if types.is_dictionary(kind):
+        return _nest_of(kind.value_type, name)
+    if types.is_struct(kind):
+        return {field.name: _nest_of(field.type, f"{name}.{field.name}") for field in kind}
+    if _is_text(kind):
+        return TensorSpec((), object)
+    if _is_list(kind) or types.is_fixed_size_list(kind):
+        inner = _nest_of(kind.value_type, name)
+        size = kind.list_size if types.is_fixed_size_list(kind) else None
+        if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
+            return TensorSpec((size, *(inner.shape or ())), inner.dtype)
+    elif (dtype := _dtype_of(kind)) is not None:
+        return TensorSpec((), dtype)
+    raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any] | None:
+    """The dtype of a number, a truth value or a time."""
+    from pyarrow import types
+
+    if types.is_timestamp(kind):
+        return np.dtype(f"datetime64[{kind.unit}]")
+    if types.is_date(kind):
+        return np.dtype("datetime64[D]" if types.is_date32(kind) else "datetime64[ms]")
+    if types.is_duration(kind) or types.is_time(kind):
+        return np.dtype(f"timedelta64[{kind.unit}]")
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
+    return None
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind)
+    )
+
+
+class _Place:
+    """Where a value stands: its column, and what replaces nulls in it."""
+
+    __slots__ = ("column", "fill")
+
+    def __init__(self, column: str, fill: Any) -> None:
+        self.column, self.fill = column, fill
+
+
+def _to_columns(array: Any, place: _Place) -> Any:
+    """A column, or a dict of them for a struct."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _to_columns(array.storage, place)
+    if types.is_dictionary(kind):
+        return _to_columns(array.dictionary_decode(), place)
+    if types.is_struct(kind):
+        if array.null_count:
+            raise _nulls(array, place)
+        return {
+            field.name: _to_columns(part, _Place(f"{place.column}.{field.name}", place.fill))
+            for field, part in zip(kind, array.flatten(), strict=True)
+        }
+    if types.is_fixed_size_list(kind):
+        return _fixed_lists(array, place)
+    if _is_list(kind):
+        return _lists(array, place)
+    if array.null_count:
+        array = _filled(array, place)
+    return _strings(array) if _is_text(kind) else Dense(_numbers(array))
+
+
+def _nulls(array: Any, place: _Place) -> NullsError:
+    where = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+    return NullsError(place.column, len(where), int(where[0]))
+
+
+def _filled(array: Any, place: _Place) -> Any:
+    import pyarrow as pa
+
+    if place.fill is None:
+        raise _nulls(array, place)
+    try:
+        return array.fill_null(pa.scalar(place.fill, array.type))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise TypeError(
+            f"column {place.column!r} is of type {array.type}, and {place.fill!r} is not: {error}"
+        ) from None
+
+
+def _numbers(array: Any) -> Array:
+    """The values of an array without nulls."""
+    from pyarrow import types
+
+    kind = array.type
+    dtype = _dtype_of(kind)
+    if dtype is None:
+        raise UnsupportedTypeError(f"values of type {kind}")
+    if types.is_boolean(kind):
+        return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    stored = np.dtype(f"i{kind.bit_width // 8}") if dtype.kind in "mM" else dtype
+    buffer = array.buffers()[1]
+    if not len(array) or buffer is None:
+        return np.empty(0, dtype)
+    raw = np.frombuffer(buffer, stored, len(array), array.offset * stored.itemsize)
+    return raw.view(dtype) if stored.itemsize == dtype.itemsize else raw.astype(dtype)
+
+
+def _offsets(array: Any, wide: bool) -> Ints:
+    """The n + 1 offsets of an array of strings or lists."""
+    stored = np.dtype(np.int64 if wide else np.int32)
+    if not len(array):
+        return np.zeros(1, np.int64)
+    raw = np.frombuffer(array.buffers()[1], stored, len(array) + 1, array.offset * stored.itemsize)
+    return raw.astype(np.int64, copy=False)
+
+
+def _strings(array: Any) -> Strings:
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if types.is_fixed_size_binary(kind):
+        width, buffer = kind.byte_width, array.buffers()[1]
+        data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.empty(0, np.uint8)
+        starts = (array.offset + np.arange(len(array), dtype=np.int64)) * width
+        return Strings(data, starts, np.full(len(array), width, np.int64))
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        array = array.cast(pa.large_binary() if types.is_binary_view(kind) else pa.large_string())
+        kind = array.type
+    offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
+    buffer = array.buffers()[2]
+    data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
+    return Strings(data, offsets[:-1], np.diff(offsets))
+
+
+def _flat(array: Any, place: _Place) -> Dense | Strings:
+    """The values inside lists, which must have one shape."""
+    column = _to_columns(array, place)
+    if not isinstance(column, Dense | Strings):
+        raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
+    return column
+
+
+def _lists(array: Any, place: _Place) -> Ragged:
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        array = array.cast(pa.large_list(kind.value_type))
+        kind = array.type
+    missing = None
+    if array.null_count:
+        if place.fill is None:
+            raise _nulls(array, place)
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+    offsets = _offsets(array, types.is_large_list(kind))
+    first, last = int(offsets[0]), int(offsets[-1])
+    sizes = np.diff(offsets)
+    if missing is not None:
+        sizes[missing] = 0  # a null list is an empty one, whatever its offsets say
+    flat = _flat(array.values.slice(first, last - first), place)
+    return Ragged(flat, offsets[:-1] - first, sizes)
+
+
+def _fixed_lists(array: Any, place: _Place) -> Dense | Strings:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size, n = array.type.list_size, len(array)
+    inner = array.values.slice(array.offset * size, n * size)
+    if array.null_count:
+        if place.fill is None:
+            raise _nulls(array, place)
+        if pa.types.is_fixed_size_list(inner.type):
+            raise UnsupportedTypeError(f"column {place.column!r} holds nulls of type {array.type}")
+        # The places below a null list hold anything; they become nulls, and those are filled.
+        valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), size)
+        inner = pc.if_else(pa.array(valid), inner, pa.scalar(None, inner.type))
+    flat = _flat(inner, place)
+    if isinstance(flat, Dense):
+        return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
+    shape = (n, size, *flat.starts.shape[1:])
+    return Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block: many consecutive elements, one column for each leaf."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from distinput.core.column import Column, Ints, StackError, column_of, concat_columns
+from distinput.core.nest import Structure
+from distinput.core.values import as_leaf
+
+__all__ = ["Block", "concat_blocks", "stack_prefix"]
+
+
+class Block:
+    """n elements of one structure.
+
+    Args:
+      structure: the nest of an element.
+      columns: one for each leaf, all with `size` rows.
+      size: the number of elements.
+    """
+
+    __slots__ = ("columns", "size", "structure")
+
+    def __init__(self, structure: Structure, columns: Sequence[Column], size: int) -> None:
+        self.structure, self.columns, self.size = structure, columns, size
+
+    @staticmethod
+    def of(structure: Structure, elements: Sequence[Sequence[Any]]) -> "Block":
+        """From the flattened leaves of each element."""
+        columns = [column_of(list(leaves)) for leaves in zip(*elements, strict=True)] if elements else []
+        return Block(structure, columns, len(elements))
+
+    @staticmethod
+    def of_elements(structure: Structure, elements: Sequence[Any]) -> "Block":
+        """From elements as users write them.
+
+        Raises:
+          TypeError: an element has another structure, or a leaf cannot be an array.
+        """
+        if structure.is_leaf:
+            return Block(structure, [column_of([as_leaf(element) for element in elements])], len(elements))
+        rows = [[as_leaf(leaf) for leaf in structure.flatten(element)] for element in elements]
+        return Block.of(structure, rows)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Block":
+        """Elements start, start + step, ... before stop; views."""
+        stop = min(stop, self.size)
+        size = max(0, -(-(stop - start) // step))
+        if size == self.size and step == 1:
+            return self
+        return Block(self.structure, [c.rows(start, stop, step) for c in self.columns], size)
+
+    def take(self, indices: Ints) -> "Block":
+        """The elements at `indices`, in that order."""
+        return Block(self.structure, [c.take(indices) for c in self.columns], len(indices))
+
+    def row(self, index: int) -> Any:
+        """Element `index` as users see it."""
+        if self.structure.is_leaf:
+            return self.columns[0].row(index)
+        return self.structure.build([c.row(index) for c in self.columns])
+
+    def elements(self) -> Iterator[Any]:
+        """All elements as users see them."""
+        if self.structure.is_leaf:
+            return self.columns[0].values()
+        if not self.columns:
+            return iter([self.structure.build([])] * self.size)
+        return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
+
+    def stack(self, size: int) -> "Block":
+        """n elements -> n / size batches of `size` elements; n must be a multiple of size.
+
+        Raises:
+          StackError: elements of one batch differ in shape.
+        """
+        return Block(self.structure, [c.stack(size) for c in self.columns], self.size // size)
+
+    def split(self, counts: Ints) -> "Block":
+        """Consecutive elements grouped by `counts`, which sum to n, into len(counts) batches."""
+        return Block(self.structure, [c.split(counts) for c in self.columns], len(counts))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the elements need."""
+        return sum(c.nbytes for c in self.columns)
+
+
+def concat_blocks(blocks: Sequence[Block]) -> Block:
+    """The elements of all blocks, one after the other; copies unless there is only one."""
+    blocks = [b for b in blocks if b.size] or list(blocks[:1])
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    columns = [concat_columns(parts) for parts in zip(*[b.columns for b in blocks], strict=True)]
+    return Block(first.structure, columns, sum(b.size for b in blocks))
+
+
+def stack_prefix(block: Block, size: int) -> tuple[Block, StackError | None]:
+    """As many batches as can be stacked, and the error of the first one that cannot."""
+    try:
+        return block.stack(size), None
+    except StackError as error:
+        if error.group == 0:
+            return block.rows(0, 0), error
+        first = error
+    # Each column may fail at another batch, so the earliest one is looked for by cutting down to the group before.
+    made, earlier = stack_prefix(block.rows(0, first.group * size), size)
+    return made, earlier or first
+

@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns: one leaf of many consecutive elements.
+
+`Dense` rows have one shape; `Strings` are byte strings; `Ragged` rows differ in their first dimension; `Objects` hold
+whatever fits none of these (nested data sets, rows that differ in several dimensions). Strings and ragged rows are *spans*
+(start and length) over a flat buffer, so that slicing, striding and gathering move spans and never data.
+
+Shapes below: n rows, b rows of a batch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from distinput.core.values import STRING, dtype_of, shape_of
+
+__all__ = ["Column", "Datasets", "Dense", "Objects", "Ragged", "StackError", "Strings", "column_of", "concat_columns"]
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class StackError(Exception):
+    """Rows that were to be stacked differ in shape; `group` is the first group of rows that cannot be stacked."""
+
+    def __init__(self, group: int, first: tuple[int, ...], other: tuple[int, ...]) -> None:
+        super().__init__(f"first element had shape {list(first)}, another one has {list(other)}")
+        self.group, self.first, self.other = group, first, other
+
+
+class Column(ABC):
+    """One leaf for n rows."""
+
+    __slots__ = ()
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def row(self, index: int) -> Any:
+        """Row `index` as users see it."""
+
+    @abstractmethod
+    def values(self) -> Iterator[Any]:
+        """All rows as users see them."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int, step: int = 1) -> "Column":
+        """Rows start, start + step, ... before stop; a view."""
+
+    @abstractmethod
+    def take(self, indices: Ints) -> "Column":
+        """The rows at `indices`, in that order."""
+
+    @abstractmethod
+    def stack(self, size: int) -> "Column":
+        """[n, ...] -> [n / size, size, ...]; n must be a multiple of size.
+
+        Raises:
+          StackError: rows of one group differ in shape.
+        """
+
+    @abstractmethod
+    def lengths(self) -> Ints | int | None:
+        """First dimension of each row: one number when all agree, None when a row is a scalar."""
+
+    @abstractmethod
+    def unstack(self) -> "Column":
+        """[n, b, ...] -> [n * b, ...]; the rows' own rows, one after the other."""
+
+    @abstractmethod
+    def split(self, counts: Ints) -> "Column":
+        """[n, ...] -> [len(counts), (counts), ...]; consecutive rows grouped by these counts, which sum to n."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory that the rows' values need."""
+
+
+class Dense(Column):
+    """Rows of one shape: `array` [n, ...]."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.array.dtype
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def row(self, index: int) -> Any:
+        return self.array[index]
+
+    def values(self) -> Iterator[Any]:
+        return iter(self.array)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Dense":
+        return Dense(self.array[start:stop:step])
+
+    def take(self, indices: Ints) -> "Dense":
+        return Dense(self.array.take(indices, 0))
+
+    def stack(self, size: int) -> "Dense":
+        array = self.array
+        return Dense(array.reshape(len(array) // size, size, *array.shape[1:]))
+
+    def lengths(self) -> int | None:
+        return self.array.shape[1] if self.array.ndim > 1 else None
+
+    def unstack(self) -> "Dense":
+        n, b, *rest = self.array.shape
+        return Dense(self.array.reshape(n * b, *rest))
+
+    def split(self, counts: Ints) -> Column:
+        if len(counts) and (counts == counts[0]).all():
+            size = int(counts[0])
+            return Dense(self.array.reshape(len(counts), size, *self.array.shape[1:]))
+        return Ragged(self, np.cumsum(counts) - counts, counts)
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+
+class Strings(Column):
+    """Byte strings: `starts` and `lengths` [n, ...] into the byte buffer `data` [m]."""
+
+    __slots__ = ("data", "sizes", "starts")
+    dtype = STRING
+
+    def __init__(self, data: Array, starts: Ints, sizes: Ints) -> None:
+        self.data, self.starts, self.sizes = data, starts, sizes
+
+    @staticmethod
+    def of(items: Sequence[bytes]) -> "Strings":
+        """From Python bytes."""
+        sizes = np.fromiter(map(len, items), np.int64, len(items))
+        return Strings(np.frombuffer(b"".join(items), np.uint8), np.cumsum(sizes) - sizes, sizes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, index: int) -> Any:
+        if self.starts.ndim > 1:
+            return Strings(self.data, self.starts[index], self.sizes[index]).objects()
+        start = self.starts[index]
+        return self.data[start : start + self.sizes[index]].tobytes()
+
+    def values(self) -> Iterator[Any]:
+        if self.starts.ndim > 1:
+            return iter(self.objects())
+        view = memoryview(self.data)  # type: ignore[arg-type]
+        return (bytes(view[a : a + n]) for a, n in zip(self.starts.tolist(), self.sizes.tolist(), strict=True))
+
+    def objects(self) -> Array:
+        """An object array of bytes with the shape of `starts`."""
+        out = np.empty(self.starts.size, dtype=object)
+        flat = Strings(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
+        out[:] = list(flat.values())
+        return out.reshape(self.starts.shape)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Strings":
+        return Strings(self.data, self.starts[start:stop:step], self.sizes[start:stop:step])
+
+    def take(self, indices: Ints) -> "Strings":
+        return Strings(self.data, self.starts.take(indices, 0), self.sizes.take(indices, 0))
+
+    def stack(self, size: int) -> "Strings":
+        shape = (len(self.starts) // size, size, *self.starts.shape[1:])
+        return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape))
+
+    def lengths(self) -> int | None:
+        return self.starts.shape[1] if self.starts.ndim > 1 else None
+
+    def unstack(self) -> "Strings":
+        n, b, *rest = self.starts.shape
+        return Strings(self.data, self.starts.reshape(n * b, *rest), self.sizes.reshape(n * b, *rest))
+
+    def split(self, counts: Ints) -> Column:
+        if len(counts) and (counts == counts[0]).all():
+            shape = (len(counts), int(counts[0]), *self.starts.shape[1:])
+            return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape))
+        return Ragged(self, np.cumsum(counts) - counts, counts)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.sizes.sum()) + self.starts.nbytes + self.sizes.nbytes
+
+    def compact(self) -> "Strings":
+        """The same strings over a buffer that holds nothing else and stands in row order."""
+        flat = list(Strings(self.data, self.starts.reshape(-1), self.sizes.reshape(-1)).values())
+        made = Strings.of(flat)
+        return Strings(made.data, made.starts.reshape(self.starts.shape), made.sizes.reshape(self.sizes.shape))
+
+
+class Ragged(Column):
+    """Rows that differ in their first dimension: row i is `flat` rows starts[i] to starts[i] + sizes[i]."""
+
+    __slots__ = ("flat", "sizes", "starts")
+
+    def __init__(self, flat: "Dense | Strings", starts: Ints, sizes: Ints) -> None:
+        self.flat, self.starts, self.sizes = flat, starts, sizes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.flat.dtype
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, index: int) -> Any:
+        start = self.starts[index]
+        return _whole(self.flat.rows(start, start + self.sizes[index]))
+
+    def values(self) -> Iterator[Any]:
+        spans = zip(self.starts.tolist(), self.sizes.tolist(), strict=True)
+        if isinstance(self.flat, Dense):
+            array = self.flat.array
+            return (array[a : a + n] for a, n in spans)
+        whole = self.flat.objects()
+        return (whole[a : a + n] for a, n in spans)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
+        return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])
+
+    def take(self, indices: Ints) -> "Ragged":
+        return Ragged(self.flat, self.starts.take(indices), self.sizes.take(indices))
+
+    def stack(self, size: int) -> Column:
+        groups = self.sizes.reshape(-1, size)
+        bad = np.flatnonzero((groups != groups[:, :1]).any(axis=1))
+        if len(bad):
+            group = groups[bad[0]]
+            other = group[np.flatnonzero(group != group[0])[0]]
+            inner = shape_of(_whole(self.flat.rows(0, 0)))[1:]
+            raise StackError(int(bad[0]), (int(group[0]), *inner), (int(other), *inner))
+        flat = self._gathered()
+        widths = groups[:, 0]
+        if len(widths) and (widths == widths[0]).all():
+            return _reshape(flat, (len(groups), size, int(widths[0])))
+        ends = np.cumsum(widths * size)
+        parts = [
+            _whole(_reshape(flat.rows(int(end - w * size), int(end)), (size, int(w))))
+            for end, w in zip(ends, widths, strict=True)
+        ]
+        return Objects(parts, self.dtype)
+
+    def lengths(self) -> Ints | int | None:
+        return self.sizes
+
+    def unstack(self) -> Column:
+        return self._gathered()
+
+    def _gathered(self) -> "Dense | Strings":
+        """The flat rows of all rows, in order; a view when they already stand so."""
+        starts, sizes = self.starts, self.sizes
+        if not len(starts):
+            return self.flat.rows(0, 0)
+        ends = starts + sizes
+        if (starts[1:] == ends[:-1]).all():
+            return self.flat.rows(int(starts[0]), int(ends[-1]))
+        total = int(sizes.sum())
+        before = np.cumsum(sizes) - sizes
+        return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
+
+    def split(self, counts: Ints) -> Column:
+        return Objects(list(self.values()), self.dtype).split(counts)
+
+    @property
+    def nbytes(self) -> int:
+        per_row = self.flat.nbytes / max(1, len(self.flat))
+        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
+
+
+class Objects(Column):
+    """Rows of any kind, one Python object each."""
+
+    __slots__ = ("dtype", "items")
+
+    def __init__(self, items: list[Any], dtype: np.dtype[Any]) -> None:
+        self.items = items
+        self.dtype = dtype
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def row(self, index: int) -> Any:
+        return self.items[index]
+
+    def values(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Objects":
+        return Objects(self.items[start:stop:step], self.dtype)
+
+    def take(self, indices: Ints) -> "Objects":
+        items = self.items
+        return Objects([items[i] for i in indices.tolist()], self.dtype)
+
+    def stack(self, size: int) -> Column:
+        parts = []
+        for group in range(len(self.items) // size):
+            members = self.items[group * size : (group + 1) * size]
+            first = shape_of(members[0])
+            for member in members:
+                if shape_of(member) != first:
+                    raise StackError(group, first, shape_of(member))
+            parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
+        return column_of(parts) if parts else Objects([], self.dtype)
+
+    def lengths(self) -> Ints | int | None:
+        if any(not shape_of(item) for item in self.items):
+            return None
+        return np.fromiter((shape_of(item)[0] for item in self.items), np.int64, len(self.items))
+
+    def unstack(self) -> Column:
+        return column_of([row for item in self.items for row in item], self.dtype)
+
+    def split(self, counts: Ints) -> Column:
+        ends = np.cumsum(counts).tolist()
+        parts = []
+        for a, b in pairwise([0, *ends]):
+            members = self.items[a:b]
+            for member in members:
+                if shape_of(member) != shape_of(members[0]):
+                    raise StackError(len(parts), shape_of(members[0]), shape_of(member))
+            if not members:
+                parts.append(np.empty((0,), self.dtype))
+            else:
+                parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
+        return column_of(parts, self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(item, "nbytes", 0) or (len(item) if isinstance(item, bytes) else 64) for item in self.items)
+
+
+class Datasets(Objects):
+    """Rows that are data sets themselves: nodes, shown to users as their handles."""
+
+    __slots__ = ()
+
+    def row(self, index: int) -> Any:
+        return self.items[index].to_user()
+
+    def values(self) -> Iterator[Any]:
+        return (item.to_user() for item in self.items)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Datasets":
+        return Datasets(self.items[start:stop:step], self.dtype)
+
+    def take(self, indices: Ints) -> "Datasets":
+        return Datasets([self.items[i] for i in indices.tolist()], self.dtype)
+
+    def stack(self, size: int) -> Column:
+        raise TypeError("a component that is a data set cannot be batched; flat_map or zip it first")
+
+    def split(self, counts: Ints) -> Column:
+        raise TypeError("a component that is a data set cannot be batched; flat_map or zip it first")
+
+    def unstack(self) -> Column:
+        raise TypeError("a component that is a data set cannot be unbatched; flat_map it instead")
+
+
+def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
+    """The best column for leaf values (see `values.as_leaf`) of one dtype.
+
+    Raises:
+      TypeError: the values differ in dtype.
+    """
+    if not items:
+        return Dense(np.empty(0, dtype)) if dtype is not None and dtype != STRING else Strings.of([])
+    first = items[0]
+    if isinstance(first, bytes):
+        return Strings.of(items)
+    if getattr(first, "nest_leaf", False):
+        return Datasets(items, STRING)
+    dtype = first.dtype
+    for item in items:
+        if item.dtype != dtype:
+            raise TypeError(f"the elements differ in dtype: {dtype} and {dtype_of(item)}")
+    if isinstance(first, np.generic):
+        return Dense(np.array(items, dtype))
+    shapes = {item.shape for item in items}
+    if len(shapes) == 1:
+        if dtype == STRING:
+            flat = Strings.of([s for item in items for s in item.reshape(-1).tolist()])
+            return _reshape(flat, (len(items), *first.shape), whole=True)
+        return Dense(np.array(items, dtype))
+    if len({shape[1:] for shape in shapes}) == 1 and all(shapes):
+        sizes = np.fromiter((len(item) for item in items), np.int64, len(items))
+        joined = np.concatenate(items)
+        if dtype == STRING:
+            flat_strings = Strings.of(joined.reshape(-1).tolist())
+            return Ragged(_reshape(flat_strings, joined.shape, whole=True), np.cumsum(sizes) - sizes, sizes)
+        return Ragged(Dense(joined), np.cumsum(sizes) - sizes, sizes)
+    return Objects(items, dtype)
+
+
+def concat_columns(columns: Sequence[Column]) -> Column:
+    """The rows of all columns, one after the other."""
+    columns = [column for column in columns if len(column)] or list(columns[:1])
+    if len(columns) == 1:
+        return columns[0]
+    first = columns[0]
+    if isinstance(first, Datasets):
+        return Datasets([item for column in columns for item in column.items], first.dtype)  # type: ignore[attr-defined]
+    for column in columns:
+        if column.dtype != first.dtype:
+            raise TypeError(f"the elements differ in dtype: {first.dtype} and {column.dtype}")
+    if all(isinstance(c, Dense) for c in columns):
+        arrays = [c.array for c in columns]  # type: ignore[attr-defined]
+        if len({a.shape[1:] for a in arrays}) == 1:
+            return Dense(np.concatenate(arrays))
+    if all(isinstance(c, Strings) for c in columns):
+        strings: list[Strings] = columns  # type: ignore[assignment]
+        if len({c.starts.shape[1:] for c in strings}) == 1:
+            return _concat_strings(strings)
+    if all(isinstance(c, Ragged | Dense | Strings) for c in columns):
+        ragged = [_as_ragged(c) for c in columns]
+        if all(r is not None for r in ragged):
+            flats = concat_columns([r._gathered() for r in ragged])  # type: ignore[union-attr]
+            if isinstance(flats, Dense | Strings):
+                sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]
+                return Ragged(flats, np.cumsum(sizes) - sizes, sizes)
+    return Objects([item for column in columns for item in column.values()], first.dtype)
+
+
+def _concat_strings(columns: Sequence[Strings]) -> Strings:
+    """Joined buffers, each cut down to the strings in use where that is much less."""
+    if all(c.data is columns[0].data for c in columns):
+        return Strings(
+            columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
+        )
+    cut = [c if int(c.sizes.sum()) * 2 >= len(c.data) else c.compact() for c in columns]
+    shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
+    return Strings(
+        np.concatenate([c.data for c in cut]),
+        np.concatenate([c.starts + s for c, s in zip(cut, shift, strict=True)]),
+        np.concatenate([c.sizes for c in cut]),
+    )
+
+
+def _as_ragged(column: Column) -> Ragged | None:
+    """The same rows as spans over a flat column, when rows are not scalars."""
+    if isinstance(column, Ragged):
+        return column
+    length = column.lengths()
+    if length is None:
+        return None
+    sizes = np.full(len(column), length, np.int64)
+    return Ragged(column.unstack(), np.cumsum(sizes) - sizes, sizes)  # type: ignore[arg-type]
+
+
+def _reshape(column: "Dense | Strings", shape: tuple[int, ...], *, whole: bool = False) -> "Dense | Strings":
+    """The rows laid out as `shape`; unless `whole`, a row's own dimensions follow it."""
+    if isinstance(column, Dense):
+        return Dense(column.array.reshape(shape if whole else (*shape, *column.array.shape[1:])))
+    full = shape if whole else (*shape, *column.starts.shape[1:])
+    return Strings(column.data, column.starts.reshape(full), column.sizes.reshape(full))
+
+
+def _whole(column: Column) -> Array:
+    """All rows as one array [n, ...]."""
+    return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined,no-any-return]
+
+
+def _stack_objects(members: list[Any]) -> Array:
+    """Equal-shaped object values -> one object array [len, ...]."""
+    out = np.empty((len(members), *shape_of(members[0])), dtype=object)
+    for i, member in enumerate(members):
+        out[i] = member
+    return out

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nests: elements as structures of tuples, dicts, namedtuples and dataclasses around leaves.
+
+A `Structure` is the shape of a nest without its leaves. Dicts flatten in sorted key order (the rule of `tf.nest`) and are
+rebuilt in their own order. Flattening and building are compiled once for each structure, because they run per element.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+__all__ = ["LEAF", "NONE", "Structure", "flatten", "map_leaves", "structure_of", "tuple_of"]
+
+Nest = Any
+Leaf = Any
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The shape of a nest.
+
+    Args:
+      kind: "leaf", "none", "tuple", "list", "dict", "namedtuple" or "dataclass".
+      keys: sorted keys of a dict, field names of a namedtuple or dataclass.
+      children: one structure for each member, in flattening order.
+      cls: the class of a namedtuple or dataclass.
+      order: the keys of a dict in the order in which it is rebuilt (no part of equality).
+    """
+
+    kind: str
+    keys: tuple[Any, ...] = ()
+    children: tuple["Structure", ...] = ()
+    cls: type | None = None
+    order: tuple[Any, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def num_leaves(self) -> int:
+        """How many leaves the nest has."""
+        return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
+
+    @cached_property
+    def is_leaf(self) -> bool:
+        """True for a bare leaf."""
+        return self.kind == "leaf"
+
+    @cached_property
+    def build(self) -> Callable[[Sequence[Leaf]], Nest]:
+        """Compiled: a sequence of leaves -> the nest."""
+        names: dict[str, Any] = {}
+        count = iter(range(self.num_leaves))
+        source = _build_source(self, count, names)
+        return eval(f"lambda c: {source}", names)  # type: ignore[no-any-return]  # the source holds only our own words
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """A readable path of each leaf, such as `['image']` or `[0]['x']`; `` for a bare leaf."""
+        if self.kind == "leaf":
+            return ("",)
+        found = []
+        for key, child in zip(self.keys or range(len(self.children)), self.children, strict=True):
+            step = f".{key}" if self.kind in ("namedtuple", "dataclass") else f"[{key!r}]"
+            found += [step + rest for rest in child.paths]
+        return tuple(found)
+
+    def flatten(self, value: Nest) -> list[Leaf]:
+        """The leaves of `value`, which must have this structure.
+
+        Raises:
+          TypeError: `value` has another structure.
+        """
+        leaves: list[Leaf] = []
+        _flatten_like(self, value, leaves)
+        return leaves
+
+    def graft(self, children: Sequence["Structure"]) -> "Structure":
+        """The structure with each leaf replaced by one of `children`, in flattening order."""
+        left = iter(children)
+
+        def walk(at: Structure) -> Structure:
+            if at.kind == "leaf":
+                return next(left)
+            return dataclasses.replace(at, children=tuple([walk(child) for child in at.children]))
+
+        return walk(self)
+
+
+    def __str__(self) -> str:
+        return str(self.build(["."] * self.num_leaves)).replace("'.'", ".")
+
+
+LEAF = Structure("leaf")
+NONE = Structure("none")
+
+
+def tuple_of(children: Iterable[Structure]) -> Structure:
+    """The structure of a tuple with these members."""
+    return Structure("tuple", children=tuple(children))
+
+
+def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], bool] | None = None) -> Structure:
+    """The structure of `value`.
+
+    Args:
+      value: any nest.
+      lists: True: a list is a nest like a tuple (`tf.nest`); False: a list is a leaf, an array to be (`tf.data`).
+      is_leaf: values for which this is true are leaves, whatever their type.
+
+    >>> str(structure_of({"b": 1, "a": (2, 3)}))
+    "{'b': ., 'a': (., .)}"
+    """
+
+    def walk(x: Nest) -> Structure:
+        if is_leaf is not None and is_leaf(x):
+            return LEAF
+        if x is None:
+            return NONE
+        kind = type(x)
+        if kind is tuple:
+            return Structure("tuple", children=tuple([walk(v) for v in x]))
+        if kind is dict or isinstance(x, Mapping):
+            keys = _sorted_keys(x)
+            return Structure("dict", keys, tuple([walk(x[k]) for k in keys]), order=tuple(x))
+        if lists and kind is list:
+            return Structure("list", children=tuple([walk(v) for v in x]))
+        if isinstance(x, tuple):
+            fields = getattr(kind, "_fields", None)
+            if fields is None:
+                return Structure("tuple", children=tuple([walk(v) for v in x]))
+            return Structure("namedtuple", tuple(fields), tuple([walk(v) for v in x]), kind)
+        if dataclasses.is_dataclass(x) and not isinstance(x, type) and not getattr(kind, "nest_leaf", False):
+            names = tuple(f.name for f in dataclasses.fields(x))
+            return Structure("dataclass", names, tuple([walk(getattr(x, n)) for n in names]), kind)
+        return LEAF
+
+    return walk(value)
+
+
+def flatten(value: Nest, *, lists: bool = False) -> list[Leaf]:
+    """The leaves of a nest, dicts in sorted key order.
+
+    >>> flatten({"b": 1, "a": (2, 3)})
+    [2, 3, 1]
+    """
+    return structure_of(value, lists=lists).flatten(value)
+
+
+def map_leaves(function: Callable[..., Any], *values: Nest, lists: bool = True) -> Nest:
+    """`function` over the leaves of one or more nests of the same structure.
+
+    Raises:
+      TypeError: the structures differ.
+    """
+    structure = structure_of(values[0], lists=lists)
+    columns = [structure.flatten(value) for value in values]
+    return structure.build([function(*leaves) for leaves in zip(*columns, strict=True)])
+
+
+def _sorted_keys(value: Mapping[Any, Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(value))
+    except TypeError:  # keys of several types have no order of their own
+        return tuple(sorted(value, key=lambda k: (type(k).__name__, str(k))))
+
+
+def _flatten_like(structure: Structure, value: Nest, leaves: list[Leaf]) -> None:
+    kind = structure.kind
+    if kind == "leaf":
+        leaves.append(value)
+        return
+    if kind == "none":
+        if value is not None:
+            raise TypeError(f"the structures differ: expected None, got {type(value).__name__}")
+        return
+    members: Iterable[Any]
+    if kind == "dict":
+        if not isinstance(value, Mapping) or len(value) != len(structure.keys) or any(k not in value for k in structure.keys):
+            raise TypeError(f"the structures differ: expected a dict with keys {list(structure.keys)}, got {_shape(value)}")
+        members = [value[k] for k in structure.keys]
+    elif kind == "dataclass":
+        if type(value) is not structure.cls:
+            raise TypeError(f"the structures differ: expected {structure.cls}, got {_shape(value)}")
+        members = [getattr(value, k) for k in structure.keys]
+    else:
+        want = list if kind == "list" else tuple
+        if not isinstance(value, want) or len(value) != len(structure.children):
+            raise TypeError(
+                f"the structures differ: expected a {want.__name__} of {len(structure.children)}, got {_shape(value)}"
+            )
+        members = value
+    for child, member in zip(structure.children, members, strict=True):
+        _flatten_like(child, member, leaves)
+
+
+def _shape(value: Nest) -> str:
+    if isinstance(value, Mapping):
+        return f"a dict with keys {list(_sorted_keys(value))}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def _build_source(structure: Structure, count: Iterable[int], names: dict[str, Any]) -> str:
+    kind = structure.kind
+    if kind == "leaf":
+        return f"c[{next(iter(count))}]"
+    if kind == "none":
+        return "None"
+    parts = [_build_source(child, count, names) for child in structure.children]
+    if kind == "tuple":
+        return "(" + "".join(part + ", " for part in parts) + ")"
+    if kind == "list":
+        return "[" + ", ".join(parts) + "]"
+    if kind == "dict":
+        by_key = dict(zip(structure.keys, parts, strict=True))
+        members = []
+        for key in structure.order or structure.keys:
+            names[f"k{len(names)}"] = key
+            members.append(f"k{len(names) - 1}: {by_key[key]}")
+        return "{" + ", ".join(members) + "}"
+    names[f"k{len(names)}"] = structure.cls
+    made = f"k{len(names) - 1}"
+    return made + "(" + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True)) + ")"

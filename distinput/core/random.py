@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counter-based randomness: every random choice is a function of (seed, epoch, position), so it can be made again.
+
+The mixing function is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+"""
+
+import secrets
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fresh_seed", "key_of", "uniform_at", "words_at"]
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def fresh_seed() -> int:
+    """A seed from the operating system, for ops that were given none."""
+    return secrets.randbits(63)
+
+
+def _mix(word: int) -> int:
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK
+    return word ^ (word >> 31)
+
+
+def key_of(*parts: int) -> int:
+    """One 64-bit key from integers of any size, such as a seed and an epoch."""
+    key = 0
+    for part in parts:
+        rest = int(part)
+        negative = rest < 0
+        rest = abs(rest)
+        key = _mix((key + _GOLDEN + negative) & _MASK)
+        while True:
+            key = _mix((key ^ (rest & _MASK)) + _GOLDEN & _MASK)
+            rest >>= 64
+            if not rest:
+                break
+    return key
+
+
+def words_at(key: int, start: int, count: int) -> Words:
+    """The random words of positions start to start + count."""
+    with np.errstate(over="ignore"):
+        word = np.arange(start, start + count, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(key)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return word ^ (word >> np.uint64(31))
+
+
+def uniform_at(key: int, start: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers in [0, 1) of positions start to start + count."""
+    return (words_at(key, start, count) >> np.uint64(11)) * 2.0**-53

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row queues: the rows of a stream, taken in any number, with the state that leads back to the oldest one left.
+
+Every op that regroups rows (batch, rebatch, window, zip, ...) uses a `RowQueue`; every op that calls a Python function per
+element uses `paced`, so that the first element never waits for a whole block.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.state import Mark, State
+
+__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "called", "describe_element", "passing_over"]
+
+Stream = Iterator[tuple[Block, State]]
+
+PACE_SECONDS = 0.004
+"""An op that calls Python functions sends what it has after this long."""
+
+
+class RowQueue:
+    """Rows of `stream` waiting to be taken.
+
+    Args:
+      stream: (block, state) pairs.
+      mark: where the stream begins: the state it was opened with, and how many of its first rows to pass over.
+    """
+
+    __slots__ = ("_blocks", "_over", "_skip", "_state", "_stream", "ended", "size")
+
+    def __init__(self, stream: Stream, mark: Mark) -> None:
+        self._stream = stream
+        self._blocks: deque[tuple[Block, State]] = deque()
+        self._state: State = mark["input"]
+        self._skip: int = 0
+        self._over: int = mark["skip"]
+        self.size = 0
+        self.ended = False
+
+    def pull(self) -> bool:
+        """Get the stream's next block; False at its end."""
+        if self.ended:
+            return False
+        for block, state in self._stream:
+            if not block.size:
+                if not self._blocks and not self._over:
+                    self._state, self._skip = state, 0
+                    continue
+            elif self._over >= block.size and not self._blocks:
+                self._over -= block.size
+                self._state, self._skip = state, 0
+                continue
+            self._blocks.append((block, state))
+            if self._over and len(self._blocks) == 1:
+                self._skip, self._over = self._over, 0
+            self.size += block.size - (self._skip if len(self._blocks) == 1 else 0)
+            return True
+        self.ended = True
+        return False
+
+    def fill(self, size: int) -> bool:
+        """Pull until `size` rows wait; False when the stream ended before."""
+        while self.size < size:
+            if not self.pull():
+                return False
+        return True
+
+    @property
+    def front(self) -> int:
+        """Rows that can be taken without a copy: what is left of the oldest block."""
+        self._drop_spent()
+        return self._blocks[0][0].size - self._skip if self._blocks else 0
+
+    def take(self, size: int) -> Block:
+        """The next `size` rows, which must be waiting; a view if they stand in one block."""
+        parts = []
+        self.size -= size
+        while True:
+            block, state = self._blocks[0]
+            left = block.size - self._skip
+            if left > size:
+                parts.append(block.rows(self._skip, self._skip + size))
+                self._skip += size
+                break
+            parts.append(block.rows(self._skip, block.size))
+            self._blocks.popleft()
+            self._state, self._skip = state, 0
+            size -= left
+            if not size:
+                break
+        return concat_blocks(parts)
+
+    def peek(self, size: int) -> Block:
+        """The next `size` rows, which must be waiting, without taking them."""
+        parts, begin = [], self._skip
+        for block, _ in self._blocks:
+            parts.append(block.rows(begin, begin + size))
+            size -= parts[-1].size
+            begin = 0
+            if not size:
+                break
+        return concat_blocks(parts)
+
+    def skip(self, size: int) -> None:
+        """Pass over the next `size` rows, which must be waiting."""
+        self.size -= size
+        while size:
+            block, state = self._blocks[0]
+            left = block.size - self._skip
+            if left > size:
+                self._skip += size
+                return
+            self._blocks.popleft()
+            self._state, self._skip = state, 0
+            size -= left
+
+    def mark(self) -> Mark:
+        """Where the oldest row not yet taken stands."""
+        self._drop_spent()
+        return {"input": self._state, "skip": self._skip + self._over}
+
+    def _drop_spent(self) -> None:
+        while self._blocks and self._blocks[0][0].size == self._skip:
+            self._state = self._blocks.popleft()[1]
+            self._skip = 0
+
+
+def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:
+    """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows)."""
+    over, before = mark["skip"], mark["input"]
+    for block, after in stream:
+        if over >= block.size and block.size:
+            over -= block.size
+            before = after
+            continue
+        rows = block.rows(over, block.size) if over else block
+
+        def at(done: int, size: int = rows.size, before: State = before, over: int = over, after: State = after) -> Mark:
+            return {"input": after, "skip": 0} if done == size else {"input": before, "skip": over + done}
+
+        yield rows, after, at(0), at
+        over, before = 0, after
+
+
+def called(
+    stream: Stream, mark: Mark, call: Callable[[Any], Any], most: int = 4096
+) -> Iterator[tuple[list[Any], Block, int, Mark]]:
+    """`call` on every element: yields (results, block, first row of them, mark after them).
+
+    Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
+    of `call` is raised, so that nothing that was made before the error is lost.
+    """
+    for rows, _, _, at in passing_over(stream, mark):
+        results: list[Any] = []
+        first = 0
+        deadline = perf_counter() + PACE_SECONDS
+        failure: BaseException | None = None
+        elements = rows.elements()
+        for element in elements:
+            try:
+                results.append(call(element))
+            except Exception as error:
+                error.add_note(f"on {describe_element(element)}")
+                failure = error
+                break
+            if len(results) >= most or perf_counter() > deadline:
+                done = first + len(results)
+                yield results, rows, first, at(done)
+                results, first = [], done
+                deadline = perf_counter() + PACE_SECONDS
+        if results:
+            yield results, rows, first, at(first + len(results))
+        if failure is not None:
+            raise failure
+
+
+def describe_element(element: Any) -> str:
+    """An element in a line, cut short."""
+    text = repr(element)
+    return f"element {text if len(text) <= 200 else text[:200] + '...'}"

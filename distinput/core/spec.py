@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an element looks like: dtype and shape of each leaf, and the structure of the nest."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.nest import LEAF, Structure, structure_of
+from distinput.core.values import STRING, as_dtype
+
+__all__ = ["DatasetSpec", "LeafSpec", "Shape", "Spec", "TensorSpec", "merge_shapes", "shape_fits"]
+
+Shape = tuple[int | None, ...] | None
+
+
+class TensorSpec:
+    """The dtype and shape of one leaf; the counterpart of `tf.TensorSpec`.
+
+    Args:
+      shape: dimensions, None for an unknown one; None instead of a tuple for an unknown rank.
+      dtype: a NumPy dtype or its name; `object`, `bytes`, `str` or "string" mean byte strings.
+      name: a label, no part of equality.
+
+    >>> import distinput as di
+    >>> di.TensorSpec([None, 3], "int64")
+    TensorSpec(shape=(None, 3), dtype=int64)
+    """
+
+    __slots__ = ("dtype", "name", "shape")
+    shape: Shape
+    dtype: np.dtype[Any]
+    name: str | None
+
+    def __init__(self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None) -> None:
+        self.shape = None if shape is None else tuple(None if d is None else int(d) for d in shape)
+        self.dtype = as_dtype(dtype)
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        dtype = "string" if self.dtype == STRING else str(self.dtype)
+        return f"TensorSpec(shape={self.shape}, dtype={dtype})"
+
+    def with_shape(self, shape: Shape) -> "TensorSpec":
+        """The same dtype with another shape."""
+        return TensorSpec(shape, self.dtype, self.name)
+
+    def fits(self, shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+        """True when a value of this shape and dtype is allowed by the spec."""
+        return dtype == self.dtype and shape_fits(tuple(shape), self.shape)
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """The spec of a leaf that is itself a data set, as `window` gives them; `tf.data.DatasetSpec`.
+
+    Args:
+      element_spec: the spec nest of its elements.
+    """
+
+    element_spec: Any
+
+
+LeafSpec = TensorSpec | DatasetSpec
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The spec of an element: its structure, and one leaf spec for each leaf.
+
+    Args:
+      structure: the nest.
+      leaves: specs in flattening order.
+    """
+
+    structure: Structure
+    leaves: tuple[LeafSpec, ...]
+
+    @staticmethod
+    def of(nest: Any) -> "Spec":
+        """From a nest whose leaves are `TensorSpec` or `DatasetSpec` objects.
+
+        Raises:
+          TypeError: a leaf is neither.
+        """
+        structure = structure_of(nest, lists=True, is_leaf=lambda x: isinstance(x, TensorSpec | DatasetSpec))
+        leaves = structure.flatten(nest)
+        for leaf in leaves:
+            if not isinstance(leaf, TensorSpec | DatasetSpec):
+                raise TypeError(f"a spec must be a nest of TensorSpec, got {leaf!r}")
+        return Spec(structure, tuple(leaves))
+
+    @staticmethod
+    def leaf(shape: Shape, dtype: Any) -> "Spec":
+        """The spec of a bare leaf."""
+        return Spec(LEAF, (TensorSpec(shape, dtype),))
+
+    @cached_property
+    def nest(self) -> Any:
+        """The spec as users see it: the structure with leaf specs in it."""
+        return self.structure.build(self.leaves)
+
+    def map(self, change: Callable[[LeafSpec], LeafSpec]) -> "Spec":
+        """The same structure with changed leaves."""
+        return Spec(self.structure, tuple([change(leaf) for leaf in self.leaves]))
+
+    def tensors(self, op: str) -> tuple[TensorSpec, ...]:
+        """The leaves, all of which must be arrays.
+
+        Raises:
+          TypeError: a leaf is a data set.
+        """
+        for leaf, path in zip(self.leaves, self.structure.paths, strict=True):
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(f"{op}: component {path or 'of the element'} is a data set; flat_map or zip it first")
+        return self.leaves  # type: ignore[return-value]
+
+
+def merge_shapes(a: Shape, b: Shape) -> Shape:
+    """The most specific shape that both fit: unknown where they differ."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
+
+
+def shape_fits(shape: Sequence[int | None], wanted: Shape) -> bool:
+    """True when every dimension of `shape` is as `wanted` says, unknown dimensions allowing any."""
+    if wanted is None:
+        return True
+    return len(shape) == len(wanted) and all(w is None or w == d for d, w in zip(shape, wanted, strict=True))

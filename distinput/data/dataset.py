@@ -1,0 +1,597 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, Self
+
+import numpy as np
+
+from distinput.core.nest import map_leaves, structure_of
+from distinput.core.state import State
+from distinput.data.iterator import BlockIterator, DatasetIterator, checked_state
+from distinput.errors import InvalidArgumentError
+from distinput.files.paths import list_matching
+from distinput.ops.batch import Batch
+from distinput.ops.cache import Cache
+from distinput.ops.choose import Choose, choose_from_datasets, sample_from_datasets
+from distinput.ops.concatenate import Concatenate
+from distinput.ops.filter import Filter, TakeWhile
+from distinput.ops.generator import from_generator
+from distinput.ops.global_shuffle import GlobalShuffle
+from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
+from distinput.ops.identity import WithOptions
+from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.map import Map
+from distinput.ops.map_rows import MapRows
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.range import Range
+from distinput.ops.rebatch import Rebatch
+from distinput.ops.repeat import Repeat
+from distinput.ops.scan import Carry, Scan
+from distinput.ops.shard import Shard
+from distinput.ops.shuffle import Shuffle
+from distinput.ops.slices import from_tensor_slices, from_tensors
+from distinput.ops.take import Skip, Take
+from distinput.ops.unbatch import Unbatch
+from distinput.ops.unique import Unique
+from distinput.ops.window import Window
+from distinput.ops.zip import Zip
+from distinput.plan.check import callable_argument
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.options import Options
+from distinput.plan.render import render
+from distinput.rewrite import rewrite
+
+__all__ = ["Dataset"]
+
+P = ParamSpec("P")
+_RESHUFFLING = (Shuffle, GlobalShuffle, Choose)
+
+
+class _Passes:
+    """How many passes over a data set were begun, so that each pass can be shuffled anew."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def next(self) -> int:
+        """The number of the pass that begins now."""
+        self.begun += 1
+        return self.begun - 1
+
+
+def _op(node: Callable[typing.Concatenate[Node, P], Node]) -> Callable[typing.Concatenate["Dataset", P], "Dataset"]:
+    """The method that adds this op to a pipeline; name, arguments and documentation are those of the op."""
+
+    def method(self: "Dataset", /, *args: P.args, **kwargs: P.kwargs) -> "Dataset":
+        inputs = [value.node if isinstance(value, Dataset) else value for value in args]
+        named = {k: v.node if isinstance(v, Dataset) else v for k, v in kwargs.items()}
+        made = node(self.node, *inputs, **named)  # type: ignore[arg-type]
+        return Dataset(made, None if isinstance(made, _RESHUFFLING) else self._passes)
+
+    signature = inspect.signature(node)
+    first, *rest = signature.parameters.values()
+    shown = [p for p in rest if p.name not in ("drawn_seed", "store", "origin")]
+    shown = [p.replace(annotation="Dataset") if p.annotation is Node else p for p in shown]
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *shown], return_annotation="Dataset"
+    )
+    method.__doc__ = node.__doc__
+    return method
+
+
+class Dataset:
+    """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
+
+    Nothing is read before the data set is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
+    scalars and bytes.
+
+    Args:
+      node: the tree that describes the pipeline.
+
+    >>> import distinput as di
+    >>> for batch in di.data.Dataset.range(5).map(lambda x: x * 2).batch(3):
+    ...     print(batch)
+    [0 2 4]
+    [6 8]
+    """
+
+    nest_leaf = True
+
+    def __init__(self, node: Node, passes: _Passes | None = None) -> None:
+        self._node = node
+        self._passes = passes or _Passes()
+        self._running: Node | None = None
+
+    # --- sources
+
+    @staticmethod
+    def range(*args: int, output_type: Any = np.int64, name: str | None = None) -> "Dataset":
+        """Whole numbers: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`.
+
+        Shapes: scalars of `output_type`.
+
+        Args:
+          *args: as for Python's `range`.
+          output_type: their dtype.
+          name: a label.
+
+        Raises:
+          InvalidArgumentError: `step` is 0.
+          TypeError: not one to three whole numbers are given.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(2, 8, 3).to_list()
+        [2, 5]
+
+        Source: `tf.data.Dataset.range`.
+        """
+        if not 1 <= len(args) <= 3:
+            raise TypeError(f"range: expected 1 to 3 numbers, got {len(args)}")
+        numbers = [int(a) for a in args]
+        first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+        return Dataset(Range(first, stop, step, output_type, name=name))
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> "Dataset":
+        return Dataset(from_tensors(tensors))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset":
+        return Dataset(from_tensor_slices(tensors))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple[Any, ...] | None = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> "Dataset":
+        """The elements of `generator(*args)`, which is called anew for each pass.
+
+        Values are cast to the dtypes of the signature and must fit its shapes. A restart from a saved state runs the
+        generator again and passes over what was given before.
+
+        Args:
+          generator: returns an iterable of elements.
+          output_types: a nest of dtypes; the older way to give the signature.
+          output_shapes: a nest of shapes that goes with it.
+          args: arguments for `generator`.
+          output_signature: a nest of `TensorSpec`.
+          name: a label.
+
+        Raises:
+          TypeError: `generator` cannot be called, or there is no signature; at iteration, an element does not fit it.
+
+        >>> import distinput as di
+        >>> spec = di.TensorSpec([], "int64")
+        >>> di.data.Dataset.from_generator(lambda: iter([1, 2]), output_signature=spec).to_list()
+        [1, 2]
+
+        Source: `tf.data.Dataset.from_generator`.
+        """
+        return Dataset(from_generator(generator, output_types, output_shapes, args, output_signature))
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> "Dataset":
+        """The names of all files that match, sorted, then shuffled unless `shuffle=False`.
+
+        Args:
+          file_pattern: a glob pattern or a list of them; any fsspec URL.
+          shuffle: True when None.
+          seed: of the shuffle.
+          name: a label.
+
+        Raises:
+          NotFoundError: no file matches.
+
+        >>> import distinput as di
+        >>> import pathlib
+        >>> _ = pathlib.Path("a.txt").write_text("hello")
+        >>> di.data.Dataset.list_files("*.txt", shuffle=False).to_list()
+        [b'a.txt']
+
+        Source: `tf.data.Dataset.list_files`.
+        """
+        names = list_matching(file_pattern)
+        node: Node = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
+        return Dataset(node if shuffle is False else Shuffle(node, len(names), seed))
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset":
+        """Elements of several data sets side by side, nested as the data sets are; ends with the shortest.
+
+        Args:
+          *args: data sets, or one nest of them.
+          datasets: one nest of data sets.
+          name: a label.
+
+        Raises:
+          TypeError: something is no data set.
+
+        >>> import distinput as di
+        >>> a = di.data.Dataset.range(3)
+        >>> di.data.Dataset.zip(a, a.skip(1)).to_list()
+        [(0, 1), (1, 2)]
+
+        Source: `tf.data.Dataset.zip`.
+        """
+        if not args and datasets is None:
+            raise TypeError("zip: Must pass at least one dataset to `zip`.")
+        if args and datasets is not None:
+            raise TypeError("zip: Both `*args` and `datasets` cannot be set.")
+        nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
+        if isinstance(nest, list):
+            raise TypeError("zip: the data sets must be nested in tuples or dicts, got a list")
+        structure = structure_of(nest)
+        sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
+        if not sources:
+            raise TypeError("zip: Must pass at least one dataset to `zip`.")
+        return Dataset(Zip(structure, tuple(sources)))
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Sequence["Dataset"], choice_dataset: "Dataset", stop_on_empty_dataset: bool = True
+    ) -> "Dataset":
+        """For each number of `choice_dataset`, the next element of that data set.
+
+        Args:
+          datasets: at least one; same structure and dtypes.
+          choice_dataset: int64 scalars.
+          stop_on_empty_dataset: end at the first data set that has run out, rather than passing over its numbers.
+
+        Raises:
+          InvalidArgumentError: there is no data set; at iteration, a number is out of range.
+          TypeError: the numbers are not int64 scalars, or the data sets differ in structure or dtype.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset
+        >>> ds.choose_from_datasets([ds.range(3), ds.range(10, 13)], ds.range(4).map(lambda i: i % 2)).to_list()
+        [0, 10, 1, 11]
+
+        Source: `tf.data.Dataset.choose_from_datasets`.
+        """
+        nodes = [_node("choose_from_datasets", d) for d in datasets]
+        choice = _node("choose_from_datasets", choice_dataset)
+        return Dataset(choose_from_datasets(nodes, choice, stop_on_empty_dataset))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Sequence["Dataset"],
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> "Dataset":
+        """Elements of data sets drawn at random by weight.
+
+        Args:
+          datasets: at least one; same structure and dtypes.
+          weights: one for each; equal when None; a data set of weight 0 is left out.
+          seed: any whole number; None draws one, which a saved state remembers.
+          stop_on_empty_dataset: end at the first data set that has run out, rather than passing over it.
+          rerandomize_each_iteration: accepted as TensorFlow's; each pass draws anew.
+
+        Raises:
+          InvalidArgumentError: there is no data set, or not one weight for each.
+          TypeError: the data sets differ in structure or dtype.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(3)
+        >>> di.data.Dataset.sample_from_datasets([ds, ds], weights=[1.0, 0.0]).to_list()
+        [0, 1, 2]
+
+        Source: `tf.data.Dataset.sample_from_datasets`.
+        """
+        nodes = [_node("sample_from_datasets", d) for d in datasets]
+        made = sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset)
+        if made is None:
+            return Dataset(Take(nodes[0], 0))
+        for dataset in datasets:
+            if made is dataset.node:
+                return dataset
+        return Dataset(made)
+
+    # --- transformations, one line each
+
+    batch = _op(Batch)
+    bucket_by_sequence_length = _op(BucketBySequenceLength)
+    cache = _op(Cache)
+    concatenate = _op(Concatenate)
+    filter = _op(Filter)
+    flat_map = _op(FlatMap)
+    global_shuffle = _op(GlobalShuffle)
+    group_by_window = _op(GroupByWindow)
+    interleave = _op(Interleave)
+    map = _op(Map)
+    map_rows = _op(MapRows)
+    padded_batch = _op(PaddedBatch)
+    prefetch = _op(Prefetch)
+    rebatch = _op(Rebatch)
+    repeat = _op(Repeat)
+    scan = _op(Scan)
+    shard = _op(Shard)
+    shuffle = _op(Shuffle)
+    skip = _op(Skip)
+    take = _op(Take)
+    take_while = _op(TakeWhile)
+    unbatch = _op(Unbatch)
+    unique = _op(Unique)
+    window = _op(Window)
+    with_options = _op(WithOptions)
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
+        """Each element with its number before it.
+
+        Args:
+          start: the first number.
+          name: a label.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5).to_list()
+        [(5, b'a'), (6, b'b')]
+
+        Source: `tf.data.Dataset.enumerate`.
+        """
+        numbers = Range(int(start), np.iinfo(np.int64).max)
+        made = Zip(structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node)), (numbers, self.node))
+        return Dataset(made, self._passes)
+
+    def apply(self, transformation_func: Callable[["Dataset"], Any]) -> Any:
+        """`transformation_func(self)`, for chaining functions that are no methods.
+
+        Args:
+          transformation_func: data set -> data set.
+
+        Raises:
+          TypeError: it returns something else.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).apply(lambda ds: ds.skip(2)).to_list()
+        [2, 3]
+
+        Source: `tf.data.Dataset.apply`.
+        """
+        callable_argument("apply", "transformation_func", transformation_func)
+        made = transformation_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"apply: transformation_func must return a Dataset, got {type(made).__name__}")
+        return made
+
+    # --- what is known
+
+    @property
+    def node(self) -> Node:
+        """The tree that describes the pipeline."""
+        return self._node
+
+    @property
+    def element_spec(self) -> Any:
+        """The nest of `TensorSpec` that every element fits.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).batch(3).element_spec
+        TensorSpec(shape=(None,), dtype=int64)
+
+        Source: `tf.data.Dataset.element_spec`.
+        """
+        return self._node.element_spec
+
+    def cardinality(self) -> int:
+        """How many elements: a count, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).batch(3).cardinality()
+        2
+
+        Source: `tf.data.Dataset.cardinality`.
+        """
+        return self._node.cardinality
+
+    def __len__(self) -> int:
+        n = self.cardinality()
+        if n == INFINITE:
+            raise TypeError("The dataset is infinite.")
+        if n == UNKNOWN:
+            raise TypeError("The dataset length is unknown.")
+        return n
+
+    def __bool__(self) -> bool:
+        return True
+
+    def options(self) -> Options:
+        """The options that hold for this pipeline: those of its inputs, and later ones over them.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).options()
+        Options()
+
+        Source: `tf.data.Dataset.options`.
+        """
+        return options_of(self._node)
+
+    def explain(self) -> str:
+        """The pipeline as described, the rules that changed it, and the pipeline as it runs.
+
+        >>> import distinput as di
+        >>> print(di.data.Dataset.range(9).take(5).take(3).explain())
+        described:
+          take(count=3)  int64  x3
+            take(count=5)  int64  x5
+              range(first=0, stop=9, step=1, output_type=int64)  int64  x9
+        rules: take_of_take
+        runs:
+          take(count=3)  int64  x3
+            range(first=0, stop=9, step=1, output_type=int64)  int64  x9
+        """
+        running, fired = rewrite(self._node)
+        lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
+        if fired:
+            lines += ["runs:", *_indented(render(running))]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._node}>"
+
+    # --- iteration
+
+    def __iter__(self) -> DatasetIterator:
+        epoch = self._passes.next()
+        running = self._runs()
+        return DatasetIterator(self._node, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+
+    def restore(self, state: State) -> DatasetIterator:
+        """An iterator over exactly the elements that would have followed a saved state.
+
+        Args:
+          state: what `iterator.state()` gave, in this process or another.
+
+        Raises:
+          StateError: the state is of another pipeline, or of an unknown version.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(5).shuffle(5, seed=3)
+        >>> it = iter(ds)
+        >>> seen = [next(it), next(it)]
+        >>> sorted(seen + list(ds.restore(it.state())))
+        [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
+        """
+        checked_state(self._node, state)
+        self._passes.begun = max(self._passes.begun, state["epoch"] + 1)
+        return DatasetIterator(self._node, self._runs(), state)
+
+    def iter_blocks(self) -> BlockIterator:
+        """Blocks of many elements as the pipeline makes them, columns by leaf, without conversion to elements.
+
+        >>> import distinput as di
+        >>> with di.data.Dataset.range(5).iter_blocks() as blocks:
+        ...     [block.columns[0].array for block in blocks]
+        [array([0, 1, 2, 3, 4])]
+        """
+        running = self._runs()
+        return BlockIterator(running, running.start(self._passes.next()))
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """The elements; they are NumPy values already.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.range(2).as_numpy_iterator())
+        [np.int64(0), np.int64(1)]
+
+        Source: `tf.data.Dataset.as_numpy_iterator`.
+        """
+        return iter(self)
+
+    def to_list(self) -> list[Any]:
+        """All elements with arrays as lists and NumPy scalars as Python numbers, for a look at small data.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).batch(2).to_list()
+        [[0, 1], [2, 3]]
+        """
+        return [map_leaves(_plain, element, lists=False) for element in self]
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+        """The last state of `reduce_func(state, element) -> state` over all elements.
+
+        Args:
+          initial_state: any nest.
+          reduce_func: a tuple element is one argument.
+          name: a label.
+
+        Raises:
+          TypeError: the state changes its structure or a dtype.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> di.data.Dataset.range(5).reduce(np.int64(0), lambda s, x: s + x)
+        np.int64(10)
+
+        Source: `tf.data.Dataset.reduce`.
+        """
+        callable_argument("reduce", "reduce_func", reduce_func)
+        carry = Carry("reduce", initial_state)
+        value = carry.initial
+        with iter(self) as elements:
+            for element in elements:
+                value = carry.checked(reduce_func(value, element))
+        return value
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element.
+
+        Raises:
+          InvalidArgumentError: there is none, or more than one.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(5).batch(5).get_single_element()
+        array([0, 1, 2, 3, 4])
+
+        Source: `tf.data.Dataset.get_single_element`.
+        """
+        with iter(self) as elements:
+            found = []
+            for element in elements:
+                found.append(element)
+                if len(found) > 1:
+                    raise InvalidArgumentError("get_single_element: Dataset had more than one element.")
+        if not found:
+            raise InvalidArgumentError("get_single_element: Dataset was empty.")
+        return found[0]
+
+    def _runs(self) -> Node:
+        if self._running is None:
+            self._running = rewrite(self._node)[0]
+        return self._running
+
+    def to_user(self) -> Self:
+        """Itself: a data set inside an element is shown as it is."""
+        return self
+
+    @property
+    def leaf_spec(self) -> Any:
+        """The spec of this data set as a leaf of an element."""
+        return self._node.leaf_spec
+
+
+for _name in ("from_tensors", "from_tensor_slices"):
+    getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[_name].__doc__
+for _name, _method in list(vars(Dataset).items()):
+    if inspect.isfunction(_method) and _method.__name__ == "method":
+        _method.__name__ = _name
+        _method.__qualname__ = f"Dataset.{_name}"
+
+Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its data set
+
+
+def _node(op: str, value: Any) -> Node:
+    if not isinstance(value, Dataset):
+        raise TypeError(f"{op}: expected a data set, got {value!r}")
+    return value.node
+
+
+def _plain(leaf: Any) -> Any:
+    if isinstance(leaf, Dataset):
+        return leaf.to_list()
+    return leaf if isinstance(leaf, bytes) else leaf.tolist()
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def options_of(node: Node) -> Options:
+    """The options that hold for a tree: those of later inputs over earlier ones, the node's own over all."""
+    merged = Options()
+    for source in node.inputs:
+        merged = merged.merge(options_of(source))
+    return merged.merge(node.options) if isinstance(node, WithOptions) else merged
+
+

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput.data.experimental`: the counterpart of `tf.data.experimental`."""
+
+from collections.abc import Callable
+
+from distinput.data.dataset import Dataset
+from distinput.ops.identity import AssertCardinality
+from distinput.ops.shard import SHARD_HINT
+from distinput.plan.check import AUTOTUNE
+from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
+from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
+from distinput.plan.options import AutoShardPolicy, AutotuneOptions, DistributeOptions, OptimizationOptions, ThreadingOptions
+from distinput.rewrite.autoshard import auto_shard
+from distinput.rewrite.batches import rebatch_for
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "SHARD_HINT",
+    "UNKNOWN_CARDINALITY",
+    "AutoShardPolicy",
+    "AutotuneOptions",
+    "DistributeOptions",
+    "OptimizationOptions",
+    "ThreadingOptions",
+    "assert_cardinality",
+    "auto_shard_dataset",
+    "cardinality",
+    "get_single_element",
+    "rebatch_for_worker",
+]
+
+
+def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
+    return lambda dataset: Dataset(AssertCardinality(dataset.node, expected_cardinality))
+
+
+assert_cardinality.__doc__ = AssertCardinality.__doc__
+
+
+def cardinality(dataset: Dataset) -> int:
+    """`dataset.cardinality()`, under its older name.
+
+    >>> import distinput as di
+    >>> di.data.experimental.cardinality(di.data.Dataset.range(3))
+    3
+
+    Source: `tf.data.experimental.cardinality`.
+    """
+    return dataset.cardinality()
+
+
+def get_single_element(dataset: Dataset) -> object:
+    """`dataset.get_single_element()`, under its older name.
+
+    >>> import distinput as di
+    >>> di.data.experimental.get_single_element(di.data.Dataset.range(1))
+    np.int64(0)
+
+    Source: `tf.data.experimental.get_single_element`.
+    """
+    return dataset.get_single_element()
+
+
+def rebatch_for_worker(dataset: Dataset, num_workers: int, replicas_per_worker: int, worker: int) -> Dataset:
+    """The global batches of `dataset` cut into per-replica batches, for the replicas of one worker.
+
+    Args:
+      dataset: batches of the global batch size.
+      num_workers: W.
+      replicas_per_worker: R; nothing is cut when W * R is 1.
+      worker: which worker, from 0.
+
+    Raises:
+      InvalidArgumentError: elements have no batch axis.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(7).batch(7)
+    >>> di.data.experimental.rebatch_for_worker(ds, 1, 3, 0).to_list()
+    [[0, 1, 2], [3, 4], [5, 6]]
+
+    Source: `_make_rebatch_fn` of tensorflow/python/distribute/input_lib.py.
+    """
+    return Dataset(rebatch_for(dataset.node, num_workers, replicas_per_worker, worker))
+
+
+def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_replicas: int | None = None) -> Dataset:
+    """The part of `dataset` that one worker reads, by the policy in its options.
+
+    Args:
+      dataset: any pipeline, cut by `rebatch_for_worker` or not.
+      num_workers: W.
+      index: which worker, from 0.
+      num_replicas: replicas of all workers; needed where DATA replaces the cut of a global batch.
+
+    Raises:
+      NotFoundError: policy FILE, and a source is no file.
+      InvalidArgumentError: fewer files than workers.
+
+    >>> import distinput as di
+    >>> di.data.experimental.auto_shard_dataset(di.data.Dataset.range(5), 2, 1).to_list()
+    [1, 3]
+
+    Source: `auto_shard_dataset` of tensorflow/python/distribute/input_ops.py.
+    """
+    return Dataset(auto_shard(dataset.node, num_workers, index, num_replicas))
+
+

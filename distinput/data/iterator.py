@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators of a data set, whose place can be saved after any element."""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from distinput.core.block import Block
+from distinput.core.run import Run
+from distinput.core.state import VERSION, State
+from distinput.errors import OutOfRangeError, StateError
+from distinput.plan.node import Node, fingerprint
+
+__all__ = ["BlockIterator", "DatasetIterator", "checked_state"]
+
+_EMPTY: Iterator[Any] = iter(())
+
+
+class DatasetIterator:
+    """Elements of a data set, one by one; a context manager that ends its threads when it is closed or dropped.
+
+    Args:
+      plan: the node as the user described it, for the fingerprint.
+      node: the node that runs.
+      state: where to begin, as `state()` gave it.
+
+    >>> import distinput as di
+    >>> with iter(di.data.Dataset.range(4)) as it:
+    ...     first, state = next(it), it.state()
+    >>> [int(x) for x in di.data.Dataset.range(4).restore(state)]
+    [1, 2, 3]
+    """
+
+    def __init__(self, plan: Node, node: Node, state: State) -> None:
+        self._plan, self._node = plan, node
+        self._run = Run()
+        self._at: State = state["at"]
+        self._epoch: int = state["epoch"]
+        self._given = 0
+        self._over: int = state["skip"]
+        self._after: State = self._at
+        self._elements = _EMPTY
+        self._failure: BaseException | None = None
+        self._ended = False
+        self._stream = node.open(self._at, self._run)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            element = next(self._elements)
+        except StopIteration:
+            element = self._next_block()
+        self._given += 1
+        return element
+
+    def _next_block(self) -> Any:
+        """The first element of the next block that has one."""
+        if self._failure is not None:
+            raise self._failure
+        while not self._ended:
+            self._at, self._given = self._after, 0
+            try:
+                block, after = next(self._stream)
+            except StopIteration:
+                self._finish()
+                break
+            except Exception as error:
+                self._failure = error
+                self._run.close()
+                raise
+            self._after = after
+            if self._over >= block.size:
+                self._over -= block.size
+                continue
+            self._given, self._over = self._over, 0
+            self._elements = block.rows(self._given, block.size).elements()
+            return next(self._elements)
+        raise StopIteration
+
+    def _finish(self) -> None:
+        self._ended = True
+        self._run.close()
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of an element, as `Dataset.element_spec`."""
+        return self._plan.element_spec
+
+    def get_next(self) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: there is none.
+        """
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError("End of sequence") from None
+
+    def state(self) -> State:
+        """The place after the last element given: a small JSON value for `Dataset.restore`."""
+        return {
+            "version": VERSION,
+            "plan": fingerprint(self._plan),
+            "epoch": self._epoch,
+            "at": self._at,
+            "skip": self._given + self._over,
+        }
+
+    def state_dict(self) -> State:
+        """`state()`, under the name PyTorch looks for."""
+        return self.state()
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state, in this iterator.
+
+        Raises:
+          StateError: the state is of another pipeline or version.
+        """
+        checked_state(self._plan, state)
+        self.close()
+        self.__init__(self._plan, self._node, state)  # type: ignore[misc]
+
+    def stats(self) -> dict[str, dict[str, float]]:
+        """What each op did so far: blocks, elements, and seconds in it and what it reads from."""
+        found = {}
+        for index, step in enumerate(_steps(self._node)):
+            counter = self._run.counters.get(id(step))
+            if counter is not None:
+                found[f"{index}:{step.op}"] = vars(counter).copy()
+        return found
+
+    def close(self) -> None:
+        """End the iteration and its threads; may be called again."""
+        self._elements = _EMPTY
+        self._ended = True
+        close = getattr(self._stream, "close", None)
+        self._run.cancelled.set()
+        if close is not None:
+            close()
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stream"):
+            self.close()
+
+
+class BlockIterator:
+    """Blocks of a data set as they are made, without conversion to elements.
+
+    Args:
+      node: the node that runs.
+      state: where to begin.
+    """
+
+    def __init__(self, node: Node, state: State) -> None:
+        self._run = Run()
+        self._stream = node.open(state, self._run)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Block:
+        return next(self._stream)[0]
+
+    def close(self) -> None:
+        """End the iteration and its threads."""
+        self._run.cancelled.set()
+        self._stream.close()  # type: ignore[attr-defined]
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stream"):
+            self.close()
+
+
+def _steps(node: Node) -> list[Node]:
+    return [*[step for source in node.inputs for step in _steps(source)], node]
+
+
+def checked_state(plan: Node, state: State) -> State:
+    """`state`, if it was saved by this pipeline and a version that is known.
+
+    Raises:
+      StateError: it was not; the message says what differs.
+    """
+    if not isinstance(state, dict) or "version" not in state:
+        raise StateError(f"restore: expected a state as iterator.state() gives it, got {type(state).__name__}")
+    if state["version"] != VERSION:
+        raise StateError(
+            f"restore: the state has version {state['version']!r}, this distinput reads version {VERSION}; restore it with the "
+            "distinput that saved it"
+        )
+    missing = {"plan", "epoch", "at", "skip"} - set(state)
+    if missing:
+        raise StateError(f"restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave")
+    here, saved = fingerprint(plan), state["plan"]
+    if here != saved:
+        raise StateError(f"restore: the state belongs to another pipeline: {_difference(here, saved)}")
+    return state
+
+
+def _difference(here: list[str], saved: list[str]) -> str:
+    for index, (a, b) in enumerate(zip(here, saved, strict=False)):
+        if a == b:
+            continue
+        ops = [word.split("#")[0] for word in (a, b)]
+        if ops[0] == ops[1]:
+            return f"step {index + 1} ({ops[0]}) has other arguments than when the state was saved"
+        return f"step {index + 1} is {ops[0]} here and was {ops[1]} when the state was saved"
+    return f"it has {len(here)} steps here and had {len(saved)} when the state was saved"

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets over files: `TextLineDataset`, `TFRecordDataset`, `FixedLengthRecordDataset`, `ParquetDataset`."""
+
+from typing import Any
+
+import numpy as np
+
+from distinput.data.dataset import Dataset
+from distinput.files.paths import as_paths
+from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.formats.format import Format
+from distinput.formats.parquet import Parquet
+from distinput.formats.text import TextLines
+from distinput.formats.tfrecord import TFRecords
+from distinput.ops.interleave import Interleave
+from distinput.ops.reader import Reader
+from distinput.ops.slices import from_tensor_slices
+from distinput.plan.node import Node
+
+__all__ = ["FixedLengthRecordDataset", "ParquetDataset", "TFRecordDataset", "TextLineDataset"]
+
+
+class TextLineDataset(Dataset):
+    """The lines of text files, as bytes without their line ends.
+
+    A trailing "\\r" is stripped too; a last line without newline counts; an empty file gives nothing.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      compression_type: "" or None, "GZIP" or "ZLIB".
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      num_parallel_reads: files read at a time, whose lines take turns; one after the other when None.
+      name: a label.
+
+    Raises:
+      NotFoundError: at iteration, a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("one\\ntwo\\r\\nthree")
+    >>> list(di.data.TextLineDataset("a.txt"))
+    [b'one', b'two', b'three']
+
+    Source: `tf.data.TextLineDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(_reading(filenames, TextLines(compression_type), num_parallel_reads))
+
+
+class TFRecordDataset(Dataset):
+    """The records of TFRecord files, as bytes; both checksums of each are checked.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      compression_type: "" or None, "GZIP" or "ZLIB".
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+
+    Raises:
+      NotFoundError: at iteration, a file is not there.
+      DataLossError: at iteration, a checksum differs or a file ends inside a record.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("a.tfrecord") as writer:
+    ...     writer.write(b"one")
+    >>> list(di.data.TFRecordDataset("a.tfrecord"))
+    [b'one']
+
+    Source: `tf.data.TFRecordDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(_reading(filenames, TFRecords(compression_type), num_parallel_reads))
+
+
+class FixedLengthRecordDataset(Dataset):
+    """Records of `record_bytes` bytes each.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      record_bytes: bytes in a record.
+      header_bytes: bytes to leave out at the beginning of each file.
+      footer_bytes: bytes to leave out at the end of each file.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      compression_type: "" or None, "GZIP" or "ZLIB".
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+
+    Raises:
+      InvalidArgumentError: at iteration, a file is not a whole number of records.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"HEADaabb")
+    >>> list(di.data.FixedLengthRecordDataset("a.bin", 2, header_bytes=4))
+    [b'aa', b'bb']
+
+    Source: `tf.data.FixedLengthRecordDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        made = FixedLengthRecords(record_bytes, header_bytes or 0, footer_bytes or 0, compression_type)
+        super().__init__(_reading(filenames, made, num_parallel_reads))
+
+
+class ParquetDataset(Dataset):
+    """The rows of Parquet files, as dicts from column name to value.
+
+    Only the named columns are read. Rows can be counted and reached by position from the files' footers.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      columns: names of the columns wanted; all when None.
+      num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+
+    Raises:
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_parquet("a.parquet", {"x": np.arange(3), "y": np.ones(3)})
+    >>> di.data.ParquetDataset("a.parquet", columns=["x"]).to_list()
+    [{'x': 0}, {'x': 1}, {'x': 2}]
+    """
+
+    def __init__(
+        self, filenames: Any, columns: list[str] | None = None, num_parallel_reads: int | None = None
+    ) -> None:
+        made = Parquet(None if columns is None else tuple(columns))
+        super().__init__(_reading(filenames, made, num_parallel_reads))
+
+
+def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None) -> Node:
+    """A reader over names, or several readers that take turns."""
+    names = _names(filenames)
+    if num_parallel_reads is None:
+        return Reader(names, file_format)
+
+    def reader(path: bytes) -> Node:
+        return Reader(_names(path), file_format)
+
+    # AUTOTUNE stands for the default number of files, as in `interleave`.
+    cycle = None if num_parallel_reads < 1 else num_parallel_reads
+    return Interleave(names, reader, cycle, 1, num_parallel_reads)
+
+
+def _names(filenames: Any) -> Node:
+    if isinstance(filenames, Dataset):
+        return filenames.node
+    return from_tensor_slices(np.array([path.encode() for path in as_paths(filenames)], dtype=object))

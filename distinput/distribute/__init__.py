@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program on many replicas, with the names of `tf.distribute`."""
+
+from distinput.distribute import experimental
+from distinput.distribute.context import (
+    ReplicaContext,
+    ValueContext,
+    experimental_set_strategy,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+)
+from distinput.distribute.input import DistributedDataset, DistributedDatasetsFromFunction, DistributedIterator
+from distinput.distribute.input_context import InputContext
+from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.spec import PerReplicaSpec
+from distinput.distribute.strategies.central_storage import CentralStorageStrategy
+from distinput.distribute.strategies.mirrored import MirroredStrategy
+from distinput.distribute.strategies.one_device import OneDeviceStrategy
+from distinput.distribute.strategy import Strategy, StrategyExtended
+from distinput.distribute.values import DistributedValues, Mirrored, PerReplica
+
+__all__ = [
+    "CentralStorageStrategy",
+    "DistributedDataset",
+    "DistributedDatasetsFromFunction",
+    "DistributedIterator",
+    "DistributedValues",
+    "InputContext",
+    "InputOptions",
+    "InputReplicationMode",
+    "Mirrored",
+    "MirroredStrategy",
+    "OneDeviceStrategy",
+    "PerReplica",
+    "PerReplicaSpec",
+    "ReduceOp",
+    "ReplicaContext",
+    "RunOptions",
+    "Strategy",
+    "StrategyExtended",
+    "ValueContext",
+    "experimental",
+    "experimental_set_strategy",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+]

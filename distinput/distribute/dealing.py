@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From elements to what each replica gets: dealing one element to each, cutting a batch evenly, standing in for none.
+
+Everything here is views: no row is copied.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from distinput.core.nest import Structure
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.values import shape_of, zero
+from distinput.distribute.spec import PerReplicaSpec
+from distinput.distribute.values import PerReplica
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["Cutter", "StandIn", "balanced_slices", "dealer", "per_replica_spec"]
+
+
+@lru_cache(maxsize=256)
+def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
+    """Compiled: R elements -> their nest with a `PerReplica` of R components for each leaf."""
+    names: dict[str, Any] = {"P": PerReplica}
+    elements = [f"e{i}" for i in range(replicas)]
+    source = f"lambda {', '.join(elements)}: {_source(structure, elements, names)}"
+    return eval(source, names)  # type: ignore[no-any-return]  # noqa: S307 - the source holds only our own words
+
+
+def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> str:
+    kind = structure.kind
+    if kind == "leaf":
+        return f"P(({', '.join(paths)},))"
+    if kind == "none":
+        return "None"
+
+    def name_of(value: Any) -> str:
+        names[f"k{len(names)}"] = value
+        return f"k{len(names) - 1}"
+
+    if kind == "dict":
+        steps = [f"[{name_of(key)}]" for key in structure.keys]
+    elif kind == "dataclass":
+        steps = [f".{key}" for key in structure.keys]
+    else:
+        steps = [f"[{i}]" for i in range(len(structure.children))]
+    parts = [
+        _source(child, [path + step for path in paths], names)
+        for child, step in zip(structure.children, steps, strict=True)
+    ]
+    if kind == "tuple":
+        return "(" + "".join([part + ", " for part in parts]) + ")"
+    if kind == "list":
+        return "[" + ", ".join(parts) + "]"
+    if kind == "dict":
+        by_key = dict(zip(structure.keys, parts, strict=True))
+        return "{" + ", ".join([f"{name_of(key)}: {by_key[key]}" for key in structure.order or structure.keys]) + "}"
+    made = name_of(structure.cls)
+    return made + "(" + ", ".join([f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True)]) + ")"
+
+
+@lru_cache(maxsize=1024)
+def balanced_slices(rows: int, replicas: int) -> tuple[slice, ...]:
+    """Consecutive slices of `rows` rows whose sizes differ by at most one, the larger ones first.
+
+    >>> from distinput.distribute.dealing import balanced_slices
+    >>> [s.stop - s.start for s in balanced_slices(6, 4)]
+    [2, 2, 1, 1]
+    """
+    size, more = divmod(rows, replicas)
+    bounds = [i * size + min(i, more) for i in range(replicas + 1)]
+    return tuple([slice(a, b) for a, b in pairwise(bounds)])
+
+
+class Cutter:
+    """Cuts global batches evenly: an element of n rows -> R elements of n // R or n // R + 1 rows.
+
+    Args:
+      spec: of the global batches.
+      replicas: R.
+    """
+
+    __slots__ = ("_replicas", "_structure")
+
+    def __init__(self, spec: Spec, replicas: int) -> None:
+        self._structure, self._replicas = spec.structure, replicas
+
+    def __call__(self, batch: Any) -> Any:
+        """The nest with a `PerReplica` of R views for each leaf, each `[n, ...] -> [n_r, ...]`.
+
+        Raises:
+          InvalidArgumentError: components without rows, or with different numbers of rows.
+        """
+        leaves = self._structure.flatten(batch)
+        shapes = [shape_of(leaf) for leaf in leaves]
+        if not all(shapes):
+            raise InvalidArgumentError(
+                "distribute: All components must have at least one dimension to be cut for the replicas; batch the "
+                "data set first"
+            )
+        if len({shape[0] for shape in shapes}) > 1:
+            raise InvalidArgumentError(
+                f"distribute: all components of a global batch must have as many rows, got "
+                f"{[shape[0] for shape in shapes]}"
+            )
+        slices = balanced_slices(shapes[0][0], self._replicas)
+        return self._structure.build([PerReplica([leaf[s] for s in slices]) for leaf in leaves])
+
+    def spec(self, spec: Spec) -> Spec:
+        """What a replica's part looks like: the rows divided by R where that is exact, else unknown."""
+        return spec.map(self._part)
+
+    def _part(self, leaf: LeafSpec) -> LeafSpec:
+        if not isinstance(leaf, TensorSpec) or not leaf.shape:
+            return leaf
+        rows = leaf.shape[0]
+        part = rows // self._replicas if rows is not None and rows % self._replicas == 0 else None
+        return leaf.with_shape((part, *leaf.shape[1:]))
+
+
+class StandIn:
+    """Makes the elements of replicas for which there is no data: no rows, the right dtype, the right inner shape.
+
+    A scalar has no rows to leave out, so it is zero. Inner dimensions that the spec leaves open are those of the last
+    element seen, or 0.
+
+    Args:
+      spec: of the pieces.
+
+    Source: the dummy values of the distributed iterators of `tf.distribute`, which forget inner dimensions they have
+      seen.
+    """
+
+    __slots__ = ("_spec", "watches")
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self.watches = any(_is_open(leaf) for leaf in spec.leaves)
+        """True when the last element matters."""
+
+    def shapes(self, last: Any) -> list[list[int]]:
+        """The shapes of an element's leaves."""
+        return [list(shape_of(leaf)) for leaf in self._spec.structure.flatten(last)]
+
+    def element(self, seen: Sequence[Sequence[int]] | None) -> Any:
+        """An element without rows.
+
+        Args:
+          seen: the leaves' shapes of the last element, or None when none was seen.
+
+        Raises:
+          InvalidArgumentError: a component is itself a data set.
+        """
+        known = seen if seen is not None else [None] * len(self._spec.leaves)
+        return self._spec.structure.build(
+            [_empty(leaf, shape) for leaf, shape in zip(self._spec.leaves, known, strict=True)]
+        )
+
+
+def _is_open(leaf: LeafSpec) -> bool:
+    return isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape[1:])
+
+
+def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
+    if not isinstance(leaf, TensorSpec):
+        raise InvalidArgumentError(
+            "distribute: the data ended before every replica had an element, and there is nothing that stands for a "
+            "data set "
+            "inside an element; use drop_remainder, or flat_map the inner data sets first"
+        )
+    shape = leaf.shape if leaf.shape is not None else (tuple(seen) if seen is not None else ())
+    if not shape:
+        return zero(leaf.dtype, ())
+    inner = [
+        d if d is not None else (seen[i + 1] if seen is not None and len(seen) == len(shape) else 0)
+        for i, d in enumerate(shape[1:])
+    ]
+    return zero(leaf.dtype, (0, *inner))
+
+
+def per_replica_spec(spec: Spec, replicas: int) -> Any:
+    """The nest of specs as users see it: each leaf's spec once for each replica."""
+    return spec.structure.build([PerReplicaSpec(*[leaf] * replicas) for leaf in spec.leaves])

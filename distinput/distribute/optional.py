@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of an iterator that may have come to its end."""
+
+from typing import Any
+
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["Optional"]
+
+_NOTHING = object()
+
+
+class Optional:
+    """A value, or the knowledge that there is none.
+
+    Args:
+      value: the value; leave it out for an empty one.
+      element_spec: what the value looks like.
+
+    >>> from distinput.distribute.optional import Optional
+    >>> Optional(3).has_value(), Optional(3).get_value(), Optional().has_value()
+    (True, 3, False)
+
+    Source: `tf.experimental.Optional`.
+    """
+
+    __slots__ = ("_value", "element_spec")
+
+    def __init__(self, value: Any = _NOTHING, element_spec: Any = None) -> None:
+        self._value = value
+        self.element_spec = element_spec
+
+    def has_value(self) -> bool:
+        """True when there is a value."""
+        return self._value is not _NOTHING
+
+    def get_value(self) -> Any:
+        """The value.
+
+        Raises:
+          InvalidArgumentError: there is none.
+        """
+        if self._value is _NOTHING:
+            raise InvalidArgumentError(
+                "The given optional does not have a value: the data ended; ask has_value() first"
+            )
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Optional({self._value!r})" if self.has_value() else "Optional()"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of distribution and of `run`."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+__all__ = ["InputOptions", "InputReplicationMode", "RunOptions"]
+
+
+class InputReplicationMode(Enum):
+    """How many input pipelines a data set function makes: one for each worker, or one for each replica.
+
+    Source: `tf.distribute.InputReplicationMode`.
+    """
+
+    PER_WORKER = "PER_WORKER"
+    PER_REPLICA = "PER_REPLICA"
+
+
+@dataclass(frozen=True, init=False)
+class InputOptions:
+    """How a data set is distributed.
+
+    Args:
+      experimental_fetch_to_device: put the pieces on the replicas' devices; False leaves them on the host. The values
+        are the same. None means True.
+      experimental_replication_mode: one pipeline for each worker, or, with `distribute_datasets_from_function` on
+        `MirroredStrategy`, for each replica.
+      experimental_place_dataset_on_device: only with PER_REPLICA and `experimental_fetch_to_device=False`.
+      experimental_per_replica_buffer_size: pieces read ahead for each replica; 0 and 1 read none ahead in this process.
+      balanced_split: cut every global batch so that the sizes of a step differ by at most one, whatever its length;
+        False is TensorFlow's cut. Only for `experimental_distribute_dataset`.
+
+    Raises:
+      TypeError: an unknown name.
+
+    >>> import distinput as di
+    >>> di.distribute.InputOptions(balanced_split=True).experimental_fetch_to_device
+    True
+
+    Source: `tf.distribute.InputOptions`; `balanced_split` is distinput's own.
+    """
+
+    experimental_fetch_to_device: bool
+    experimental_replication_mode: InputReplicationMode
+    experimental_place_dataset_on_device: bool
+    experimental_per_replica_buffer_size: int
+    balanced_split: bool
+
+    def __init__(
+        self,
+        experimental_fetch_to_device: bool | None = None,
+        experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
+        experimental_place_dataset_on_device: bool = False,
+        experimental_per_replica_buffer_size: int = 1,
+        balanced_split: bool = False,
+    ) -> None:
+        fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
+        put = object.__setattr__
+        put(self, "experimental_fetch_to_device", fetch)
+        put(self, "experimental_replication_mode", experimental_replication_mode)
+        put(self, "experimental_place_dataset_on_device", experimental_place_dataset_on_device)
+        put(self, "experimental_per_replica_buffer_size", experimental_per_replica_buffer_size)
+        put(self, "balanced_split", balanced_split)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Settings of `Strategy.run` that only accelerators with static shapes look at; all others ignore them.
+
+    Args:
+      experimental_enable_dynamic_batch_size: allow batches of different sizes.
+      experimental_bucketizing_dynamic_shape: round sizes up to buckets.
+      experimental_xla_options: settings of the compiler.
+
+    Source: `tf.distribute.RunOptions`.
+    """
+
+    experimental_enable_dynamic_batch_size: bool = True
+    experimental_bucketizing_dynamic_shape: bool = False
+    experimental_xla_options: Any = None

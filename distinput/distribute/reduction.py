@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic over the values of replicas: sums, means with the true number of rows, concatenation.
+
+Pure functions on sequences of arrays. The order of summation is the order of the replicas, so results are the same to
+the last bit on every run.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["check_axis", "gather_parts", "local_sum", "reduce_parts", "reduce_rows", "reduce_undistributed"]
+
+Array = np.ndarray[Any, Any]
+
+
+def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
+    """Element by element over n parts of one shape: `[...] * n -> [...]`.
+
+    SUM keeps the dtype. MEAN divides by n: integers become float64 when n > 1.
+
+    Raises:
+      InvalidArgumentError: shapes or dtypes differ, or they are no numbers.
+
+    Source: `tf.distribute.Strategy.reduce` with `axis=None`.
+    """
+    arrays = [_numbers(part, op) for part in parts]
+    first = arrays[0]
+    for i, array in enumerate(arrays):
+        if array.shape != first.shape:
+            raise InvalidArgumentError(
+                f"reduce: with axis=None all values must have the same size and shape, got {list(first.shape)} on "
+                "replica 0 "
+                f"and {list(array.shape)} on replica {i}; reduce over the rows with axis=0"
+            )
+        if array.dtype != first.dtype:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {first.dtype} on replica 0 and {array.dtype} on "
+                f"replica {i}"
+            )
+    if op is ReduceOp.SUM or len(arrays) == 1:
+        return _total(arrays, first.dtype)[()]
+    total = _total(arrays, _wide(first.dtype))
+    return _keep(np.true_divide(total, len(arrays)), first.dtype)
+
+
+def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
+    """Over the axes of each part and then over the parts, whose sizes along these axes may differ.
+
+    MEAN divides by the number of items that were really there, so an empty part counts nothing; integers become
+    float64. No items at all: NaN.
+
+    Args:
+      op: SUM or MEAN.
+      parts: one array for each replica.
+      axis: an int or a tuple of ints.
+
+    Raises:
+      ValueError: an axis that a part does not have.
+      TypeError: the axis is no int and no tuple of ints.
+      InvalidArgumentError: the remaining shapes or the dtypes differ, or they are no numbers.
+
+    Source: `tf.distribute.Strategy.reduce` with an axis.
+    """
+    arrays = [_numbers(part, op) for part in parts]
+    axes = [check_axis(axis, array.ndim) for array in arrays]
+    dtype = arrays[0].dtype
+    wide = dtype if op is ReduceOp.SUM else _wide(dtype)
+    sums = [_row_sum(array, of, wide, dtype) for array, of in zip(arrays, axes, strict=True)]
+    for i, total in enumerate(sums):
+        if total.shape != sums[0].shape:
+            raise InvalidArgumentError(
+                f"reduce: what is left after summing over axis {axis} must have the same size and shape on every "
+                "replica, "
+                f"got {list(sums[0].shape)} on replica 0 and {list(total.shape)} on replica {i}"
+            )
+    total = _total(sums, wide)
+    if op is ReduceOp.SUM:
+        return total[()]
+    rows = sum([_count(array, of) for array, of in zip(arrays, axes, strict=True)])
+    with np.errstate(divide="ignore", invalid="ignore"):  # no rows at all is NaN by definition, no accident
+        return _keep(np.true_divide(total, rows), dtype)
+
+
+def local_sum(value: Any, axis: Any) -> Any:
+    """The sum of one part over its axes, in its own dtype."""
+    return reduce_rows(ReduceOp.SUM, [value], axis)
+
+
+def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
+    """A value that is the same on all replicas: its mean is itself, its sum is only known to be right for zero.
+
+    Raises:
+      ValueError: a sum over several replicas of something else than zero.
+
+    Source: the rule of `tf.distribute` for values that are not distributed.
+    """
+    if op is ReduceOp.MEAN or replicas == 1:
+        return value
+    try:
+        zero = bool(np.all(np.asarray(value) == 0))
+    except (TypeError, ValueError):
+        zero = False
+    if zero:
+        return value
+    raise ValueError(
+        f"A non-DistributedValues value {value!r} cannot be reduced with the given reduce op {op.name}: it would be "
+        "counted "
+        f"once or {replicas} times; reduce the result of `run`, or use MEAN"
+    )
+
+
+def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
+    """Concatenation along one axis, along which sizes may differ: `[.., n_i, ..] -> [.., sum n_i, ..]`.
+
+    One rule for every dtype: the axis may be negative, text and bool are fine.
+
+    Raises:
+      InvalidArgumentError: scalars, an axis out of range, ranks, other dimensions or dtypes that differ.
+      TypeError: the axis is no int.
+
+    Source: `tf.distribute.Strategy.gather`.
+    """
+    arrays = [np.asarray(part) for part in parts]
+    first = arrays[0]
+    if any(array.ndim == 0 for array in arrays):
+        raise InvalidArgumentError("gather: Can't concatenate scalars; give each of them an axis first")
+    for i, array in enumerate(arrays):
+        if array.ndim != first.ndim:
+            raise InvalidArgumentError(
+                f"gather: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
+                "replica "
+                f"0 and {list(array.shape)} on replica {i}"
+            )
+    try:
+        where = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"gather: axis must be an int, got {axis!r}") from None
+    if not -first.ndim <= where < first.ndim:
+        raise InvalidArgumentError(
+            f"gather: Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), got axis {axis}"
+        )
+    where %= first.ndim
+    for i, array in enumerate(arrays):
+        for d in range(first.ndim):
+            if d != where and array.shape[d] != first.shape[d]:
+                raise InvalidArgumentError(
+                    f"gather: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
+                    "replica 0 "
+                    f"and {list(array.shape)} on replica {i}"
+                )
+        if array.dtype != first.dtype:
+            raise InvalidArgumentError(
+                f"gather: all values must have the same dtype, got {first.dtype} on replica 0 and {array.dtype} on "
+                f"replica {i}"
+            )
+    return np.concatenate(arrays, axis=where)
+
+
+def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes as numbers from 0.
+
+    Raises:
+      TypeError: no int and no tuple of ints.
+      ValueError: an axis that is not there, or the same one twice.
+    """
+    try:
+        given = tuple([operator.index(a) for a in axis]) if isinstance(axis, tuple) else (operator.index(axis),)
+    except TypeError:
+        raise TypeError(f"reduce: axis must be None, an int or a tuple of ints, got {axis!r}") from None
+    for a in given:
+        if not -rank <= a < rank:
+            raise ValueError(
+                f"reduce: Invalid reduction dimension {a} for a value of rank {rank}; it must be in [{-rank}, {rank})"
+            )
+    axes = tuple([a % rank for a in given])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"reduce: Invalid reduction dimension: axis {axis} names the same dimension twice")
+    return axes
+
+
+def _numbers(value: Any, op: ReduceOp) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufc":
+        kind = "strings" if array.dtype.kind in "SUO" else str(array.dtype)
+        raise InvalidArgumentError(f"reduce: {op.name} needs numbers, got {kind}; convert them with astype first")
+    return array
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which integers are added for a mean, so that it does not wrap around."""
+    return {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(dtype.kind, dtype)
+
+
+def _keep(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A mean keeps a float dtype; that of integers is float64."""
+    if dtype.kind in "iu":
+        return value[()]
+    return np.asarray(value).astype(dtype, copy=False)[()]
+
+
+def _total(arrays: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    total = np.array(arrays[0], dtype)
+    for array in arrays[1:]:
+        np.add(total, array, out=total, casting="unsafe")
+    return total
+
+
+def _row_sum(array: Array, axes: tuple[int, ...], wide: np.dtype[Any], dtype: np.dtype[Any]) -> Array:
+    if array.dtype != dtype:
+        raise InvalidArgumentError(f"reduce: all values must have the same dtype, got {dtype} and {array.dtype}")
+    return np.asarray(np.add.reduce(array, axis=axes, dtype=wide))
+
+
+def _count(array: Array, axes: tuple[int, ...]) -> int:
+    rows = 1
+    for a in axes:
+        rows *= array.shape[a]
+    return rows

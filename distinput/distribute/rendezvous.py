@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the replicas of one run meet, and how none of them waits for one that will never come."""
+
+from _thread import allocate_lock
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from distinput.errors import AbortedError
+
+__all__ = ["Rendezvous"]
+
+_RUNNING, _WAITING, _ENDED = 0, 1, 2
+
+
+class Rendezvous:
+    """The replicas of one run, each running, waiting for the others, or ended.
+
+    Replica 0 runs the merge functions on its own thread. As soon as a replica fails, or ends while others wait for it,
+    all that wait are released with an AbortedError, and every later meeting is refused at once.
+
+    Args:
+      replicas: how many there are.
+    """
+
+    __slots__ = (
+        "_broken",
+        "_gates",
+        "_given",
+        "_lock",
+        "_merge",
+        "_parts",
+        "_states",
+        "_waiting",
+        "failures",
+        "uneven",
+    )
+
+    def __init__(self, replicas: int) -> None:
+        self._lock = allocate_lock()
+        self._states = [_RUNNING] * replicas
+        self._waiting = 0
+        self._given: list[Any] = [None] * replicas
+        self._parts: list[Any] = [None] * replicas
+        self._merge: Callable[[Sequence[Any]], Any] | None = None
+        self._gates: list[Any] = []
+        self._broken = False
+        self.failures: list[tuple[int, BaseException]] = []
+        """Who failed, in the order of time; the replicas that were only released are not among them."""
+        self.uneven = False
+        """True when a replica ended while others waited for it."""
+
+    def meet(self, index: int, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        """Wait for all replicas, then get the result of replica 0's `merge` over what they gave, in replica order.
+
+        Raises:
+          AbortedError: another replica failed, or ended without coming.
+        """
+        with self._lock:
+            if not self._broken and _ENDED in self._states:
+                self.uneven = True
+                self._break()
+            if self._broken:
+                raise AbortedError(self._reason(index))
+            if not self._gates:
+                self._gates = [_closed_gate() for _ in self._states]
+            self._states[index] = _WAITING
+            self._given[index] = given
+            self._waiting += 1
+            complete = self._waiting == len(self._states)
+            if complete and index:
+                self._gates[0].release()
+        if index or not complete:
+            self._gates[index].acquire()
+        if self._broken:
+            raise AbortedError(self._reason(index))
+        if index:
+            return self._parts[index]
+        return self._meet_all(merge)
+
+    def _meet_all(self, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        """Replica 0, with all others waiting."""
+        given, self._given = self._given, [None] * len(self._states)
+        try:
+            result = merge(given)
+        except BaseException as error:
+            self.failed(0, error)
+            raise
+        with self._lock:
+            self._waiting = 0
+            for i in range(len(self._states)):
+                self._states[i] = _RUNNING
+                self._parts[i] = result
+                if i:
+                    self._gates[i].release()
+        return result
+
+    def ended(self, index: int) -> None:
+        """Replica `index` returned."""
+        with self._lock:
+            self._states[index] = _ENDED
+            if self._waiting and not self._broken:
+                self.uneven = True
+                self._break()
+
+    def failed(self, index: int, error: BaseException) -> None:
+        """Replica `index` raised `error`."""
+        with self._lock:
+            if not (self._broken and isinstance(error, AbortedError)) and all(error is not e for _, e in self.failures):
+                self.failures.append((index, error))
+            self._states[index] = _ENDED
+            if not self._broken:
+                self._break()
+
+    def _break(self) -> None:
+        """Release all that wait; under the lock."""
+        self._broken = True
+        for i, state in enumerate(self._states):
+            if state == _WAITING:
+                self._states[i] = _RUNNING
+                self._gates[i].release()
+        self._waiting = 0
+
+    def _reason(self, index: int) -> str:
+        if self.failures:
+            return f"replica {index} cannot meet the others in merge_call, because replica {self.failures[0][0]} failed"
+        return (
+            f"replica {index} cannot meet the others in merge_call, because another replica returned without calling it"
+        )
+
+
+def _closed_gate() -> Any:
+    gate = allocate_lock()
+    gate.acquire()
+    return gate

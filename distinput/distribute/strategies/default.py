@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The strategy outside of every scope."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from distinput.distribute.context import require_cross_replica
+from distinput.distribute.input_context import InputContext
+from distinput.distribute.options import InputOptions, RunOptions
+from distinput.distribute.strategies.one_device import SingleReplica
+
+__all__ = ["DefaultStrategy"]
+
+
+class DefaultStrategy(SingleReplica):
+    """One replica, everything the identity: code written for a strategy runs without one. `get_strategy` gives it.
+
+    >>> import distinput as di
+    >>> di.distribute.get_strategy().run(lambda x: x + 1, args=(1,))
+    2
+
+    Source: the default strategy of `tf.distribute.get_strategy`.
+    """
+
+    is_default = True
+
+    def __init__(self) -> None:
+        super().__init__(["CPU:0"])
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Call `fn` here and now; see `Strategy.run`."""
+        if not isinstance(args, tuple | list):
+            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
+                f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
+            )
+        require_cross_replica(self)
+        return fn(*args, **(kwargs or {}))
+
+    def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
+        """The data set itself; see `Strategy.experimental_distribute_dataset`."""
+        return dataset
+
+    def _from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions, per_replica: bool
+    ) -> Any:
+        return dataset_fn(InputContext())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "DefaultStrategy":
+        raise RuntimeError("the default strategy cannot be copied: there is only one")

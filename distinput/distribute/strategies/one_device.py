@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One replica on one named device: the way to try a distributed program out."""
+
+from collections.abc import Callable
+from typing import Any
+
+from distinput.distribute.context import ValueContext, require_cross_replica
+from distinput.distribute.device_name import device_name
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.strategy import Strategy
+from distinput.distribute.values import DistributedValues
+
+__all__ = ["OneDeviceStrategy", "SingleReplica"]
+
+
+class SingleReplica(Strategy):
+    """What strategies of exactly one replica share: values are never wrapped, batches never cut."""
+
+    splits_batches = False
+    keeps_partial_steps = False
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+        """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
+        require_cross_replica(self)
+        if axis is None and not isinstance(value, DistributedValues):
+            ReduceOp.of(reduce_op)
+            return value
+        return super().reduce(reduce_op, value, axis)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """A tuple of the value; see `Strategy.experimental_local_results`."""
+        return value.values if isinstance(value, DistributedValues) else (value,)
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """What `value_fn` returns for replica 0 of 1; see `Strategy.experimental_distribute_values_from_function`."""
+        return value_fn(ValueContext(0, 1))
+
+
+class OneDeviceStrategy(SingleReplica):
+    """One replica: nothing is cut or wrapped, and every method means what it means for one.
+
+    Args:
+      device: the name of the device, such as "CPU:0".
+      backend: what the replica runs on.
+
+    Raises:
+      ValueError: the name is no device's.
+
+    >>> import distinput as di
+    >>> strategy = di.distribute.OneDeviceStrategy("CPU:0")
+    >>> strategy.run(lambda x: x + 1, args=(1,))
+    2
+
+    Source: `tf.distribute.OneDeviceStrategy`.
+    """
+
+    def __init__(self, device: str, *, backend: str = "threads") -> None:
+        super().__init__([device_name(device)], backend=backend)

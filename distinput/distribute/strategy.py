@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A strategy: how many replicas there are, and what is done for all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from distinput.core.nest import map_leaves
+from distinput.distribute import input as distributed_input
+from distinput.distribute.backends import open_devices
+from distinput.distribute.context import Mode, ReplicaContext, Scope, ValueContext, modes, require_cross_replica
+from distinput.distribute.input_context import InputContext
+from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.reduction import gather_parts, reduce_parts, reduce_rows, reduce_undistributed
+from distinput.distribute.rendezvous import Rendezvous
+from distinput.distribute.values import (
+    DistributedValues,
+    has_distributed,
+    is_distributed,
+    regroup,
+    replica_leaves,
+    select_replica,
+)
+
+__all__ = ["Strategy", "StrategyExtended"]
+
+
+class Strategy:
+    """What all strategies share; use one of them, such as `MirroredStrategy`.
+
+    Args:
+      devices: a name for each replica of this process, such as "CPU:0".
+      backend: what the replicas run on, a key of `distinput.distribute.backends.BACKENDS`.
+
+    Source: `tf.distribute.Strategy`.
+    """
+
+    is_default = False
+    """True for the strategy outside of every scope."""
+    splits_batches = True
+    """False when `experimental_distribute_dataset` leaves the global batch whole."""
+    keeps_partial_steps = True
+    """False when iterating drops a last step that has no element for some replica, as TensorFlow does there."""
+    replicates_input = False
+    """True when `distribute_datasets_from_function` can make one data set for each replica."""
+
+    def __init__(self, devices: Sequence[str], *, backend: str = "threads") -> None:
+        self._backend = backend
+        self._devices = open_devices(backend, devices)
+        self._replicas = len(self._devices.local)
+        self._parameter_devices = self._devices.local
+
+    # ---- facts
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are, over all workers.
+
+        Source: `tf.distribute.Strategy.num_replicas_in_sync`.
+        """
+        return self._replicas
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The description of the cluster; None for strategies of one process.
+
+        Source: `tf.distribute.Strategy.cluster_resolver`.
+        """
+        return None
+
+    @property
+    def extended(self) -> "StrategyExtended":
+        """Facts and methods for libraries.
+
+        Source: `tf.distribute.Strategy.extended`.
+        """
+        return StrategyExtended(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._devices.local)})"
+
+    def __copy__(self) -> "Strategy":
+        raise RuntimeError("Must only deepcopy DistributionStrategy: a shallow copy would share its threads")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Strategy":
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        Strategy.__init__(made, self._devices.local, backend=self._backend)
+        made._parameter_devices = self._parameter_devices
+        return made
+
+    # ---- contexts and running
+
+    def scope(self) -> Scope:
+        """A context manager that makes this strategy current, in cross-replica context.
+
+        Raises:
+          RuntimeError: on entering, inside another strategy's scope or inside `run`.
+
+        Source: `tf.distribute.Strategy.scope`.
+        """
+        return Scope(self)
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Call `fn` on every replica, all at the same time.
+
+        Args:
+          fn: called with the replica's components of distributed values; everything else is handed to all replicas as
+            it is, so replicas must not change it.
+          args: a list or tuple of positional arguments, any nests.
+          kwargs: named arguments.
+          options: ignored in one process.
+
+        Returns:
+          One nest of the replicas' results; leaves are `PerReplica`, or plain where all replicas gave the very same
+          object or the same Python number, text or None.
+
+        Raises:
+          ValueError: `args` is no list or tuple.
+          RuntimeError: inside another strategy's scope or inside `run`, or replicas called `merge_call` unequally
+            often.
+          AssertionError: the structures of the results differ.
+          BaseException: what the first failing replica raised, with a note that names the replica.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.run(lambda x: 10 * x, args=(di.distribute.PerReplica([1, 2]),))
+        PerReplica:{
+          0: 10,
+          1: 20
+        }
+
+        Source: `tf.distribute.Strategy.run`.
+        """
+        if not isinstance(args, tuple | list):
+            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
+                f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
+            )
+        require_cross_replica(self)
+        count = self._replicas
+        given = tuple(args)
+        named = dict(kwargs) if kwargs else {}
+        spread = any(map(has_distributed, given))
+        spread_named = any(map(has_distributed, named.values()))
+        meeting = Rendezvous(count)
+
+        def replica(index: int) -> Any:
+            stack = modes.stack
+            mode = Mode(self, ReplicaContext(self, index, meeting, index))
+            stack.append(mode)
+            try:
+                result = fn(
+                    *([select_replica(index, x) for x in given] if spread else given),
+                    **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
+                )
+            except BaseException as error:  # noqa: BLE001 - raised again when all have ended
+                meeting.failed(index, error)
+                return None
+            finally:
+                stack.remove(mode)
+            meeting.ended(index)
+            return result
+
+        try:
+            results = self._devices.run(replica, [(i,) for i in range(count)])
+        except BaseException as error:
+            meeting.failed(0, error)  # an interrupt while waiting: let go of those that wait for each other
+            raise
+        if meeting.uneven:
+            raise RuntimeError(
+                "Some replicas made a different number of replica_context().merge_call() calls; every replica must "
+                "call "
+                "merge_call, all_reduce and all_gather equally often"
+            )
+        if meeting.failures:
+            self._raise_first(fn, meeting)
+        return results[0] if count == 1 else regroup(results)
+
+    def _raise_first(self, fn: Callable[..., Any], meeting: Rendezvous) -> None:
+        failures, meeting.failures = meeting.failures, []
+        index, error = failures[0]
+        name = getattr(fn, "__name__", type(fn).__name__)
+        error.add_note(f"in replica {index} of {self._replicas} ({self._devices.local[index]}), run({name})")
+        for i, other in failures[1:]:
+            error.add_note(f"replica {i} failed too: {type(other).__name__}: {other}")
+        try:
+            raise error
+        finally:
+            del error, failures  # a traceback that refers to itself would keep the strategy and its threads
+
+    # ---- cross-replica arithmetic
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+        """One value of those of all replicas.
+
+        Args:
+          reduce_op: "SUM", "MEAN" or a `ReduceOp`.
+          value: a distributed value; with `axis=None` also a nest of them.
+          axis: None adds element by element, all shapes being equal. An int or a tuple of ints first sums over these
+            axes of each component, whose sizes there may differ; the mean then divides by the true number of items, so
+            a row of a short batch weighs as much as any other and empty replicas count nothing.
+
+        Returns:
+          A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
+
+        Raises:
+          RuntimeError: inside `run`, or inside another strategy's scope.
+          ValueError: an unknown reduce_op, an axis that is not there, or a sum of a value that is not distributed.
+          TypeError: reduce_op or axis is of another type, or a nest is given together with an axis.
+          InvalidArgumentError: shapes or dtypes that must agree do not, or text or bool is to be added.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> uneven = di.distribute.PerReplica([np.array([1, 2, 3]), np.array([4])])
+        >>> float(strategy.reduce("MEAN", uneven, axis=0))
+        2.5
+
+        Source: `tf.distribute.Strategy.reduce`.
+        """
+        require_cross_replica(self)
+        op = ReduceOp.of(reduce_op)
+        if axis is None:
+            if isinstance(value, DistributedValues):
+                return self._reduce_leaf(op, value)
+            return map_leaves(lambda leaf: self._reduce_leaf(op, leaf), value, lists=True)
+        if isinstance(value, DistributedValues):
+            return reduce_rows(op, value.values, axis)
+        structure, _ = replica_leaves(value)
+        if not structure.is_leaf:
+            raise TypeError(f"reduce: with an axis the value must be a single one, got the structure {structure}")
+        return reduce_rows(op, [value] * self._replicas, axis)
+
+    def _reduce_leaf(self, op: ReduceOp, value: Any) -> Any:
+        if isinstance(value, DistributedValues):
+            return reduce_parts(op, value.values)
+        return reduce_undistributed(op, value, self._replicas)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """The components of all replicas, one after the other along `axis`, in replica order.
+
+        Args:
+          value: a distributed value or a nest of them; other leaves stay as they are.
+          axis: where to concatenate; sizes may differ there. It may be negative.
+
+        Raises:
+          RuntimeError: inside `run`, or inside another strategy's scope.
+          InvalidArgumentError: scalars, an axis out of range, other dimensions or dtypes that differ.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.gather(di.distribute.PerReplica([np.array([1, 2, 3]), np.array([4])]), axis=0)
+        array([1, 2, 3, 4])
+
+        Source: `tf.distribute.Strategy.gather`.
+        """
+        require_cross_replica(
+            self,
+            "tf.distribute.Strategy.gather method requires cross-replica context, use "
+            "get_replica_context().all_gather()",
+        )
+        if isinstance(value, DistributedValues):
+            return gather_parts(value.values, axis)
+        return map_leaves(
+            lambda leaf: gather_parts(leaf.values, axis) if isinstance(leaf, DistributedValues) else leaf,
+            value,
+            lists=True,
+        )
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The components of a value, one for each replica of this process.
+
+        Args:
+          value: a distributed value, or a nest; leaves of a nest that are not distributed are repeated. Anything else
+            gives a tuple of one.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.experimental_local_results({"x": di.distribute.PerReplica([1, 2]), "y": 3})
+        ({'x': 1, 'y': 3}, {'x': 2, 'y': 3})
+
+        Source: `tf.distribute.Strategy.experimental_local_results`.
+        """
+        if isinstance(value, DistributedValues):
+            return value.values
+        structure, leaves = replica_leaves(value)
+        if structure.is_leaf or value is None:
+            return (value,)
+        parts = range(self._replicas)
+        return tuple([structure.build([x.values[i] if is_distributed(x) else x for x in leaves]) for i in parts])
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """A distributed value of what `value_fn` returns for each replica.
+
+        Args:
+          value_fn: called with a `ValueContext` for each replica of this process; it returns a nest.
+
+        Returns:
+          The nest with a `PerReplica` for every leaf.
+
+        Raises:
+          AssertionError: the structures differ.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.experimental_distribute_values_from_function(lambda context: context.replica_id_in_sync_group * 10)
+        PerReplica:{
+          0: 0,
+          1: 10
+        }
+
+        Source: `tf.distribute.Strategy.experimental_distribute_values_from_function`.
+        """
+        return regroup(
+            [value_fn(ValueContext(i, self.num_replicas_in_sync)) for i in range(self._replicas)], always_wrap=True
+        )
+
+    # ---- input
+
+    def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
+        """A data set whose every step gives each replica its part of one global batch.
+
+        Args:
+          dataset: batched by the global batch size. Its rows are cut for the replicas as TensorFlow cuts them, or
+            evenly with `InputOptions(balanced_split=True)`.
+          options: settings.
+
+        Returns:
+          A `DistributedDataset`.
+
+        Raises:
+          TypeError: not a data set, or one that is distributed already.
+          ValueError: elements without a batch axis on several replicas.
+          NotImplementedError: PER_REPLICA replication.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> for step in strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2)):
+        ...     print(step)
+        PerReplica:{
+          0: array([0]),
+          1: array([1])
+        }
+        PerReplica:{
+          0: array([2]),
+          1: array([], dtype=int64)
+        }
+
+        Source: `tf.distribute.Strategy.experimental_distribute_dataset`.
+        """
+        options = options or InputOptions()
+        if options.experimental_replication_mode is InputReplicationMode.PER_REPLICA:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`, not in "
+                "`experimental_distribute_dataset`"
+            )
+        return distributed_input.distribute_dataset(self, dataset, options)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
+    ) -> Any:
+        """A distributed data set of data sets that you batch and shard yourself.
+
+        Args:
+          dataset_fn: called at once with an `InputContext`, once for each input pipeline; it returns a data set of
+            which every element goes to one replica, in turn.
+          options: settings; PER_REPLICA makes one data set for each replica.
+
+        Returns:
+          A `DistributedDatasetsFromFunction`.
+
+        Raises:
+          TypeError: not callable, or it returned no data set.
+          ValueError: `experimental_place_dataset_on_device` without PER_REPLICA or with fetching to the device.
+          NotImplementedError: PER_REPLICA replication, where the strategy has no such thing.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> def dataset_fn(context):
+        ...     return di.data.Dataset.range(4).batch(context.get_per_replica_batch_size(4))
+        >>> for step in strategy.distribute_datasets_from_function(dataset_fn):
+        ...     print(step)
+        PerReplica:{
+          0: array([0, 1]),
+          1: array([2, 3])
+        }
+
+        Source: `tf.distribute.Strategy.distribute_datasets_from_function`.
+        """
+        options = options or InputOptions()
+        per_replica = options.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+        if options.experimental_place_dataset_on_device and not per_replica:
+            raise ValueError(
+                "`experimental_place_dataset_on_device` is only supported together with "
+                "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
+            )
+        if options.experimental_place_dataset_on_device and options.experimental_fetch_to_device:
+            raise ValueError(
+                "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a "
+                "data set "
+                "on the device has nothing to fetch"
+            )
+        if not callable(dataset_fn):
+            raise TypeError(
+                f"distribute_datasets_from_function: dataset_fn must be callable, got a {type(dataset_fn).__name__}"
+            )
+        return self._from_function(dataset_fn, options, per_replica)
+
+    def _from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions, per_replica: bool
+    ) -> Any:
+        if per_replica and not self.replicates_input:
+            raise NotImplementedError(
+                f"InputReplicationMode.PER_REPLICA is only supported in `MirroredStrategy`, not in "
+                f"{type(self).__name__}"
+            )
+        count = self._replicas if per_replica else 1
+        contexts = [InputContext(count, i, self.num_replicas_in_sync) for i in range(count)]
+        return distributed_input.distribute_from_function(self, dataset_fn, contexts, options)
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
+        """A data set of the rows of arrays: the same as `Dataset.from_tensor_slices`.
+
+        Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
+        """
+        from distinput.data import Dataset
+
+        return Dataset.from_tensor_slices(numpy_input)
+
+
+class StrategyExtended:
+    """What libraries need of a strategy.
+
+    Args:
+      strategy: the one it belongs to.
+
+    Source: `tf.distribute.StrategyExtended`.
+    """
+
+    __slots__ = ("_strategy",)
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The devices of this process's replicas."""
+        return self._strategy._devices.local
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The devices that variables live on."""
+        return self._strategy._parameter_devices
+
+    @property
+    def experimental_require_static_shapes(self) -> bool:
+        """False: batches may differ in size."""
+        return False
+
+    def call_for_each_replica(
+        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The same as `Strategy.run`."""
+        return self._strategy.run(fn, args, kwargs)
+
+    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
+        """`Strategy.reduce` of one value with `axis=None`; in one process every destination is the host."""
+        return self._strategy.reduce(reduce_op, value, axis=None)
+
+    def batch_reduce_to(
+        self, reduce_op: Any, value_destination_pairs: Sequence[tuple[Any, Any]], options: Any = None
+    ) -> list[Any]:
+        """`reduce_to` of several values."""
+        return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]
+
+    def value_container(self, value: Any) -> Any:
+        """The container that a component belongs to; the value itself when it has none."""
+        return value

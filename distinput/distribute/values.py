@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that have one component for each local replica, and the ways between them and plain values."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.core.nest import Structure, structure_of
+
+__all__ = [
+    "DistributedValues",
+    "Mirrored",
+    "PerReplica",
+    "has_distributed",
+    "regroup",
+    "replica_leaves",
+    "select_replica",
+]
+
+_LEAVES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
+_NESTS = (tuple, list, Mapping)
+
+
+class DistributedValues:
+    """The components of one value, one for each replica of this process.
+
+    Args:
+      values: the components in replica order.
+
+    Raises:
+      ValueError: there are none.
+
+    Source: `tf.distribute.DistributedValues`.
+    """
+
+    __slots__ = ("__weakref__", "values")
+
+    passed_whole = False
+    """True for kinds that `Strategy.run` hands to every replica as they are; variables are of that kind."""
+
+    values: tuple[Any, ...]
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = tuple(values)
+        if not self.values:
+            raise ValueError(f"{type(self).__name__}: needs the value of at least one replica, got none")
+
+    def __repr__(self) -> str:
+        lines = ",\n".join([f"  {i}: {value!r}" for i, value in enumerate(self.values)])
+        return f"{type(self).__name__}:{{\n{lines}\n}}"
+
+
+class PerReplica(DistributedValues):
+    """A value that differs from replica to replica, as iterating a distributed data set and `Strategy.run` give it.
+
+    It is no array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`, or
+    make one value of it with `Strategy.reduce` or `Strategy.gather`.
+
+    Args:
+      values: the components in replica order.
+
+    >>> import distinput as di
+    >>> di.distribute.PerReplica([1, 2])
+    PerReplica:{
+      0: 1,
+      1: 2
+    }
+
+    Source: the containers of `tf.distribute` that differ per replica.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that `array + per_replica` is a TypeError and no array of objects
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise ValueError(
+            "It looks like you are using a PerReplica object while not inside a replica context, where it has no "
+            "single "
+            "value; take the parts with `strategy.experimental_local_results`, or use `strategy.run`, `reduce` or "
+            "`gather`"
+        )
+
+
+class Mirrored(DistributedValues, np.lib.mixins.NDArrayOperatorsMixin):
+    """A value that is the same on every replica, so it can be used like the local copy.
+
+    Args:
+      values: the equal components in replica order.
+
+    >>> import distinput as di
+    >>> int(di.distribute.Mirrored([2, 2]) + 1)
+    3
+
+    Source: the mirrored containers of `tf.distribute`.
+    """
+
+    __slots__ = ()
+    __hash__ = DistributedValues.__hash__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.values[0], dtype) if copy is not False else np.asarray(self.values[0], dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [x.values[0] if isinstance(x, Mirrored) else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
+def is_distributed(value: Any) -> bool:
+    """True for a leaf that has one component per replica."""
+    return isinstance(value, DistributedValues)
+
+
+def replica_leaves(value: Any) -> tuple[Structure, list[Any]]:
+    """The structure of a nest of tuples, lists, dicts, namedtuples and dataclasses, and its leaves."""
+    structure = structure_of(value, lists=True, is_leaf=is_distributed)
+    return structure, structure.flatten(value)
+
+
+def has_distributed(value: Any) -> bool:
+    """True when a distributed value stands anywhere in the nest."""
+    if isinstance(value, DistributedValues):
+        return True
+    if isinstance(value, _LEAVES):
+        return False
+    return any(map(is_distributed, replica_leaves(value)[1]))
+
+
+def select_replica(index: int, value: Any) -> Any:
+    """What replica `index` sees of a nest: its component of distributed values, everything else as it is.
+
+    >>> from distinput.distribute.values import PerReplica, select_replica
+    >>> select_replica(1, {"x": PerReplica([3, 4]), "y": 5})
+    {'x': 4, 'y': 5}
+
+    Source: the argument rule of `tf.distribute.Strategy.run`.
+    """
+    if isinstance(value, DistributedValues):
+        return value if value.passed_whole else value.values[index]
+    if isinstance(value, _LEAVES):
+        return value
+    structure, leaves = replica_leaves(value)
+    if not any(map(is_distributed, leaves)):
+        return value  # the very object, so that replicas may share it
+    return structure.build([select_replica(index, leaf) for leaf in leaves])
+
+
+def regroup(results: Sequence[Any], always_wrap: bool = False) -> Any:
+    """One nest of what the replicas gave.
+
+    A leaf is plain when it is the same object on every replica, or an equal Python number, text, bytes or None of the
+    same type; else it is a `PerReplica`. Arrays that are equal but not the same object stay separate.
+
+    Args:
+      results: one nest for each replica.
+      always_wrap: wrap every leaf, also equal ones.
+
+    Raises:
+      AssertionError: the structures differ.
+
+    >>> from distinput.distribute.values import regroup
+    >>> regroup([(1, 5), (2, 5)])
+    (PerReplica:{
+      0: 1,
+      1: 2
+    }, 5)
+
+    Source: the result rule of `tf.distribute.Strategy.run`; Python numbers are compared by value, where TensorFlow
+    compares objects.
+    """
+    first = results[0]
+    if not isinstance(first, _PLAIN):
+        structure = structure_of(first, lists=True, is_leaf=is_distributed)
+        if not structure.is_leaf:
+            return _regroup_nest(structure, results, always_wrap)
+    for other in results:
+        if isinstance(other, _NESTS):
+            raise AssertionError(_differs(results))  # noqa: TRY004 - the type that TensorFlow raises
+    if not always_wrap and _same(results):
+        return first
+    return PerReplica(results)
+
+
+def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: bool) -> Any:
+    members: list[Sequence[Any]] = []
+    for result in results:
+        other = structure_of(result, lists=True, is_leaf=is_distributed)
+        if (other.kind, other.keys, other.cls, len(other.children)) != (
+            structure.kind,
+            structure.keys,
+            structure.cls,
+            len(structure.children),
+        ):
+            raise AssertionError(_differs(results))
+        members.append(_members(structure, result))
+    made = [regroup(parts, always_wrap) for parts in zip(*members, strict=True)]
+    # One level at a time: each member is a leaf of its parent's structure.
+    shallow = Structure(structure.kind, structure.keys, (_LEAF,) * len(made), structure.cls, structure.order)
+    return shallow.build(made)
+
+
+def _members(structure: Structure, value: Any) -> Sequence[Any]:
+    if structure.kind == "dict":
+        return [value[key] for key in structure.keys]
+    if structure.kind == "dataclass":
+        return [getattr(value, name) for name in structure.keys]
+    return tuple(value)
+
+
+def _differs(results: Sequence[Any]) -> str:
+    told = ", ".join([f"replica {i} gave {_kind(result)}" for i, result in enumerate(results)])
+    return f"run: the results of all replicas must have the same structure (len(v) == len(v0), the same keys): {told}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a dict with keys {sorted(map(str, value))}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def _same(results: Sequence[Any]) -> bool:
+    first = results[0]
+    kind = type(first)
+    equal = _EQUAL.get(kind)
+    for other in results:
+        if other is not first and (equal is None or type(other) is not kind or not equal(first, other)):
+            return False
+    return True
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(a == b)
+
+
+def _same_float(a: float, b: float) -> bool:
+    return a.hex() == b.hex()  # nan is nan, and 0.0 is not -0.0
+
+
+def _same_complex(a: complex, b: complex) -> bool:
+    return _same_float(a.real, b.real) and _same_float(a.imag, b.imag)
+
+
+_LEAF = structure_of(0)
+_PLAIN = (*_LEAVES, DistributedValues)
+_EQUAL: dict[type, Callable[[Any, Any], bool]] = {
+    bool: _equal,
+    bytes: _equal,
+    complex: _same_complex,
+    float: _same_float,
+    int: _equal,
+    str: _equal,
+}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading files: their size, a part of them, or all of it in chunks, decompressed on the way if asked.
+
+A file that is missing is a `NotFoundError`; other errors of the operating system keep their type and are told the path.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Self, cast
+
+import numpy as np
+
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.buffers import BUFFERS, Bytes
+from distinput.files.compression import Compression, Inflater
+from distinput.files.paths import file_system, local_path
+
+__all__ = ["EMPTY", "Source", "naming", "open_binary", "read_range", "size_of", "stamp_of"]
+
+EMPTY: Bytes = np.empty(0, np.uint8)
+"""No bytes."""
+
+_INFLATED_FROM = 64 * 1024  # bytes of a compressed file looked at together
+
+
+@contextmanager
+def naming(path: str, doing: str = "reading") -> Iterator[None]:
+    """Errors inside the `with` say which file they are about."""
+    try:
+        yield
+    except NotFoundError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}; No such file or directory") from error
+    except OSError as error:
+        error.add_note(f"while {doing} {path!r}")
+        raise
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    with naming(path):
+        local = local_path(path)
+        if local is not None:
+            return os.stat(local).st_size
+        system, name = file_system(path)
+        return int(system.size(name) or 0)
+
+
+def stamp_of(path: str) -> str:
+    """A text that changes when the file does.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    with naming(path):
+        local = local_path(path)
+        if local is not None:
+            status = os.stat(local)
+            return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+        system, name = file_system(path)
+        return str(system.ukey(name))
+
+
+def open_binary(path: str) -> BinaryIO:
+    """The file, open for reading and seeking.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    with naming(path):
+        local = local_path(path)
+        if local is not None:
+            return open(local, "rb", buffering=0)
+        system, name = file_system(path)
+        return cast(BinaryIO, system.open(name, "rb"))
+
+
+def read_range(path: str, start: int, stop: int) -> bytes:
+    """Bytes start to stop of a file; fewer where it ends before.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    with naming(path):
+        local = local_path(path)
+        if local is None:
+            system, name = file_system(path)
+            return bytes(system.cat_file(name, start, stop))
+        with open(local, "rb") as file:
+            file.seek(start)
+            return file.read(max(0, stop - start))
+
+
+class Source:
+    """A file read from front to back.
+
+    Args:
+      path: a local path or a URL.
+      compression: "", "GZIP" or "ZLIB".
+      start: where to begin, in bytes of the file if it is not compressed, else always 0.
+
+    Attributes:
+      offset: bytes handed out so far, decompressed, counted from the beginning of the file.
+      size: bytes of the file; None when it is compressed, since what comes out of it is not known.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: the file ends before `start`.
+    """
+
+    def __init__(self, path: str, compression: Compression = "", start: int = 0) -> None:
+        self.path = path
+        self.offset = start
+        self._file: Any = open_binary(path)
+        self._inflater = Inflater(compression, path) if compression else None
+        self.size: int | None = None
+        if self._inflater is not None:
+            return
+        try:
+            with naming(path):
+                self.size = int(self._file.seek(0, io.SEEK_END))
+            self.go_to(start)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was handed out stays as it is."""
+        self._file.close()
+
+    def go_to(self, offset: int) -> None:
+        """Read on at this byte of the file, which is not compressed.
+
+        Raises:
+          DataLossError: the file ends before.
+        """
+        if self.size is None or offset > self.size:
+            raise DataLossError(
+                f"{self.path}: has {self.size} bytes, but reading was to go on at byte {offset}; it changed"
+            )
+        with naming(self.path):
+            self._file.seek(offset)
+        self.offset = offset
+
+    def skip(self, size: int) -> int:
+        """Pass over `size` bytes; returns how many there were.
+
+        Raises:
+          DataLossError: the compressed data is damaged.
+        """
+        before = self.offset
+        while before + size > self.offset:
+            _, ended = self.more(EMPTY, min(_INFLATED_FROM, before + size - self.offset))
+            if ended:
+                break
+        return self.offset - before
+
+    def more(self, kept: Bytes, size: int) -> tuple[Bytes, bool]:
+        """`kept` and up to `size` bytes behind it, in memory that stays as it is while it is referenced.
+
+        Args:
+          kept: the end of what this gave last time, to stand before the new bytes.
+          size: how many new bytes; fewer come only at the end of the file.
+
+        Returns:
+          The bytes, and whether the file has ended.
+
+        Raises:
+          DataLossError: the compressed data is damaged.
+        """
+        buffer = BUFFERS.get(len(kept) + size)
+        buffer[: len(kept)] = kept
+        filled, whole = len(kept), len(kept) + size
+        view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
+        read = self._read if self._inflater is None else self._inflate
+        with naming(self.path):
+            while filled < whole:
+                got = read(view[filled:whole])
+                if not got:
+                    break
+                filled += got
+        self.offset += filled - len(kept)
+        return buffer[:filled], filled < whole
+
+    def _read(self, view: memoryview) -> int:
+        return int(self._file.readinto(view) or 0)
+
+    def _inflate(self, view: memoryview) -> int:
+        inflater = self._inflater
+        assert inflater is not None
+        while True:
+            if inflater.hungry:
+                data = self._file.read(_INFLATED_FROM)
+                if not data:
+                    # zlib may hold back what did not fit the last time it was asked.
+                    made = inflater.inflate(len(view))
+                    if not made:
+                        inflater.finish()
+                    view[: len(made)] = made
+                    return len(made)
+                inflater.feed(data)
+            made = inflater.inflate(len(view))
+            if made:
+                view[: len(made)] = made
+                return len(made)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of records that all have the same length, perhaps between a header and a footer."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.compression import as_compression
+from distinput.files.source import Source, size_of
+from distinput.formats.format import Fragment, Position
+from distinput.formats.spans import Found, Ints, Piece, SpanFormat
+
+__all__ = ["FixedLengthRecords"]
+
+_FRAGMENT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class FixedLengthRecords(SpanFormat):
+    """Records of `record_bytes` bytes each.
+
+    Args:
+      record_bytes: the length of a record, at least 1.
+      header_bytes: passed over at the beginning of each file.
+      footer_bytes: passed over at the end of each file.
+      compression_type: None or "" for none, "GZIP" or "ZLIB"; the lengths are those of the decompressed bytes.
+
+    Raises:
+      InvalidArgumentError: a number is too small, or the compression is unknown.
+
+    Source: the meaning is that of `tf.data.FixedLengthRecordDataset`.
+    """
+
+    name: ClassVar[str] = "fixed_length"
+    record_bytes: int
+    header_bytes: int = 0
+    footer_bytes: int = 0
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        as_compression(self.compression_type)
+        for option, least in (("record_bytes", 1), ("header_bytes", 0), ("footer_bytes", 0)):
+            value = getattr(self, option)
+            if value < least:
+                raise InvalidArgumentError(f"fixed_length: {option} must be at least {least}, got {value}")
+
+    def start(self) -> Position:
+        return {"row": 0}
+
+    def after(self, byte: int, row: int) -> Position:
+        del byte
+        return {"row": row}
+
+    def rows(self, path: str) -> int | None:
+        """How many records the file has.
+
+        Raises:
+          InvalidArgumentError: the body of the file is not a whole number of records.
+        """
+        return None if self.compression else self._count(path, size_of(path))
+
+    def seek(self, path: str, row: int) -> Position | None:
+        del path
+        return None if self.compression and row else {"row": row}
+
+    def fragments(self, path: str) -> list[Fragment]:
+        rows = self.rows(path)
+        if rows is None:
+            return super().fragments(path)
+        step = max(1, _FRAGMENT_BYTES // self.record_bytes)
+        cuts = [*range(0, rows, step), rows] if rows else [0, 0]
+        return [Fragment(path, {"row": a}, {"row": b}, b - a, (b - a) * self.record_bytes) for a, b in pairwise(cuts)]
+
+    def open(self, path: str, position: Position) -> tuple[Source, int]:
+        if not self.compression:
+            source = Source(path, start=0)
+            assert source.size is not None
+            try:
+                rows, row = self._count(path, source.size), position["row"]
+                if row > rows:
+                    raise DataLossError(
+                        f"{path}: has {rows} records, but reading was to go on at record {row}; it changed"
+                    )
+                source.go_to(self.header_bytes + row * self.record_bytes)
+            except BaseException:
+                source.close()
+                raise
+            return source, row
+        source = Source(path, self.compression)
+        try:
+            header = source.skip(self.header_bytes)
+            if header < self.header_bytes:
+                raise self._too_short(path, header)
+        except BaseException:
+            source.close()
+            raise
+        return source, 0
+
+    def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        # The footer is held back: only at the end of the file is it known that it was no record.
+        body = len(piece.data) - piece.at - self.footer_bytes
+        count = min(max(body, 0) // self.record_bytes, len(starts))
+        starts[:count] = piece.at + self.record_bytes * np.arange(count)
+        sizes[:count] = self.record_bytes
+        after = piece.at + count * self.record_bytes
+        error: Exception | None = None
+        if piece.ended and count < len(starts) and body != count * self.record_bytes:
+            size = piece.byte + len(piece.data) - piece.at
+            error = self._excess(piece.path, size) if body >= 0 else self._too_short(piece.path, size)
+        return Found(count, after, self.record_bytes + self.footer_bytes, error)
+
+    def _count(self, path: str, size: int) -> int:
+        body = size - self.header_bytes - self.footer_bytes
+        if body < 0:
+            raise self._too_short(path, size)
+        if body % self.record_bytes:
+            raise self._excess(path, size)
+        return body // self.record_bytes
+
+    def _too_short(self, path: str, size: int) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{path}: has {size} bytes, fewer than its header of {self.header_bytes} and its footer of "
+            f"{self.footer_bytes}; check header_bytes and footer_bytes"
+        )
+
+    def _excess(self, path: str, size: int) -> InvalidArgumentError:
+        body = size - self.header_bytes - self.footer_bytes
+        return InvalidArgumentError(
+            f"{path}: Excess trailing bytes: header {self.header_bytes}, body {body}, footer {self.footer_bytes} "
+            f"bytes; the body must be a whole number of records of {self.record_bytes}, but "
+            f"{body % self.record_bytes} bytes are left over"
+        )

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet files: every row is a record, a dict of the columns asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Column
+from distinput.core.spec import Spec
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.paths import local_path
+from distinput.files.sink import Sink
+from distinput.files.source import naming, open_binary, stamp_of
+from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
+
+__all__ = ["Parquet", "write_parquet"]
+
+_BLOCK_BYTES = 1 << 20
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Parquet(Format):
+    """Rows of Parquet files.
+
+    Numbers, truth values and times become arrays; text and binary values bytes; lists rows of their own length;
+    fixed-size lists another axis; structs dicts; dictionary-encoded values are decoded.
+
+    Args:
+      columns: names of the columns to read, the only ones that are looked at; None: all.
+      batch_rows: the most rows in a block; None: as many as make about a megabyte.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+
+    Raises:
+      InvalidArgumentError: no such option.
+    """
+
+    name: ClassVar[str] = "parquet"
+    columns: Sequence[str] | None = None
+    batch_rows: int | None = None
+    nulls: Any = "error"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, str | bytes):
+            raise InvalidArgumentError(f"parquet: columns must be a list of names, got {self.columns!r}")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        if self.batch_rows is not None and self.batch_rows < 1:
+            raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
+        if isinstance(self.nulls, Mapping):
+            object.__setattr__(self, "nulls", tuple(sorted(self.nulls.items())))
+        elif self.nulls != "error" and not isinstance(self.nulls, tuple):
+            raise InvalidArgumentError(
+                f'parquet: nulls must be "error" or a dict of values by column, got {self.nulls!r}'
+            )
+
+    def spec(self, path: str | None) -> Spec:
+        if path is None:
+            raise InvalidArgumentError("parquet: what a row looks like is said by the files; name at least one file")
+        schema = self._footer(path).schema.to_arrow_schema()
+        fields = schema if self.columns is None else [self._field(schema, name, path) for name in self.columns]
+        try:
+            return schema_spec(fields)
+        except UnsupportedTypeError as error:
+            raise _unsupported(path, error) from None
+
+    def rows(self, path: str) -> int | None:
+        return int(self._footer(path).num_rows)
+
+    def seek(self, path: str, row: int) -> Position | None:
+        del path
+        return {"row": row}
+
+    def fragments(self, path: str) -> list[Fragment]:
+        footer = self._footer(path)
+        found, row = [], 0
+        for group in range(footer.num_row_groups):
+            rows, size = footer.row_group(group).num_rows, footer.row_group(group).total_byte_size
+            found.append(Fragment(path, {"row": row}, {"row": row + rows}, rows, size))
+            row += rows
+        return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        begin = 0 if position is None else position["row"]
+        footer = self._footer(path)
+        if begin > footer.num_rows:
+            raise DataLossError(
+                f"{path}: has {footer.num_rows} rows, but reading was to go on at row {begin}; it changed"
+            )
+        spec = self.spec(path)
+        with self._opened(path, footer) as file:
+            row = 0
+            for group in range(footer.num_row_groups):
+                rows = footer.row_group(group).num_rows
+                over = min(max(begin - row, 0), rows)
+                if over < rows:
+                    for block in self._blocks(path, file, group, spec, over):
+                        done = row + over + block.size
+                        over += block.size
+                        yield block, {"row": done}
+                    if over != rows:
+                        raise DataLossError(f"{path}: row group {group} should have {rows} rows, but has {over}")
+                row += rows
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        """The rows with these numbers, in this order; only the row groups that hold them are read.
+
+        Raises:
+          InvalidArgumentError: a row that is not there.
+        """
+        wanted = np.asarray(rows, np.int64)
+        footer, spec = self._footer(path), self.spec(path)
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= footer.num_rows):
+            raise InvalidArgumentError(
+                f"{path}: rows must be from 0 to {footer.num_rows - 1}, got {wanted.tolist()!s:.80}"
+            )
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        ends = np.cumsum(sizes, dtype=np.int64)
+        order = np.argsort(wanted, kind="stable")
+        in_order = wanted[order]
+        groups = np.searchsorted(ends, in_order, "right")
+        parts = []
+        with self._opened(path, footer) as file:
+            for group in np.unique(groups).tolist():
+                local = in_order[groups == group] - (ends[group] - sizes[group])
+                with _reading(path, group):
+                    table = file.read_row_group(group, columns=self._names())
+                    batch = table.take(local).combine_chunks().to_batches()[0]
+                    parts.append(self._block(path, group, batch, spec, local))
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        if not parts:
+            return Block.of(spec.structure, [])
+        return concat_blocks(parts).take(back)
+
+    def _blocks(self, path: str, file: Any, group: int, spec: Spec, over: int) -> Iterator[Block]:
+        """The rows of a row group from number `over` on."""
+        footer = file.metadata.row_group(group)
+        per_row = max(1, footer.total_byte_size // max(1, footer.num_rows))
+        size = self.batch_rows or min(BLOCK_ROWS, max(1, _BLOCK_BYTES // per_row))
+        row = 0
+        with _reading(path, group):
+            batches = file.iter_batches(size, row_groups=[group], columns=self._names())
+        while True:
+            with _reading(path, group):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                kept = batch.slice(over - row) if over > row else batch
+                first, row = max(over, row), row + batch.num_rows
+                block = self._block(path, group, kept, spec, range(first, row)) if kept.num_rows else None
+            if block is not None:
+                yield block
+
+    def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
+        """A batch as a block; `rows` are the numbers of its rows in the row group."""
+        if self.columns is not None:
+            batch = batch.select(list(self.columns))
+        fill = {} if self.nulls == "error" else dict(self.nulls)
+        try:
+            return block_of(batch, spec.structure, fill)
+        except NullsError as error:
+            raise InvalidArgumentError(
+                f"{path}: column {error.column!r} has nulls in row group {group} (first in its row "
+                f"{rows[error.row]}), for which NumPy has no value; say what to put in their place with "
+                f"nulls={{{error.column.split('.')[0]!r}: value}}, or name the columns to read without this one"
+            ) from None
+        except UnsupportedTypeError as error:
+            raise _unsupported(path, error) from None
+        except TypeError as error:
+            raise InvalidArgumentError(f"{path}: nulls: {error}") from None
+
+    def _names(self) -> list[str] | None:
+        return None if self.columns is None else list(self.columns)
+
+    def _field(self, schema: Any, name: str, path: str) -> Any:
+        if name not in schema.names:
+            raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(schema.names)}")
+        return schema.field(name)
+
+    def _footer(self, path: str) -> Any:
+        return _footer_of(path, stamp_of(path))
+
+    @contextmanager
+    def _opened(self, path: str, footer: Any) -> Iterator[Any]:
+        from pyarrow.parquet import ParquetFile
+
+        with _source(path) as source:
+            with _reading(path, None):
+                file = ParquetFile(source, metadata=footer, page_checksum_verification=True)
+            try:
+                yield file
+            finally:
+                file.close()
+
+
+@lru_cache(maxsize=256)
+def _footer_of(path: str, stamp: str) -> Any:
+    """The footer of a file; `stamp` tells one version of the file from the next."""
+    del stamp
+    from pyarrow.parquet import read_metadata
+
+    with _source(path) as source, _reading(path, None):
+        footer = read_metadata(source)
+        names = footer.schema.to_arrow_schema().names
+        rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    if rows != footer.num_rows:
+        raise DataLossError(f"{path}: the footer says {footer.num_rows} rows, but its row groups have {rows}")
+    if len(set(names)) != len(names):
+        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
+    return footer
+
+
+@contextmanager
+def _source(path: str) -> Iterator[Any]:
+    """What pyarrow reads the file from."""
+    import pyarrow as pa
+
+    local = local_path(path)
+    with naming(path):
+        source = pa.OSFile(local, "rb") if local is not None else open_binary(path)
+    with source:
+        yield source
+
+
+@contextmanager
+def _reading(path: str, group: int | None) -> Iterator[None]:
+    """Errors of pyarrow inside the `with` name the file and the row group."""
+    import pyarrow as pa
+
+    where = path if group is None else f"{path}: row group {group}"
+    try:
+        yield
+    except pa.ArrowNotImplementedError as error:
+        raise UnimplementedError(f"{where}: {error}") from error
+    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+        raise DataLossError(f"{where}: not a Parquet file, or damaged: {error}") from error
+    except OSError as error:
+        if error.errno is None:  # pyarrow's own, not one of the operating system
+            raise DataLossError(f"{where}: not a Parquet file, or damaged: {error}") from error
+        error.add_note(f"while reading {path!r}")
+        raise
+
+
+def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
+    return UnimplementedError(
+        f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
+    )
+
+
+def write_parquet(
+    path: str, columns: Mapping[str, Any], row_group_size: int | None = None, compression: str = "snappy"
+) -> None:
+    """Write columns as a Parquet file, with a checksum for every page; a local file appears when it is whole.
+
+    Args:
+      path: a local path or a URL.
+      columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
+      row_group_size: rows in a row group; None: pyarrow's choice.
+      compression: as pyarrow names it.
+
+    Raises:
+      InvalidArgumentError: the columns differ in length, or one of them is no column.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    arrays = {name: _array_of(name, values) for name, values in columns.items()}
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
+        raise InvalidArgumentError(f"write_parquet: columns must have the same number of rows, got {lengths}")
+    with Sink(path) as sink:
+        target = pa.PythonFile(sink, mode="w")
+        write_table(
+            pa.table(arrays), target, row_group_size=row_group_size, compression=compression, write_page_checksum=True
+        )
+
+
+def _array_of(name: str, values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, Column):
+        return from_column(values)
+    try:
+        if isinstance(values, np.ndarray) and values.ndim > 1:
+            flat = pa.array(values.reshape(-1))
+            for size in reversed(values.shape[1:]):
+                flat = pa.FixedSizeListArray.from_arrays(flat, size)
+            return flat
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"write_parquet: column {name!r}: {error}") from error

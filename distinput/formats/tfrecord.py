@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFRecord files: length, checksum of the length, payload, checksum of the payload, over and over."""
+
+import contextlib
+import os
+import struct
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from distinput.errors import DataLossError
+from distinput.files.compression import as_compression
+from distinput.files.paths import as_paths
+from distinput.files.sink import Sink
+from distinput.formats.spans import Found, Ints, Piece, SpanFormat
+from distinput.kernels.crc32c import masked_crc32c
+from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
+
+__all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords"]
+
+
+@dataclass(frozen=True)
+class TFRecords(SpanFormat):
+    """Records of any bytes, each guarded by two checksums, both of which are compared.
+
+    Args:
+      compression_type: None or "" for none, "GZIP" or "ZLIB".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+
+    Source: the meaning is that of `tf.data.TFRecordDataset`.
+    """
+
+    name: ClassVar[str] = "tfrecord"
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        as_compression(self.compression_type)
+
+    def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        count, after, status, need = scan_records(piece.data, piece.at, starts, sizes, True)
+        error: Exception | None = None
+        if status in (BAD_LENGTH, BAD_DATA):
+            error = _corrupted(piece, count, after, status)
+        elif status == INCOMPLETE:
+            byte = piece.byte + after - piece.at
+            left = len(piece.data) - after
+            if piece.size is not None and not piece.ended:
+                left = max(left, piece.size - byte)
+            if piece.ended or (piece.size is not None and need > left):
+                error = DataLossError(
+                    f"{piece.path}: truncated record at {byte} (record {piece.row + count}): it takes {_bytes(need)}, "
+                    f"but the file ends after {left}"
+                )
+        return Found(count, after, need, error)
+
+
+def _bytes(need: int) -> str:
+    return f"at least {HEADER + FOOTER} bytes" if need == HEADER else f"{need} bytes"
+
+
+def _corrupted(piece: Piece, count: int, after: int, status: int) -> DataLossError:
+    """What is wrong with the record at `after`."""
+    header = piece.data[after : after + HEADER]
+    length, stored = struct.unpack("<QI", header.tobytes())
+    what, part = "length", header[:8]
+    if status == BAD_DATA:
+        what, part = "data", piece.data[after + HEADER : after + HEADER + length]
+        (stored,) = struct.unpack("<I", piece.data[after + HEADER + length :][:FOOTER].tobytes())
+    return DataLossError(
+        f"{piece.path}: corrupted record at {piece.byte + after - piece.at} (record {piece.row + count}): the checksum "
+        f"of its {what} should be {stored:#010x}, but is {masked_crc32c(part):#010x}"
+        + ("; is this a TFRecord file, and is its compression_type right?" if piece.row + count == 0 else "")
+    )
+
+
+@dataclass(frozen=True)
+class TFRecordOptions:
+    """How a TFRecord file is written; the counterpart of `tf.io.TFRecordOptions`.
+
+    Args:
+      compression_type: None or "" for none, "GZIP" or "ZLIB".
+      compression_level: 0 (none) to 9 (smallest); None: zlib's default.
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    compression_type: str | None = None
+    compression_level: int | None = None
+
+    def __post_init__(self) -> None:
+        as_compression(self.compression_type)
+
+
+class TFRecordWriter:
+    """Writes a TFRecord file; the counterpart of `tf.io.TFRecordWriter`.
+
+    A local file appears under its name when it is whole: at `close`, or at the first `flush`. If a `with` block ends in
+    an error before that, nothing is left and an older file of this name stays.
+
+    Args:
+      path: where to write, a local path or a URL.
+      options: None, a compression type, or `TFRecordOptions`.
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+      NotFoundError: the folder is not there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: str | TFRecordOptions | None = None) -> None:
+        chosen = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
+        level = -1 if chosen.compression_level is None else chosen.compression_level
+        self._sink = Sink(as_paths(path)[0], as_compression(chosen.compression_type), level)
+
+    def write(self, record: bytes) -> None:
+        """Append a record.
+
+        Raises:
+          ValueError: the writer is closed.
+        """
+        payload = record.encode() if isinstance(record, str) else bytes(record)
+        length = struct.pack("<Q", len(payload))
+        self._sink.write(b"".join((length, _masked(length), payload, _masked(payload))))
+
+    def flush(self) -> None:
+        """Everything written so far can be read from now on."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Finish the file; may be called again."""
+        self._sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._sink.close()
+        else:
+            self._sink.discard()
+
+    def __del__(self) -> None:
+        # TensorFlow's writer finishes its file when it is forgotten, and code exists that relies on it.
+        if hasattr(self, "_sink"):
+            with contextlib.suppress(OSError, ValueError):
+                self._sink.close()
+
+
+def _masked(data: bytes) -> bytes:
+    """The masked CRC32C of `data`, as it is stored."""
+    import google_crc32c
+
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

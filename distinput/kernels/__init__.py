@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled loops over NumPy arrays and numbers, each beside a readable reference (floor 0).
+
+Nothing here imports numba before a kernel is first called, see `distinput.kernels.kernel`. The kernels:
+
+* `crc32c`: `crc32c`, `masked_crc32c`
+* `example`: `locate_features`, `count_values`, `fill_floats`, `fill_int64s`, `fill_bytes_spans`
+* `lines`: `scan_lines`
+* `ragged`: `gather_spans`, `pad_rows`, `spans_to_offsets`
+* `shuffle`: `shuffle_steps`, `drain_steps`, `slots_at`, `permute`
+* `tfrecord`: `scan_records`, `frame_records`
+
+`python -m distinput.kernels` compiles them all into the cache, for an image or an install that will be read-only.
+"""

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only door to numba: compile a kernel, keep it on disk, and put instructions in place of `machine`'s functions.
+
+Imported by `kernel` when the first kernel is called, and by nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
+from numba.core import cgutils, types
+from numba.core.caching import CompileResultCacheImpl
+from numba.core.serialize import dumps
+from numba.extending import intrinsic, overload, register_jitable
+
+from distinput.kernels import machine
+from distinput.kernels.kernel import INLINED
+
+if sys.byteorder != "little":
+    raise ImportError("the kernels read words lowest byte first, as this machine does not; the references serve")
+
+# Division is by numbers known not to be zero, and an IndexError could not be told from one of Python's anyway.
+OPTIONS = {"nogil": True, "error_model": "numpy"}
+
+# What kernels call becomes a part of them, and neither counts references, which takes longer than the work, nor
+# allocates: without both the parser of Examples takes seven times as long.
+INSIDE = {"error_model": "numpy", "_nrt": False, "forceinline": True}
+
+_known: set[FunctionType] = set()
+
+
+def build(
+    source: FunctionType, signature: str, cache: tuple[str, list[Path]], load_only: bool
+) -> Callable[..., Any] | None:
+    """The compiled function, from the cache if it is there; None if it is not and `load_only` is set."""
+    for function in INLINED:
+        if function not in _known:
+            register_jitable(**INSIDE)(function)
+            _known.add(function)
+    dispatcher = numba.njit(**OPTIONS)(source)
+    store = _Store(source, signature, *cache)
+    dispatcher._cache = store
+    if load_only and store.load_overload(signature, dispatcher.targetctx) is None:
+        return None
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    built: Callable[..., Any] = dispatcher
+    return built
+
+
+class _Store:
+    """Compiled code on disk: one file for a kernel, its source, its signature and the machine.
+
+    It stands in for numba's own cache, which does not see a change in a function that a kernel calls, and which is an
+    error where no folder can be written. Here no failure to read or to write does any harm.
+    """
+
+    cache_path = ""  # numba's statistics ask for it
+
+    def __init__(self, source: FunctionType, signature: str, name: str, folders: list[Path]) -> None:
+        self._source = source
+        self._signature = signature
+        self._name = name
+        self._folders = folders
+        self._loaded: Any = None
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """The compiled function in the first folder that holds it whole."""
+        del signature  # there is one
+        if self._loaded is not None:
+            return self._loaded
+        context.refresh()
+        file = self._file(context.codegen())
+        for folder in self._folders:
+            try:
+                content = (folder / file).read_bytes()
+                if hashlib.sha256(content[32:]).digest() == content[:32]:
+                    payload = pickle.loads(content[32:])
+                    self._loaded = CompileResultCacheImpl.rebuild(self, context, payload)
+                    return self._loaded
+            except OSError:
+                continue
+            except Exception:  # noqa: BLE001 - whatever is wrong with it, it can be compiled again
+                continue
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Leave the compiled function in the first folder that can be written."""
+        del signature
+        if result.library.has_dynamic_globals or result.lifted:  # holds addresses of this process
+            return
+        payload = dumps(result._reduce())
+        file = self._file(result.codegen)
+        for folder in self._folders:
+            temporary = folder / f"{file}.{uuid.uuid4().hex[:8]}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
+                temporary.replace(folder / file)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+                continue
+            if folder.name == "__pycache__":
+                self._forget_older(folder, file)
+            return
+
+    def _forget_older(self, folder: Path, file: str) -> None:
+        """Remove what earlier versions of the source left; the folder is this version's alone."""
+        version, machine_name = self._name.rpartition("-")[0], file.rpartition("-")[2]
+        for old in folder.glob(f"{version}-*-{machine_name}"):
+            if old.name != file:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+
+    def _file(self, codegen: Any) -> str:
+        settings = (numba.config.BOUNDSCHECK, numba.config.OPT, numba.config.DEBUGINFO_DEFAULT)
+        key = (numba.__version__, sys.version, codegen.magic_tuple(), self._signature, settings)
+        return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+# What follows teaches numba the functions of `machine`. `typing` is numba's, the types come as numba's objects.
+
+BYTE, WORD = ir.IntType(8), ir.IntType(64)
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    """Where byte `offset` of an array is."""
+    start = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(builder.bitcast(start, BYTE.as_pointer()), [offset])
+
+
+def _loader(result: Any) -> Any:
+    def load(typing: Any, data: Any, offset: Any) -> Any:
+        del typing
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            address = _address(context, builder, signature.args[0], args[0], args[1])
+            pointer = builder.bitcast(address, ir.IntType(result.bitwidth).as_pointer())
+            return builder.load(pointer, align=1)
+
+        return result(data, offset), emit
+
+    return intrinsic(load)
+
+
+def _storer(stored: Any) -> Any:
+    def store(typing: Any, out: Any, offset: Any, value: Any) -> Any:
+        del typing, value
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            address = _address(context, builder, signature.args[0], args[0], args[1])
+            builder.store(args[2], builder.bitcast(address, ir.IntType(stored.bitwidth).as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(out, offset, stored), emit
+
+    return intrinsic(store)
+
+
+def _copy_bytes(typing: Any, out: Any, to: Any, data: Any, start: Any, count: Any) -> Any:
+    del typing
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = _address(context, builder, signature.args[0], args[0], args[1])
+        source = _address(context, builder, signature.args[2], args[2], args[3])
+        cgutils.raw_memcpy(builder, target, source, args[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(out, to, data, start, count), emit
+
+
+def _fill_bytes(typing: Any, out: Any, start: Any, count: Any, value: Any) -> Any:
+    del typing, value
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        cgutils.memset(builder, _address(context, builder, signature.args[0], args[0], args[1]), args[2], args[3])
+        return context.get_dummy_value()
+
+    return types.void(out, start, count, types.uint8), emit
+
+
+def _lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """64 bytes as one vector; LLVM cuts it to the width of the machine."""
+    address = _address(context, builder, signature.args[0], args[0], args[1])
+    return builder.load(builder.bitcast(address, ir.VectorType(BYTE, 64).as_pointer()), align=1)
+
+
+def _equal_mask(typing: Any, data: Any, offset: Any, value: Any) -> Any:
+    del typing, value
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _lanes(context, builder, signature, args)
+        vector = ir.VectorType(BYTE, 64)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+        places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        wanted = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), places)
+        return builder.bitcast(builder.icmp_unsigned("==", lanes, wanted), WORD)
+
+    return types.uint64(data, offset, types.uint8), emit
+
+
+def _high_mask(typing: Any, data: Any, offset: Any) -> Any:
+    del typing
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _lanes(context, builder, signature, args)
+        zero = ir.Constant(ir.VectorType(BYTE, 64), [0] * 64)
+        return builder.bitcast(builder.icmp_signed("<", lanes, zero), WORD)
+
+    return types.uint64(data, offset), emit
+
+
+def _trailing_zeros(typing: Any, word: Any) -> Any:
+    del typing, word
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del context, signature
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), emit
+
+
+def _bit_count(typing: Any, word: Any) -> Any:
+    del typing, word
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del context, signature
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), emit
+
+
+def _multiply_high(typing: Any, a: Any, b: Any) -> Any:
+    del typing, a, b
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del context, signature
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), WORD)
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
+def _host_has_crc32(context: Any) -> bool:
+    triple, _, features = context.codegen().magic_tuple()
+    return str(triple).startswith("x86_64") and "+crc32" in features.split(",") and "+sse4.2" in features.split(",")
+
+
+def _has_crc32(typing: Any) -> Any:
+    del typing
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del builder, signature, args
+        return ir.Constant(ir.IntType(1), int(_host_has_crc32(context)))
+
+    return types.boolean(), emit
+
+
+def _crc32_u64(typing: Any, crc: Any, word: Any) -> Any:
+    del typing, crc, word
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature
+        if not _host_has_crc32(context):
+            return ir.Constant(WORD, 0)  # in a branch that is never taken
+        name = "llvm.x86.sse42.crc32.64.64"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(WORD, [WORD, WORD]), name)
+        return builder.call(function, args)
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
+load_u32, load_u64 = _loader(types.uint32), _loader(types.uint64)
+store_u32, store_u64 = _storer(types.uint32), _storer(types.uint64)
+copy_bytes, fill_bytes = intrinsic(_copy_bytes), intrinsic(_fill_bytes)
+equal_mask, high_mask = intrinsic(_equal_mask), intrinsic(_high_mask)
+trailing_zeros, bit_count = intrinsic(_trailing_zeros), intrinsic(_bit_count)
+multiply_high = intrinsic(_multiply_high)
+has_crc32, crc32_u64 = intrinsic(_has_crc32), intrinsic(_crc32_u64)
+
+# numba wants a function of the same arguments for each.
+INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    machine.load_u32: lambda data, offset: load_u32(data, offset),
+    machine.load_u64: lambda data, offset: load_u64(data, offset),
+    machine.store_u32: lambda out, offset, value: store_u32(out, offset, value),
+    machine.store_u64: lambda out, offset, value: store_u64(out, offset, value),
+    machine.copy_bytes: lambda out, to, data, start, count: copy_bytes(out, to, data, start, count),
+    machine.fill_bytes: lambda out, start, count, value: fill_bytes(out, start, count, value),
+    machine.equal_mask: lambda data, offset, value: equal_mask(data, offset, value),
+    machine.high_mask: lambda data, offset: high_mask(data, offset),
+    machine.trailing_zeros: lambda word: trailing_zeros(word),
+    machine.bit_count: lambda word: bit_count(word),
+    machine.multiply_high: lambda a, b: multiply_high(a, b),
+    machine.has_crc32: lambda: has_crc32(),
+    machine.crc32_u64: lambda crc, word: crc32_u64(crc, word),
+}
+
+
+def _install(plain: Callable[..., Any], instruction: Callable[..., Any]) -> None:
+    overload(plain, strict=False)(lambda *_, **__: instruction)
+
+
+for _plain, _instruction in INSTRUCTIONS.items():
+    _install(_plain, _instruction)

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`@kernel(reference)`: a compiled loop that never makes its first caller wait.
+
+The decorated function is the source that numba compiles; `reference` is the sentence it implements, in plain NumPy.
+The signature comes from the annotations, whose names are the types below; an array that is only read may be read-only.
+What happens at the first call is told by the environment variable `DISTINPUT_KERNELS`:
+
+* `auto` (the default): a kernel found in the cache on disk is loaded, which takes milliseconds. One that is not is
+  compiled in a background thread, while the reference serves. Without numba the reference serves for ever.
+* `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
+* `reference`: nothing is ever compiled.
+
+The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
+folder; where none can be written, each process compiles for itself. Nothing of numba is imported before a first call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import hashlib
+import importlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+# What a kernel takes. Those without Out are only read, so that arrays over bytes and Arrow buffers fit.
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+BytesOut: TypeAlias = npt.NDArray[np.uint8]
+Ints: TypeAlias = npt.NDArray[np.int64]
+IntsOut: TypeAlias = npt.NDArray[np.int64]
+FloatsOut: TypeAlias = npt.NDArray[np.float32]
+Key: TypeAlias = int  # an unsigned 64-bit number
+
+TYPES = {
+    "Bytes": "Array(uint8, 1, 'C', readonly=True)",
+    "BytesOut": "uint8[::1]",
+    "FloatsOut": "float32[::1]",
+    "Ints": "Array(int64, 1, 'C', readonly=True)",
+    "IntsOut": "int64[::1]",
+    "Key": "uint64",
+    "None": "void",
+    "bool": "boolean",
+    "int": "int64",
+    "tuple[int, int]": "UniTuple(int64, 2)",
+    "tuple[int, int, int]": "UniTuple(int64, 3)",
+    "tuple[int, int, int, int]": "UniTuple(int64, 4)",
+}
+MODES = ("auto", "compiled", "reference")
+LONGEST_EXIT = 5.0  # seconds that a compilation may go on after the end of the program, before it is interrupted
+LONGEST_FORK = 2.0  # seconds that a fork waits for the kernel being compiled
+
+KERNELS: dict[str, Kernel[..., Any]] = {}
+INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
+
+_log = logging.getLogger("distinput.kernels")
+_compiler = threading.RLock()  # held around everything that numba does; taken before _state
+_state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
+_queue: deque[Kernel[..., Any]] = deque()
+_worker: threading.Thread | None = None
+_closed: str | None = None  # why nothing is compiled any more
+
+
+class _Interrupted(SystemExit):
+    """Thrown into a compilation that has outlived the program; a thread ends silently with it."""
+
+
+class Kernel(Generic[P, R]):
+    """A function of arrays and numbers with two implementations that do the same.
+
+    Args:
+      source: what numba compiles.
+      reference: what it must do.
+      signature: its types as numba writes them; None: taken from the annotations of `source`.
+
+    Attributes:
+      name: the name of the source, and the key in `KERNELS`.
+      reference: the readable implementation.
+      error: why there is no compiled one, if there will be none.
+    """
+
+    def __init__(self, source: Callable[P, R], reference: Callable[P, R], signature: str | None) -> None:
+        functools.update_wrapper(self, source)
+        self.name = source.__name__
+        self.source = cast(FunctionType, source)
+        self.reference = reference
+        self.signature = signature or _signature(self.source)
+        self.error: Exception | None = None
+        self._compiled: Callable[P, R] | None = None
+        self._done = threading.Event()
+        self._function: Callable[P, R] = self._first
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the best implementation there is now."""
+        return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {'compiled' if self.is_compiled else 'reference'}>"
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether calls run compiled code from now on."""
+        return self._compiled is not None and self._function is self._compiled
+
+    def compiled(self, timeout: float | None = None) -> Callable[P, R]:
+        """The compiled implementation, however long it takes.
+
+        Args:
+          timeout: seconds to wait; None: for ever.
+
+        Raises:
+          TimeoutError: it is not ready in time.
+          Exception: whatever stopped the compilation, an ImportError where numba is missing.
+        """
+        if not self.wait(timeout):
+            raise TimeoutError(f"kernel {self.name}: not compiled within {timeout} seconds")
+        with _state:
+            if self._compiled is None:
+                raise self.error or RuntimeError(f"kernel {self.name}: not compiled, {_closed}")
+            return self._compiled
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Have the kernel compiled; whether that is over, well or badly, within `timeout` seconds."""
+        self._enqueue()
+        return self._done.wait(timeout)
+
+    def _first(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The first call: decide who answers, and answer."""
+        mode = _mode()
+        if mode == "reference":
+            self._function = self.reference
+        elif mode == "compiled":
+            self._function = self.compiled()
+        elif _cache_may_hold(self) and _compiler.acquire(blocking=False):
+            # Nobody is compiling, so loading cannot be held up.
+            try:
+                self._build(load_only=True)
+            finally:
+                _compiler.release()
+        if self._function == self._first:
+            self._enqueue()
+        return (self.reference if self._function == self._first else self._function)(*args, **kwargs)
+
+    def _enqueue(self) -> None:
+        """Leave the kernel to the background thread."""
+        global _worker
+        with _state:
+            if self._done.is_set() or self in _queue:
+                return
+            if _closed is not None:
+                self._finish(None, None)
+                return
+            if _mode() != "reference":
+                self._function = self.reference
+            _queue.append(self)
+            if _worker is None:
+                _worker = threading.Thread(target=_work, name="distinput-kernels", daemon=True)
+                try:
+                    _at_exit()
+                    _worker.start()
+                except RuntimeError as error:  # no threads to be had: the references serve
+                    _worker = None
+                    _queue.remove(self)
+                    self._finish(None, error)
+
+    def _build(self, load_only: bool = False) -> None:
+        """Load or compile; `_compiler` must be held."""
+        if self._done.is_set():
+            return
+        try:
+            built = _numba().build(self.source, self.signature, self._cache(), load_only)
+        except Exception as error:  # noqa: BLE001 - numba raises what it likes, and the reference can still serve
+            if not isinstance(error, ImportError):
+                _log.warning("kernel %s cannot be compiled, its slow reference serves: %s", self.name, error)
+            self._finish(None, error)
+        else:
+            if built is not None:
+                self._finish(built, None)
+
+    def _finish(self, compiled: Callable[P, R] | None, error: Exception | None) -> None:
+        with _state:
+            self._compiled, self.error = compiled, error
+            if _mode() != "reference":
+                self._function = compiled or self.reference
+            self._done.set()
+
+    def _cache(self) -> tuple[str, list[Path]]:
+        """The beginning of the kernel's file names in the cache, which tells the source, and the folders to look in."""
+        stamp = _stamp(self.source)
+        name = f"{self.name}.py{sys.version_info.major}{sys.version_info.minor}-{stamp}"
+        return name, _folders(Path(self.source.__code__.co_filename).parent) if stamp else []
+
+
+def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+    """Make the decorated function a kernel, whose effect is that of `reference`.
+
+    Args:
+      reference: the readable implementation.
+      signature: numba's spelling of the types; by default the annotations of the function tell them.
+
+    Raises:
+      ValueError: another kernel has the same name.
+    """
+
+    def register(source: Callable[P, R]) -> Kernel[P, R]:
+        made = Kernel(source, reference, signature)
+        known = KERNELS.setdefault(made.name, made)
+        if known is not made and known.__module__ != made.__module__:
+            raise ValueError(f"kernel: the name {made.name!r} is taken by {known.__module__}")
+        KERNELS[made.name] = made
+        return made
+
+    return register
+
+
+def inlined(function: F) -> F:
+    """Let kernels call this function, which must itself be such that numba can compile it."""
+    INLINED.append(cast(FunctionType, function))
+    return function
+
+
+def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
+    """Compile every kernel of this package, one after the other; the name of each and the seconds it took."""
+    for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        if file.stem != "compiler":  # it imports numba, which may be missing
+            importlib.import_module(f"distinput.kernels.{file.stem}")
+    for name, each in sorted(KERNELS.items()):
+        start = time.perf_counter()
+        each.compiled(timeout)
+        yield name, time.perf_counter() - start
+
+
+def _mode() -> str:
+    mode = os.environ.get("DISTINPUT_KERNELS") or "auto"
+    if mode not in MODES:
+        raise ValueError(f"DISTINPUT_KERNELS must be one of {', '.join(MODES)}, got {mode!r}")
+    return mode
+
+
+def _signature(source: FunctionType) -> str:
+    """The numba signature that the annotations tell."""
+    unknown = {name: each for name, each in source.__annotations__.items() if each not in TYPES}
+    if unknown:
+        raise TypeError(f"kernel {source.__name__}: the types must be among {', '.join(TYPES)}, got {unknown}")
+    types = [TYPES[each] for name, each in source.__annotations__.items() if name != "return"]
+    return f"{TYPES[source.__annotations__['return']]}({', '.join(types)})"
+
+
+def _numba() -> Any:
+    """The module that knows numba; imported late, because that costs more than the first batch of most pipelines."""
+    return importlib.import_module("distinput.kernels.compiler")
+
+
+def _stamp(source: FunctionType) -> str:
+    """A name for the text of a kernel and of all it calls, empty where that cannot be read."""
+    functions, files = [source], {str(Path(__file__).with_name(name)) for name in ("compiler.py", "machine.py")}
+    for function in functions:
+        files.add(function.__code__.co_filename)
+        reached = [function.__globals__.get(name) for name in function.__code__.co_names]
+        for each in reached:
+            if isinstance(each, FunctionType) and each in INLINED and each not in functions:
+                functions.append(each)
+    try:
+        return hashlib.sha256("".join(_digest(file) for file in sorted(files)).encode()).hexdigest()[:16]
+    except OSError:  # imported from an archive
+        return ""
+
+
+@functools.cache
+def _digest(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _folders(beside: Path) -> list[Path]:
+    """Where compiled kernels are looked for, and left where the first can be written."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(chosen) / "distinput"]
+    folders = [beside / "__pycache__"]
+    # Never a folder that others may write: what is in there is executed.
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        if sys.platform == "win32":
+            user = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            user = Path.home() / "Library" / "Caches"
+        else:
+            user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folders.append(Path(user) / "distinput" / "kernels")
+    return folders
+
+
+def _cache_may_hold(kernel: Kernel[..., Any]) -> bool:
+    """Whether it is worth importing numba while the caller waits."""
+    name, folders = kernel._cache()
+    try:
+        return any(next(folder.glob(f"{name}-*.nbc"), None) is not None for folder in folders)
+    except OSError:
+        return False
+
+
+def _work() -> None:
+    """The background thread: compile what is in the queue, then end."""
+    global _worker
+    try:
+        while True:
+            with _compiler:
+                with _state:
+                    if not _queue:
+                        _worker = None
+                        return
+                    # Left in the queue, so that it is not queued again.
+                    each = _queue[0]
+                each._build()
+                with _state:
+                    _queue.popleft()
+    except _Interrupted:
+        with _state:
+            _worker = None
+            while _queue:
+                _queue.pop()._finish(None, None)
+
+
+@functools.cache
+def _at_exit() -> None:
+    """Have `_stop` called before anything that numba registers for the end, where Python lets us."""
+    getattr(threading, "_register_atexit", atexit.register)(_stop)
+
+
+def _stop() -> None:
+    """At the end of the program: no thread may be inside LLVM when the interpreter takes itself apart."""
+    global _closed
+    thread = _worker
+    with _state:
+        _closed = "the program is ending"
+        while len(_queue) > 1:  # the first is being compiled
+            _queue.pop()._finish(None, None)
+    for wait in (LONGEST_EXIT, 0.5, 0.5, 1.0, 2.0):
+        if thread is None or not thread.is_alive():
+            return
+        thread.join(wait)
+        if thread.is_alive() and thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
+
+
+_forking_clean = False
+
+
+def _before_fork() -> None:
+    """Let the kernel in the making be finished, because its compiler would be torn in the child."""
+    global _forking_clean
+    _forking_clean = _compiler.acquire(timeout=LONGEST_FORK)
+    _state.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    _state.release()
+    if _forking_clean:
+        _compiler.release()
+
+
+def _after_fork_in_child() -> None:
+    """The child has no background thread: what is not ready begins anew, or is given up where numba's lock was held."""
+    global _compiler, _state, _worker, _closed
+    _compiler, _state, _worker = threading.RLock(), threading.RLock(), None
+    if not _forking_clean:
+        _closed = "this process was forked during a compilation"
+    for each in KERNELS.values():
+        if not each._done.is_set():
+            each._done = threading.Event()
+            each._function = each._first
+    _queue.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of text: where each begins and how long it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
+from distinput.kernels.machine import equal_mask, trailing_zeros
+
+NEWLINE, RETURN = 10, 13
+LANES = 64  # bytes looked at together
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+def scan_reference(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
+    r"""Find the lines of buffer[start:end] that end with a newline, until `starts` is full.
+
+    A line is told without its "\n", and without one "\r" before that, as TextLineDataset does. What follows the last
+    newline is left to the caller, who knows whether the file ends there.
+
+    Args:
+      buffer: a piece of a file.
+      start: where a line begins.
+      end: where to stop.
+      starts: out; where each line begins.
+      lengths: out; how long each line is.
+
+    Returns:
+      The number of lines found, and where the next begins.
+    """
+    if not 0 <= start <= end <= buffer.size or starts.size != lengths.size:
+        raise ValueError("scan_lines: 0 <= start <= end <= size of the buffer, starts and lengths of the same size")
+    ends = start + np.flatnonzero(buffer[start:end] == NEWLINE)[: starts.size]
+    begins = np.concatenate(([start], ends + 1))
+    with_return = (ends > begins[:-1]) & (buffer[ends - 1] == RETURN)
+    starts[: ends.size] = begins[:-1]
+    lengths[: ends.size] = ends - begins[:-1] - with_return
+    return ends.size, int(begins[-1])
+
+
+@inlined
+def _tell(buffer: Bytes, begin: int, end: int, count: int, starts: IntsOut, lengths: IntsOut) -> None:
+    """Line number `count` is buffer[begin:end], or one byte less."""
+    starts[count] = begin
+    lengths[count] = end - begin - (1 if end > begin and buffer[end - 1] == RETURN else 0)
+
+
+@kernel(scan_reference)
+def scan_lines(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
+    """See `scan_reference`."""
+    if start < 0 or start > end or end > buffer.size or starts.size != lengths.size:
+        raise ValueError("scan_lines: 0 <= start <= end <= size of the buffer, starts and lengths of the same size")
+    count, at, room = 0, start, starts.size
+    while at + LANES <= end and count < room:
+        found = equal_mask(buffer, at, NEWLINE)
+        while found != _NONE and count < room:
+            newline = at + trailing_zeros(found)
+            _tell(buffer, start, newline, count, starts, lengths)
+            count += 1
+            start = newline + 1
+            found &= found - _ONE
+        at += LANES
+    while at < end and count < room:
+        if buffer[at] == NEWLINE:
+            _tell(buffer, start, at, count, starts, lengths)
+            count += 1
+            start = at + 1
+        at += 1
+    return count, start

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of different lengths: pad them, gather them, count them. Items are bytes here, whatever their type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
+from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64
+
+
+def pad_reference(values: Bytes, offsets: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
+    """Row i of out [n, width] is values[offsets[i]:offsets[i + 1]], then `fill` to the end of the row.
+
+    Args:
+      values: items as bytes, one after the other (`array.reshape(-1).view(np.uint8)`).
+      offsets: [n + 1], in items, not decreasing.
+      width: items in a row of `out`, at least those of the longest row.
+      out: n rows as bytes.
+      fill: one item as bytes, which tells the size of an item: at least one byte.
+    """
+    item = fill.size
+    rows = offsets.size - 1
+    if rows < 0 or item == 0 or width < 0 or out.size != rows * width * item:
+        raise ValueError("pad_rows: out must hold a row of `width` items for each pair of offsets")
+    if offsets[0] < 0 or offsets[-1] > values.size // item:
+        raise ValueError("pad_rows: offsets must stay within the values")
+    lengths = np.diff(offsets)
+    if np.any(offsets[1:] < offsets[:-1]) or np.any(lengths > width):
+        raise ValueError("pad_rows: offsets must not decrease, and no row may be longer than `width`")
+    if rows == 0:
+        return
+    items = values[: values.size // item * item].reshape(-1, item)
+    padded = out.reshape(rows, width, item)
+    for row, start, length in zip(padded, offsets, lengths, strict=False):
+        row[:length] = items[start : start + length]
+        row[length:] = fill
+
+
+@inlined
+def _is_one_byte(fill: Bytes) -> bool:
+    """Whether all bytes of an item are the same, as those of zero are."""
+    for each in fill:
+        if each != fill[0]:
+            return False
+    return True
+
+
+@inlined
+def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None:
+    """Write items to out[start:stop], which are whole items."""
+    if same:
+        fill_bytes(out, start, stop - start, fill[0])
+        return
+    if fill.size == 8:
+        word = load_u64(fill, 0)
+        for at in range(start, stop, 8):
+            store_u64(out, at, word)
+        return
+    for at in range(start, stop, fill.size):
+        for k in range(fill.size):
+            out[at + k] = fill[k]
+
+
+@kernel(pad_reference)
+def pad_rows(values: Bytes, offsets: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
+    """See `pad_reference`."""
+    item = fill.size
+    rows = offsets.size - 1
+    # The division keeps the product from overflowing.
+    too_wide = rows > 0 and item > 0 and width > out.size // item // rows
+    if rows < 0 or item == 0 or width < 0 or too_wide or out.size != rows * width * item:
+        raise ValueError("pad_rows: out must hold a row of `width` items for each pair of offsets")
+    if offsets[0] < 0 or offsets[rows] > values.size // item:
+        raise ValueError("pad_rows: offsets must stay within the values")
+    for i in range(rows):
+        if offsets[i] > offsets[i + 1] or offsets[i + 1] - offsets[i] > width:
+            raise ValueError("pad_rows: offsets must not decrease, and no row may be longer than `width`")
+    same = _is_one_byte(fill)
+    for i in range(rows):
+        length = (offsets[i + 1] - offsets[i]) * item
+        start = i * width * item
+        copy_bytes(out, start, values, offsets[i] * item, length)
+        _fill(out, start + length, start + width * item, fill, same)
+
+
+def gather_reference(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_offsets: Ints) -> None:
+    """out[out_offsets[i]:] begins with data[starts[i]:starts[i] + lengths[i]].
+
+    Args:
+      data: where the spans lie.
+      starts: [n], in bytes.
+      lengths: [n], in bytes.
+      out: another piece of memory than `data`.
+      out_offsets: at least [n]; the offsets of Arrow, [n + 1], may be given whole. Written in order.
+    """
+    if starts.size != lengths.size or out_offsets.size < starts.size:
+        raise ValueError("gather_spans: starts, lengths and out_offsets must have an item for each span")
+    for start, length, to in zip(starts.tolist(), lengths.tolist(), out_offsets.tolist(), strict=False):
+        if min(start, length, to) < 0 or start + length > data.size or to + length > out.size:
+            raise ValueError("gather_spans: each span must be within data, and its copy within out")
+        out[to : to + length] = data[start : start + length]
+
+
+@kernel(gather_reference)
+def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_offsets: Ints) -> None:
+    """See `gather_reference`."""
+    if starts.size != lengths.size or out_offsets.size < starts.size:
+        raise ValueError("gather_spans: starts, lengths and out_offsets must have an item for each span")
+    for i in range(starts.size):
+        start, length, to = starts[i], lengths[i], out_offsets[i]
+        # Without sums, which could overflow.
+        if start < 0 or to < 0 or length < 0 or length > data.size or length > out.size:
+            raise ValueError("gather_spans: each span must be within data, and its copy within out")
+        if start > data.size - length or to > out.size - length:
+            raise ValueError("gather_spans: each span must be within data, and its copy within out")
+        if length <= 16:
+            for k in range(length):
+                out[to + k] = data[start + k]
+        else:
+            copy_bytes(out, to, data, start, length)
+
+
+def offsets_reference(lengths: Ints, offsets: IntsOut) -> int:
+    """The offsets [n + 1] begin with 0 and grow by lengths [n]; returns the last. Lengths may not be negative."""
+    if offsets.size != lengths.size + 1 or np.any(lengths < 0):
+        raise ValueError("spans_to_offsets: lengths must not be negative, offsets must have one item more")
+    offsets[0] = 0
+    np.cumsum(lengths, out=offsets[1:])
+    return int(offsets[-1])
+
+
+@kernel(offsets_reference)
+def spans_to_offsets(lengths: Ints, offsets: IntsOut) -> int:
+    """See `offsets_reference`."""
+    negative = False
+    for each in lengths:
+        negative |= each < 0
+    if negative or offsets.size != lengths.size + 1:
+        raise ValueError("spans_to_offsets: lengths must not be negative, offsets must have one item more")
+    total = 0
+    offsets[0] = 0
+    for i in range(lengths.size):
+        total += lengths[i]
+        offsets[i + 1] = total
+    return total

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders that are a function of a key and a position, so that any place of them can be reached at once.
+
+**Buffered.** `buffer` slots hold rows 0 to buffer - 1 at first. Step p sends the row in slot `pick(key, p, buffer)` and
+puts row p + buffer there. Once there is no such row (p >= total - buffer) the slots drain: of the m = total - p rows
+left, that in slot `pick(key, p, m)` is sent, and the row of slot m - 1 moves there. So the row sent at step p is below
+p + buffer, and who knows key, position, buffer and total knows the slots (`slots_at`).
+
+`pick(key, p, n)` is the upper half of the product of n and `mix(key + p * STEP)`: a number from 0 to n - 1, of which
+each is as likely as another to within n / 2**64, where a remainder would prefer the small ones by as much. `mix` is the
+finaliser of SplitMix64 (Steele, Lea and Flood, 2014) and STEP its increment.
+
+**Global.** `permute` is a permutation of 0 to n - 1 that needs no memory. Numbers are written as (left, right), left
+below a and right below b, where b is a power of two near the root of n and a * b just above n; a round adds to one half, modulo its size, a number drawn from the
+other half and the key (a Feistel network as Black and Rogaway generalised it, 2002). A result not below n is permuted
+again until it is, which is seldom: about 1 in sqrt(n). Up to `FEW` the permutation is drawn whole (Fisher and Yates),
+which makes all permutations equally likely.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from distinput.kernels.kernel import Ints, IntsOut, Key, inlined, kernel
+from distinput.kernels.machine import MASK, multiply_high, signed
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FEW = 256  # below, halves of three bits make pairs of rows move together more often than chance would
+ROUNDS = 6  # an even number: halves take turns
+CHUNK = 256  # rows whose rounds are computed together, so that they are vectorised
+
+_C1, _C2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_M1, _M2 = np.uint64(0x9E3779B1), np.uint64(0x85EBCA77)  # odd, with bits everywhere
+
+Words = npt.NDArray[np.uint64]
+Keys = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
+
+
+@inlined
+def mix(word: np.uint64) -> np.uint64:
+    """A number that seems drawn at random, another one for each word."""
+    word = (word ^ (word >> _30)) * _C1
+    word = (word ^ (word >> _27)) * _C2
+    return word ^ (word >> _31)
+
+
+@inlined
+def pick(key: Key, position: int, n: int) -> int:
+    """The slot of step `position`, from 0 to n - 1."""
+    return signed(multiply_high(mix(np.uint64(key) + np.uint64(position) * STEP), np.uint64(n)))
+
+
+def picks_reference(key: int, positions: Ints, n: int) -> Ints:
+    """`pick` for many positions, in NumPy."""
+    words = mix_reference(np.uint64(key & MASK) + positions.astype(np.uint64) * STEP)
+    # The upper half of the product, from products of halves.
+    low, high = words & _LOW, words >> _32
+    n_low, n_high = np.uint64(n & 0xFFFFFFFF), np.uint64(n >> 32)
+    middle = high * n_low + (low * n_low >> _32)
+    middle_low = (middle & _LOW) + low * n_high
+    slots: Ints = (high * n_high + (middle >> _32) + (middle_low >> _32)).astype(np.int64)
+    return slots
+
+
+def mix_reference(words: Words) -> Words:
+    """`mix` for many words, in NumPy."""
+    words = (words ^ (words >> _30)) * _C1
+    words = (words ^ (words >> _27)) * _C2
+    return words ^ (words >> _31)
+
+
+def steps_reference(slots: IntsOut, key: Key, position: int, incoming: Ints, out: IntsOut) -> None:
+    """Steps `position`, `position + 1`, ... of the buffered shuffle while there is input: one per row of `incoming`.
+
+    Args:
+      slots: in and out; what is in the buffer, which is full.
+      key: the order.
+      position: how many rows were sent before.
+      incoming: the rows to put in; numbers of rows (`position + buffer` onwards), or whatever stands for a row.
+      out: the rows sent, as many as came in.
+    """
+    if slots.size == 0 or position < 0 or incoming.size != out.size:
+        raise ValueError("shuffle_steps: there must be a slot, and as much room in out as there are rows in incoming")
+    picked = picks_reference(key, np.arange(position, position + out.size), slots.size)
+    for step, slot in enumerate(picked):
+        out[step] = slots[slot]
+        slots[slot] = incoming[step]
+
+
+@kernel(steps_reference)
+def shuffle_steps(slots: IntsOut, key: Key, position: int, incoming: Ints, out: IntsOut) -> None:
+    """See `steps_reference`."""
+    if slots.size == 0 or position < 0 or incoming.size != out.size:
+        raise ValueError("shuffle_steps: there must be a slot, and as much room in out as there are rows in incoming")
+    for step in range(out.size):
+        slot = pick(key, position + step, slots.size)
+        out[step] = slots[slot]
+        slots[slot] = incoming[step]
+
+
+def drain_reference(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut) -> int:
+    """Steps `position`, `position + 1`, ... of the buffered shuffle when there is no more input.
+
+    Args:
+      slots: in and out; the rows left are in the first `left` slots.
+      key: the order.
+      position: how many rows were sent before.
+      left: how many rows are left.
+      out: the rows sent.
+
+    Returns:
+      How many rows were sent: as many as `out` holds, or all that were left.
+    """
+    if position < 0 or not 0 <= left <= slots.size:
+        raise ValueError("drain_steps: no more rows can be left than there are slots")
+    count = min(left, out.size)
+    for step in range(count):
+        slot = int(picks_reference(key, np.array([position + step]), left - step)[0])
+        out[step] = slots[slot]
+        slots[slot] = slots[left - step - 1]
+    return count
+
+
+@kernel(drain_reference)
+def drain_steps(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut) -> int:
+    """See `drain_reference`."""
+    if position < 0 or left < 0 or left > slots.size:
+        raise ValueError("drain_steps: no more rows can be left than there are slots")
+    count = min(left, out.size)
+    for step in range(count):
+        slot = pick(key, position + step, left - step)
+        out[step] = slots[slot]
+        slots[slot] = slots[left - step - 1]
+    return count
+
+
+def slots_reference(key: Key, position: int, total: int, slots: IntsOut) -> int:
+    """The numbers of the rows that are in the buffer before step `position`.
+
+    Found by walking back until each slot was met, about n * ln(n) steps for n slots, however far the position is.
+
+    Args:
+      key: the order.
+      position: how many rows were sent before.
+      total: the number of rows of the input; -1: not known, and the input has not ended before row position + buffer.
+      slots: out; its size is that of the buffer. Slots that are empty become -1.
+
+    Returns:
+      The number of rows in the buffer, which are in the first slots.
+    """
+    if slots.size == 0 or position < 0 or total < -1 or (total >= 0 and position > total):
+        raise ValueError("slots_at: there must be a slot, and the position may not be after the end")
+    steady = position if total < 0 else min(position, max(0, total - slots.size))
+    slots[:] = -1
+    stop = steady
+    while stop and np.any(slots < 0):
+        start = max(0, stop - max(1024, slots.size))
+        steps = np.arange(start, stop)
+        latest = np.full(slots.size, -1)
+        # Of several steps at one slot the last counts.
+        np.maximum.at(latest, picks_reference(key, steps, slots.size), steps + slots.size)
+        slots[:] = np.where(slots < 0, latest, slots)
+        stop = start
+    slots[:] = np.where(slots < 0, np.arange(slots.size), slots)
+    if total < 0:
+        return slots.size
+    left = min(slots.size, total - steady)
+    drain_reference(slots, key, steady, left, np.empty(position - steady, np.int64))
+    left -= position - steady
+    slots[left:] = -1
+    return left
+
+
+@kernel(slots_reference)
+def slots_at(key: Key, position: int, total: int, slots: IntsOut) -> int:
+    """See `slots_reference`."""
+    if slots.size == 0 or position < 0 or total < -1 or (total >= 0 and position > total):
+        raise ValueError("slots_at: there must be a slot, and the position may not be after the end")
+    steady = position
+    if total >= 0:
+        steady = min(position, max(0, total - slots.size))
+    slots[:] = -1
+    unknown, step = slots.size, steady - 1
+    while unknown > 0 and step >= 0:
+        slot = pick(key, step, slots.size)
+        if slots[slot] < 0:
+            slots[slot] = step + slots.size
+            unknown -= 1
+        step -= 1
+    for slot in range(slots.size):
+        if slots[slot] < 0:
+            slots[slot] = slot
+    if total < 0:
+        return slots.size
+    left = min(slots.size, total - steady)
+    for step in range(steady, position):
+        slots[pick(key, step, left)] = slots[left - 1]
+        left -= 1
+    slots[left:] = -1
+    return left
+
+
+def permute_reference(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
+    """Where a random order of 0 to n - 1 has each row: a permutation, another one for each key.
+
+    Args:
+      rows: numbers from 0 to n - 1.
+      key: the order.
+      n: how many there are, at most 2**62.
+      out: as many as `rows`.
+    """
+    if n < 0 or n > 1 << 62 or out.size != rows.size or np.any((rows < 0) | (rows >= n)):
+        raise ValueError("permute: rows must be from 0 to n - 1, n at most 2**62, out of the same size")
+    if n <= FEW:
+        order = np.arange(n)
+        for last in range(n - 1, 0, -1):
+            other = int(picks_reference(key, np.array([last]), last + 1)[0])
+            order[last], order[other] = order[other], order[last]
+        out[:] = order[rows]
+        return
+    bits = int(n - 1).bit_length() // 2
+    keys = mix_reference(np.uint64(key & MASK) + np.arange(ROUNDS, dtype=np.uint64) * STEP)
+    out[:] = _rounds_reference(rows, keys, n, bits)
+    while np.any(walking := out >= n):
+        out[walking] = _rounds_reference(out[walking], keys, n, bits)
+
+
+def _rounds_reference(rows: Ints, keys: Words, n: int, bits: int) -> Ints:
+    """The permutation of 0 to a * b - 1, where b is 2**bits and a the least number with a * b >= n."""
+    a, b = np.uint64(-(-n >> bits)), np.uint64(1 << bits)
+    left, right = (each.astype(np.uint64) for each in np.divmod(rows, 1 << bits))
+    for even, odd in keys.reshape(-1, 2):
+        left = (left + (_drawn_reference(right, even) * a >> _32)) % a
+        right = (right + _drawn_reference(left, odd)) % b
+    return (left * b + right).astype(np.int64)
+
+
+def _drawn_reference(half: Words, key: np.uint64) -> Words:
+    """Numbers of 32 bits drawn from halves and a key."""
+    product = ((half ^ key) & _LOW) * _M1
+    product = ((product ^ (product >> _32) ^ (key >> _32)) & _LOW) * _M2
+    return (product ^ (product >> _32)) & _LOW
+
+
+@inlined
+def _draw_order(key: Key, order: IntsOut) -> None:
+    """A random order of 0 to n - 1, each as likely as another."""
+    for i in range(order.size):
+        order[i] = i
+    for last in range(order.size - 1, 0, -1):
+        other = pick(key, last, last + 1)
+        held = order[last]
+        order[last] = order[other]
+        order[other] = held
+
+
+@inlined
+def _drawn(half: np.uint64, key: np.uint64) -> np.uint64:
+    """A number of 32 bits drawn from a half and a key, by products of 32 bits: vectors have no others, or slow ones."""
+    product = ((half ^ key) & _LOW) * _M1
+    product = ((product ^ (product >> _32) ^ (key >> _32)) & _LOW) * _M2
+    return (product ^ (product >> _32)) & _LOW
+
+
+@inlined
+def _two_rounds(
+    left: np.uint64, right: np.uint64, even: np.uint64, odd: np.uint64, a: np.uint64, low: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """A round for each half."""
+    left = left + ((_drawn(right, even) * (a & _LOW)) >> _32)
+    left = min(left, left - a)  # where left is below a, the difference wraps to a huge number
+    return left, (right + _drawn(left, odd)) & low
+
+
+@inlined
+def _rounds(row: np.uint64, keys: Keys, a: np.uint64, bits: np.uint64) -> np.uint64:
+    """The permutation of 0 to a * b - 1, where b is 2**bits."""
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    left, right = row >> bits, row & low
+    # Written out, so that many rows can be computed together.
+    left, right = _two_rounds(left, right, keys[0], keys[1], a, low)
+    left, right = _two_rounds(left, right, keys[2], keys[3], a, low)
+    left, right = _two_rounds(left, right, keys[4], keys[5], a, low)
+    return (left << bits) + right
+
+
+@inlined
+def _round_key(key: Key, number: int) -> np.uint64:
+    return mix(np.uint64(key) + np.uint64(number) * STEP)
+
+
+@inlined
+def _walk(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
+    """The permutation of 0 to n - 1, for n above `FEW`."""
+    bits = np.uint64(0)
+    while np.uint64(n - 1) >> (bits + bits + np.uint64(1)) != np.uint64(0):  # half the bits of n - 1
+        bits += np.uint64(1)
+    a = (np.uint64(n - 1) >> bits) + np.uint64(1)
+    keys = (
+        _round_key(key, 0),
+        _round_key(key, 1),
+        _round_key(key, 2),
+        _round_key(key, 3),
+        _round_key(key, 4),
+        _round_key(key, 5),
+    )
+    for begin in range(0, rows.size, CHUNK):
+        # Indices without a sign cannot count from the end, which would keep the loop from being vectorised.
+        start, stop = np.uint64(begin), np.uint64(min(begin + CHUNK, rows.size))
+        for i in range(start, stop):
+            out[i] = signed(_rounds(np.uint64(rows[i]), keys, a, bits))
+        for i in range(start, stop):
+            while out[i] >= n:
+                out[i] = signed(_rounds(np.uint64(out[i]), keys, a, bits))
+
+
+@kernel(permute_reference)
+def permute(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
+    """See `permute_reference`."""
+    outside = n < 0 or n > 1 << 62 or out.size != rows.size
+    for i in range(rows.size):
+        outside |= rows[i] < 0 or rows[i] >= n
+    if outside:
+        raise ValueError("permute: rows must be from 0 to n - 1, n at most 2**62, out of the same size")
+    if n <= FEW:
+        order = np.empty(n, np.int64)
+        _draw_order(key, order)
+        for i in range(rows.size):
+            out[i] = order[rows[i]]
+        return
+    _walk(rows, key, n, out)

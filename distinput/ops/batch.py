@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`batch`: consecutive elements stacked."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.block import Block, stack_prefix
+from distinput.core.column import Ints
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import LeafSpec, Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.plan.check import at_least, parallel_calls
+from distinput.plan.node import Node
+
+__all__ = ["Batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Node):
+    """Stack `batch_size` consecutive elements into one.
+
+    Shapes: [...] becomes [batch_size, ...]; the last batch may have fewer rows. Order: unchanged. State: where the first
+    element of the next batch stands in the input.
+
+    Args:
+      batch_size: elements in a batch, at least 1.
+      drop_remainder: leave out a last batch that is not full.
+      num_parallel_calls, deterministic: accepted as TensorFlow's; stacking is a view and needs no threads.
+
+    Raises:
+      InvalidArgumentError: `batch_size` is below 1; at iteration, elements of one batch differ in shape.
+
+    >>> import distinput as di
+    >>> list(di.data.Dataset.range(5).batch(2).as_numpy_iterator())
+    [array([0, 1]), array([2, 3]), array([4])]
+
+    Source: `tf.data.Dataset.batch`.
+    """
+
+    input: Node
+    batch_size: int
+    drop_remainder: bool = False
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+
+    def __post_init__(self) -> None:
+        at_least("batch", "batch_size", self.batch_size, 1)
+        parallel_calls("batch", self.num_parallel_calls)
+
+    @cached_property
+    def spec(self) -> Spec:
+        self.input.spec.tensors("batch")
+        first = int(self.batch_size) if self.drop_remainder else None
+        return self.input.spec.map(lambda leaf: batched(leaf, first))
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        if n < 0:
+            return n
+        return n // self.batch_size if self.drop_remainder else -(-n // self.batch_size)
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        first = row * self.batch_size
+        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
+        return None if at is None else {"input": at, "skip": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queue = RowQueue(self.input.open(state["input"], run), state)
+        size = int(self.batch_size)
+        while queue.fill(size):
+            block = queue.take(max(size, queue.front // size * size))
+            yield from self._stacked(block, size, queue)
+        if queue.size and not self.drop_remainder:
+            rest = queue.size
+            yield from self._stacked(queue.take(rest), rest, queue)
+
+    def _stacked(self, block: Block, size: int, queue: RowQueue) -> Stream:
+        made, error = stack_prefix(block, size)
+        if made.size:
+            yield made, queue.mark()
+        if error is not None:
+            raise InvalidArgumentError(
+                f"Cannot batch tensors with different shapes: {error}; pad them with padded_batch, or bring them to one shape"
+            )
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access and self.input.cardinality >= 0 and self.cardinality * self.batch_size == (
+            self.input.cardinality
+        )
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        wanted = (rows[:, None] * self.batch_size + np.arange(self.batch_size)).reshape(-1)
+        return self.input.fetch(wanted, epoch).stack(int(self.batch_size))
+
+
+def batched(leaf: LeafSpec, first: int | None) -> LeafSpec:
+    """The spec of stacked elements: a first dimension before the others."""
+    return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))  # type: ignore[union-attr]
+
+

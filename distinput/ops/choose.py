@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`choose_from_datasets` and `sample_from_datasets`: elements of several data sets, mixed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Dense, Ints
+from distinput.core.nest import LEAF
+from distinput.core.random import fresh_seed, key_of, uniform_at
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.ops.concatenate import common_spec
+from distinput.plan.node import INFINITE, Node
+
+__all__ = ["Choose", "Draw", "choose_from_datasets", "sample_from_datasets"]
+
+_MOST = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Choose(Node):
+    """For each value of `selector`, the next element of the data set with that number.
+
+    Shapes: the common shape of all. State: where the next element of each input and of the selector stands.
+
+    Args:
+      sources: the data sets.
+      selector: int64 scalars from 0 to len(sources) - 1.
+      stop_on_empty_dataset: end at the first data set that has run out, rather than passing over its numbers.
+
+    Source: `tf.data.Dataset.choose_from_datasets`.
+    """
+
+    sources: tuple[Node, ...]
+    selector: Node
+    stop_on_empty_dataset: bool = True
+
+    @cached_property
+    def spec(self) -> Spec:
+        return common_spec("choose_from_datasets", self.sources)
+
+    def start(self, epoch: int) -> State:
+        return {"inputs": [{"input": node.start(epoch), "skip": 0} for node in self.inputs]}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.inputs, state["inputs"], strict=True)]
+        *sources, selector = queues
+        most = 1
+        over: set[int] = set()
+        while selector.fill(1):
+            values = _numbers(selector.peek(min(most, selector.size)))
+            most = min(_MOST, 2 * most)
+            bad = np.flatnonzero((values < 0) | (values >= len(sources)))
+            sound = values[: bad[0]] if len(bad) else values
+            used, block, empty = _gathered(sources, sound)
+            selector.skip(used)
+            if block is not None:
+                yield block, {"inputs": [queue.mark() for queue in queues]}
+            if empty is not None:
+                over.add(empty)
+                if self.stop_on_empty_dataset or len(over) == len(sources):
+                    return
+                selector.skip(1)
+            elif len(bad) and used == len(sound):
+                raise InvalidArgumentError(
+                    f"choose_from_datasets: the selector must give numbers from 0 to {len(sources) - 1}, got {values[bad[0]]}"
+                )
+
+
+def _numbers(block: Block) -> Ints:
+    column = block.columns[0]
+    assert isinstance(column, Dense)
+    return column.array
+
+
+def _gathered(sources: Sequence[RowQueue], values: Ints) -> tuple[int, Block | None, int | None]:
+    """Elements for as many values as possible: how many, the elements, and the data set that had none for the next value."""
+    used = len(values)
+    empty = None
+    for number, queue in enumerate(sources):
+        wanted = np.flatnonzero(values == number)
+        if len(wanted) and not queue.fill(len(wanted)) and queue.size < len(wanted) and wanted[queue.size] < used:
+            used, empty = int(wanted[queue.size]), number
+    values = values[:used]
+    parts, places = [], []
+    for number, queue in enumerate(sources):
+        wanted = np.flatnonzero(values == number)
+        if len(wanted):
+            parts.append(queue.take(len(wanted)))
+            places.append(wanted)
+    if not parts:
+        return used, None, empty
+    back = np.empty(used, np.int64)
+    back[np.concatenate(places)] = np.arange(used)
+    return used, parts[0] if len(parts) == 1 else concat_blocks(parts).take(back), empty
+
+
+@dataclass(frozen=True, eq=False)
+class Draw(Node):
+    """Numbers of data sets drawn by weight, without end.
+
+    Args:
+      weights: relative, not all 0.
+      seed: any whole number; None draws one, which the state remembers.
+
+    Source: the selector of `tf.data.Dataset.sample_from_datasets`.
+    """
+
+    weights: tuple[float, ...]
+    seed: int | None = None
+    drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec.leaf((), np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE
+
+    def start(self, epoch: int) -> State:
+        return self.start_at(0, epoch)
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"seed": self.drawn_seed if self.seed is None else self.seed, "epoch": epoch, "row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        key = key_of(state["seed"], state["epoch"])
+        edges = np.cumsum(self.weights) / np.sum(self.weights)
+        row = state["row"]
+        while True:
+            drawn = np.searchsorted(edges[:-1], uniform_at(key, row, _MOST), side="right")
+            row += _MOST
+            yield Block(LEAF, [Dense(drawn.astype(np.int64))], _MOST), {**state, "row": row}
+
+
+def choose_from_datasets(datasets: Sequence[Node], choice_dataset: Node, stop_on_empty_dataset: bool = True) -> Node:
+    """The node of `tf.data.Dataset.choose_from_datasets`.
+
+    Raises:
+      InvalidArgumentError: there is no data set.
+      TypeError: the selector does not give int64 scalars, or the data sets differ in structure or dtype.
+    """
+    if not datasets:
+        raise InvalidArgumentError("choose_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
+    spec = choice_dataset.spec
+    if not spec.structure.is_leaf or spec.leaves[0] != Spec.leaf((), np.int64).leaves[0]:
+        raise TypeError(f"choose_from_datasets: choice_dataset must give int64 scalars, got {spec.nest}")
+    made = Choose(tuple(datasets), choice_dataset, stop_on_empty_dataset)
+    common_spec("choose_from_datasets", made.sources)
+    return made
+
+
+def sample_from_datasets(
+    datasets: Sequence[Node], weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False
+) -> Node | None:
+    """The node of `tf.data.Dataset.sample_from_datasets`; None when no weight is positive.
+
+    Raises:
+      InvalidArgumentError: there is no data set, or not one weight for each.
+      TypeError: the data sets differ in structure or dtype.
+    """
+    if not datasets:
+        raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
+    shares = [1.0] * len(datasets) if weights is None else [float(w) for w in np.asarray(weights).reshape(-1)]
+    if len(shares) != len(datasets):
+        raise InvalidArgumentError(
+            f"sample_from_datasets: there must be one weight for each of the {len(datasets)} data sets, got {len(shares)}"
+        )
+    if min(shares) < 0:
+        raise InvalidArgumentError(f"sample_from_datasets: weights must not be negative, got {shares}")
+    common_spec("sample_from_datasets", tuple(datasets))
+    kept = [(node, share) for node, share in zip(datasets, shares, strict=True) if share > 0]
+    if len(kept) < 2:
+        return kept[0][0] if kept else None
+    draw = Draw(tuple(share for _, share in kept), seed)
+    return Choose(tuple(node for node, _ in kept), draw, stop_on_empty_dataset)

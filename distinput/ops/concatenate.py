@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`concatenate`: one data set after another."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
+from distinput.core.state import State
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+
+__all__ = ["Concatenate", "common_spec"]
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenate(Node):
+    """The elements of `input`, then those of `dataset`.
+
+    Shapes: where the two differ, the common shape with unknown dimensions. State: which of the two, and its state.
+
+    Args:
+      dataset: the data set that follows; same structure and dtypes.
+
+    Raises:
+      TypeError: structures or dtypes differ.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(2).concatenate(di.data.Dataset.range(5, 7)).to_list()
+    [0, 1, 5, 6]
+
+    Source: `tf.data.Dataset.concatenate`.
+    """
+
+    input: Node
+    dataset: Node
+
+    @cached_property
+    def spec(self) -> Spec:
+        return common_spec("concatenate", (self.input, self.dataset))
+
+    @property
+    def cardinality(self) -> int:
+        a, b = self.input.cardinality, self.dataset.cardinality
+        if INFINITE in (a, b):
+            return INFINITE
+        return UNKNOWN if UNKNOWN in (a, b) else a + b
+
+    def start(self, epoch: int) -> State:
+        return {"part": 0, "epoch": epoch, "input": self.input.start(epoch)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        if n == UNKNOWN:
+            return None
+        part = 0 if n == INFINITE or row < n else 1
+        at = self.inputs[part].start_at(row - n * part, epoch)
+        return None if at is None else {"part": part, "epoch": epoch, "input": at}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, upstream = state["epoch"], state["input"]
+        for part in range(state["part"], 2):
+            source = self.inputs[part]
+            for block, after in source.open(source.start(epoch) if upstream is None else upstream, run):
+                yield block, {"part": part, "epoch": epoch, "input": after}
+            upstream = None
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access and self.dataset.random_access and self.input.cardinality >= 0
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        n = self.input.cardinality
+        first = rows < n
+        if first.all():
+            return self.input.fetch(rows, epoch)
+        if not first.any():
+            return self.dataset.fetch(rows - n, epoch)
+        joined = concat_blocks([self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)])
+        back = np.empty(len(rows), np.int64)
+        back[first] = np.arange(int(first.sum()))
+        back[~first] = np.arange(int(first.sum()), len(rows))
+        return joined.take(back)
+
+
+def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
+    """The spec that the elements of all sources fit.
+
+    Raises:
+      TypeError: structures or dtypes differ.
+    """
+    merged = sources[0].spec
+    for source in sources[1:]:
+        other = source.spec
+        if other.structure != merged.structure:
+            raise TypeError(
+                f"{op}: all data sets must have the same structure of elements, got {merged.structure} and {other.structure}"
+            )
+        merged = Spec(merged.structure, tuple([_common(op, a, b) for a, b in zip(merged.leaves, other.leaves, strict=True)]))
+    return merged
+
+
+def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
+    if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
+        if a != b:
+            raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}")
+        return a
+    if a.dtype != b.dtype:
+        raise TypeError(f"{op}: all data sets must have the same dtypes, got {a.dtype} and {b.dtype}")
+    return a.with_shape(merge_shapes(a.shape, b.shape))

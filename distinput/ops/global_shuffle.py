@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`global_shuffle`: a random order of all elements, without a buffer."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.random import fresh_seed
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.kernels.shuffle import permute
+from distinput.ops.shuffle import order_key
+from distinput.plan.check import integer
+from distinput.plan.node import Node
+
+__all__ = ["GlobalShuffle"]
+
+_CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalShuffle(Node):
+    """All elements in a random order, each order as likely as another, in constant memory.
+
+    Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
+    access (arrays, ranges and what is derived from them), from the nearest place that can be reached otherwise (Parquet row
+    groups, fixed-length records).
+
+    Args:
+      seed: any whole number; None draws one, which the state remembers.
+      reshuffle_each_iteration: False gives the same order in every pass.
+
+    Raises:
+      InvalidArgumentError: the input's elements cannot be counted or reached by position.
+
+    >>> import distinput as di
+    >>> sorted(di.data.Dataset.range(5).global_shuffle(seed=7).to_list())
+    [0, 1, 2, 3, 4]
+
+    Source: a Feistel network over the positions with cycle walking (Black and Rogaway, Ciphers with arbitrary finite
+    domains, CT-RSA 2002).
+    """
+
+    input: Node
+    seed: int | None = None
+    reshuffle_each_iteration: bool | None = None
+    drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            integer("global_shuffle", "seed", self.seed)
+        n = self.input.cardinality
+        if n < 0 or (n and not self.input.random_access and self.input.start_at(0, 0) is None):
+            raise InvalidArgumentError(
+                "global_shuffle: the input's elements must be countable and reachable by position (arrays, ranges, Parquet, "
+                f"fixed-length records and what keeps their positions), got {self.input.op}; use shuffle(buffer_size)"
+            )
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.start_at(0, epoch)
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        total = self.input.cardinality
+        for row in range(state["row"], total, _CHUNK):
+            rows = self._numbers(np.arange(row, min(row + _CHUNK, total)), state)
+            if self.input.random_access:
+                block = self.input.fetch(rows, state["epoch"])
+            else:
+                block = _reached(self.input, rows, state["epoch"], run)
+            yield block, {**state, "row": row + len(rows)}
+
+    def _numbers(self, rows: Ints, state: State) -> Ints:
+        out = np.empty(len(rows), np.int64)
+        permute(rows, order_key(state, reshuffle=self.reshuffle_each_iteration is not False), self.input.cardinality, out)
+        return out
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(self._numbers(rows, self.start(epoch)), epoch)
+
+
+def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
+    """The elements at `rows`, in that order, from streams begun at the first of each group that stands close together."""
+    order = np.argsort(rows, kind="stable")
+    ascending = rows[order]
+    parts: list[Block] = []
+    at = 0
+    while at < len(ascending):
+        first = int(ascending[at])
+        state = source.start_at(first, epoch)
+        assert state is not None
+        stream = source.open(state, run)
+        try:
+            block = next(b for b, _ in stream if b.size)
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+        end = int(np.searchsorted(ascending, first + block.size))
+        parts.append(block.take(ascending[at:end] - first))
+        at = end
+    back = np.empty(len(rows), np.int64)
+    back[order] = np.arange(len(rows))
+    return concat_blocks(parts).take(back)

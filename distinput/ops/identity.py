@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that pass elements on as they are: `with_options` and `assert_cardinality`."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.plan.check import integer
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.options import Options
+
+__all__ = ["AssertCardinality", "WithOptions"]
+
+
+@dataclass(frozen=True, eq=False)
+class WithOptions(Node):
+    """The same elements, with options for the whole pipeline.
+
+    Args:
+      options: settings; they take precedence over those made earlier.
+
+    Raises:
+      TypeError: `options` is no `Options`.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(2).with_options(di.data.Options()).to_list()
+    [0, 1]
+
+    Source: `tf.data.Dataset.with_options`.
+    """
+
+    input: Node
+    options: Options
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.options, Options):
+            raise TypeError(f"with_options: options must be an Options object, got {self.options!r}")
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows, epoch)
+
+
+@dataclass(frozen=True, eq=False)
+class AssertCardinality(Node):
+    """The same elements, of which there must be `expected_cardinality`.
+
+    Args:
+      expected_cardinality: a number, or INFINITE_CARDINALITY.
+
+    Raises:
+      FailedPreconditionError: at iteration, when there are more or fewer.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(6).filter(lambda x: x > 3)
+    >>> len(ds.apply(di.data.experimental.assert_cardinality(2)))
+    2
+
+    Source: `tf.data.experimental.assert_cardinality`.
+    """
+
+    input: Node
+    expected_cardinality: int
+
+    def __post_init__(self) -> None:
+        if integer("assert_cardinality", "expected_cardinality", self.expected_cardinality) < UNKNOWN:
+            raise InvalidArgumentError(
+                f"assert_cardinality: expected_cardinality must be a count, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY, got "
+                f"{self.expected_cardinality}"
+            )
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.expected_cardinality)
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row, expected = state["row"], int(self.expected_cardinality)
+        for block, after in self.input.open(state["input"], run):
+            if expected >= 0 and row + block.size > expected:
+                if expected > row:
+                    yield block.rows(0, expected - row), {"input": after, "row": expected}
+                raise self._wrong(f"at least {row + block.size}")
+            row += block.size
+            yield block, {"input": after, "row": row}
+        if expected == INFINITE or (expected >= 0 and row != expected):
+            raise self._wrong(str(row))
+
+    def _wrong(self, found: str) -> FailedPreconditionError:
+        wanted = "an infinite number" if self.expected_cardinality == INFINITE else str(self.expected_cardinality)
+        return FailedPreconditionError(
+            f"assert_cardinality: Input dataset was expected to contain {wanted} of elements but contained {found} elements"
+        )

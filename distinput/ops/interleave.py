@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`flat_map` and `interleave`: a data set for each element, and their elements in one stream."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.state import Mark, State
+from distinput.errors import InvalidArgumentError
+from distinput.ops.function import calling, infer
+from distinput.ops.prefetch import Prefetch
+from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
+from distinput.plan.node import Node
+
+__all__ = ["FlatMap", "Interleave", "node_of"]
+
+_DEFAULT_CYCLE = 16
+_READ_AHEAD_ROWS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMap(Node):
+    """The elements of the data sets that `map_func` makes of each element, one data set after the other.
+
+    Shapes: those of the data sets' elements. State: where the current element stands in the input, and the state of the
+    data set made of it.
+
+    Args:
+      map_func: called as `map` calls its function; returns a data set.
+
+    Raises:
+      TypeError: `map_func` returns something else.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(4).flat_map(lambda x: di.data.Dataset.range(x)).to_list()
+    [0, 0, 1, 0, 1, 2]
+
+    Source: `tf.data.Dataset.flat_map`.
+    """
+
+    input: Node
+    map_func: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        callable_argument("flat_map", "map_func", self.map_func)
+
+    @cached_property
+    def call(self) -> Callable[[Any], Node]:
+        """The function of one element, which gives a node."""
+        return _making("flat_map", self.map_func)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return _inner_spec("flat_map", self.call, self.input)
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, inner = state["epoch"], state["inner"]
+        queue = RowQueue(self.input.open(state["input"], run), state)
+        while queue.fill(1):
+            mark = queue.mark()
+            node = self.call(queue.take(1).row(0))
+            for block, after in node.open(node.start(epoch) if inner is None else inner, run):
+                yield block, {"epoch": epoch, **mark, "inner": after}
+            inner = None
+
+
+@dataclass(frozen=True, eq=False)
+class Interleave(Node):
+    """The elements of the data sets that `map_func` makes of each element, `cycle_length` of them taking turns.
+
+    A turn is `block_length` elements. A data set that ends gives its turn away at once; the next element's data set takes its
+    place when the round comes back to it.
+
+    Shapes: those of the data sets' elements. State: the elements whose data sets are open, and their states.
+
+    Args:
+      map_func: called as `map` calls its function; returns a data set.
+      cycle_length: data sets open at a time; 16 when None or AUTOTUNE.
+      block_length: elements in a turn; 1 when None.
+      num_parallel_calls: read that many of them ahead, on threads; at most `cycle_length`, or AUTOTUNE.
+      deterministic: accepted as TensorFlow's; the order is kept either way.
+
+    Raises:
+      InvalidArgumentError: `cycle_length` or `block_length` below 1, `num_parallel_calls` above `cycle_length`.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(1, 4).interleave(lambda x: di.data.Dataset.from_tensors(x).repeat(2), cycle_length=2).to_list()
+    [1, 2, 1, 2, 3, 3]
+
+    Source: `tf.data.Dataset.interleave`; tensorflow/core/kernels/data/interleave_dataset_op.cc for the turns.
+    """
+
+    input: Node
+    map_func: Callable[..., Any]
+    cycle_length: int | None = None
+    block_length: int | None = None
+    num_parallel_calls: int | None = None
+    deterministic: bool | None = None
+
+    def __post_init__(self) -> None:
+        callable_argument("interleave", "map_func", self.map_func)
+        if self.cycle_length is not None and integer("interleave", "cycle_length", self.cycle_length) != AUTOTUNE:
+            at_least("interleave", "cycle_length", self.cycle_length, 1)
+        if self.block_length is not None:
+            at_least("interleave", "block_length", self.block_length, 1)
+        parallel_calls("interleave", self.num_parallel_calls)
+        if self.num_parallel_calls is not None and self.num_parallel_calls > self.cycle:
+            raise InvalidArgumentError(
+                f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
+            )
+
+    @cached_property
+    def cycle(self) -> int:
+        """Data sets open at a time."""
+        return _DEFAULT_CYCLE if self.cycle_length in (None, AUTOTUNE) else int(self.cycle_length)  # type: ignore[arg-type]
+
+    @cached_property
+    def call(self) -> Callable[[Any], Node]:
+        """The function of one element, which gives a node."""
+        return _making("interleave", self.map_func)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return _inner_spec("interleave", self.call, self.input)
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "turn": 0, "done": 0, "slots": [None] * self.cycle}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        cycle = _Cycle(self, state, run)
+        for block in cycle.blocks():
+            yield block, cycle.state()
+
+
+class _Slot:
+    """One open data set of a cycle: the mark of its element, and its rows."""
+
+    __slots__ = ("mark", "rows")
+
+    def __init__(self, node: Node, mark: Mark, inner: Mark, run: Run, *, ahead: bool) -> None:
+        self.mark = mark
+        reader = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if ahead else node
+        self.rows = RowQueue(reader.open(inner["input"], run), inner)
+
+
+class _Cycle:
+    """The open data sets of one interleave, whose turn it is, and how much of the turn is over."""
+
+    def __init__(self, op: Interleave, state: State, run: Run) -> None:
+        self.op, self.run, self.epoch = op, run, state["epoch"]
+        self.turn, self.done = state["turn"], state["done"]
+        self.block_length = int(op.block_length or 1)
+        self.queue = RowQueue(op.input.open(state["input"], run), state)
+        self.slots: list[_Slot | None] = [None] * op.cycle
+        for index, saved in enumerate(state["slots"]):
+            if saved is not None:
+                stream = op.input.open(saved["element"]["input"], run)
+                element = RowQueue(stream, saved["element"])
+                element.fill(1)
+                node = op.call(element.take(1).row(0))
+                stream.close()  # type: ignore[attr-defined]
+                self.slots[index] = self._opened(index, node, saved["element"], saved["inner"])
+
+    def _opened(self, index: int, node: Node, mark: Mark, inner: Mark | None) -> _Slot:
+        calls = self.op.num_parallel_calls
+        ahead = calls is not None and (calls == AUTOTUNE or index < calls)
+        return _Slot(node, mark, inner or {"input": node.start(self.epoch), "skip": 0}, self.run, ahead=ahead)
+
+    def blocks(self) -> Any:
+        """The elements, turn by turn."""
+        while True:
+            slot = self.slots[self.turn]
+            if slot is None and self.queue.fill(1):
+                mark = self.queue.mark()
+                node = self.op.call(self.queue.take(1).row(0))
+                slot = self.slots[self.turn] = self._opened(self.turn, node, mark, None)
+            if slot is None:
+                if all(other is None for other in self.slots):
+                    return
+                self._pass_on()
+                continue
+            rounds = self._whole_rounds() if self.done == 0 else 0
+            if rounds > 1:
+                yield self._rounds(rounds)
+            elif slot.rows.fill(1):
+                block = slot.rows.take(min(self.block_length - self.done, slot.rows.front))
+                self.done += block.size
+                if self.done == self.block_length:
+                    self._pass_on()
+                yield block
+            else:
+                self.slots[self.turn] = None
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        self.turn, self.done = (self.turn + 1) % len(self.slots), 0
+
+    def _whole_rounds(self) -> int:
+        """Rounds in which every open data set has a full turn waiting, if no closed one could be opened instead."""
+        if any(slot is None for slot in self.slots) and not self.queue.ended:
+            return 0
+        return min(slot.rows.size for slot in self.slots if slot is not None) // self.block_length
+
+    def _rounds(self, rounds: int) -> Block:
+        """That many whole rounds, from the current turn on; the turn stays."""
+        order = self.slots[self.turn :] + self.slots[: self.turn]
+        open_slots = [slot for slot in order if slot is not None]
+        parts = [slot.rows.take(rounds * self.block_length) for slot in open_slots]
+        # rows stand as [slot, round, place in the turn] and leave as [round, slot, place]
+        places = np.arange(len(parts) * rounds * self.block_length)
+        turned = places.reshape(len(parts), rounds, self.block_length).transpose(1, 0, 2).reshape(-1)
+        return concat_blocks(parts).take(turned)
+
+    def state(self) -> State:
+        """Where the next element stands, and the state of every open data set."""
+        slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
+        return {"epoch": self.epoch, **self.queue.mark(), "turn": self.turn, "done": self.done, "slots": slots}
+
+
+def node_of(op: str, result: Any) -> Node:
+    """The node of the data set that a user function returned.
+
+    Raises:
+      TypeError: it returned something else.
+    """
+    node = getattr(result, "node", result)
+    if not isinstance(node, Node):
+        raise TypeError(f"{op}: the function must return a data set, got {type(result).__name__}")
+    return node
+
+
+def _making(op: str, function: Callable[..., Any]) -> Callable[[Any], Node]:
+    call = calling(function)
+    return lambda element: node_of(op, call(element))
+
+
+def _inner_spec(op: str, call: Callable[[Any], Any], source: Node) -> Spec:
+    leaf = infer(op, call, source).leaves[0]
+    assert isinstance(leaf, DatasetSpec)
+    return Spec.of(leaf.element_spec)

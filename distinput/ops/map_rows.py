@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`map_rows`: a function on many elements at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Dense, Ints, Strings
+from distinput.core.nest import structure_of
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
+from distinput.core.state import State
+from distinput.core.values import STRING, as_leaf, shape_of
+from distinput.errors import InvalidArgumentError
+from distinput.ops.function import calling, infer
+from distinput.ops.slices import rows_node
+from distinput.plan.check import callable_argument
+from distinput.plan.node import Node
+
+__all__ = ["MapRows"]
+
+
+@dataclass(frozen=True, eq=False)
+class MapRows(Node):
+    """Call `map_func` on many elements at once: every leaf gets a first axis of rows, in and out.
+
+    Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
+    defined; the function must treat rows independently. Leaves whose rows differ in shape come as a list of arrays.
+    State: that of the input.
+
+    Args:
+      map_func: called with the components of a tuple as arguments, with anything else as one argument.
+      output_signature: a nest of `TensorSpec` of one element that it returns.
+
+    Raises:
+      InvalidArgumentError: at iteration, when `map_func` returns another number of rows than it was given.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(5).map_rows(lambda x: x * 2 + 1).to_list()
+    [1, 3, 5, 7, 9]
+
+    Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
+    """
+
+    input: Node
+    map_func: Callable[..., Any]
+    output_signature: Any = None
+
+    def __post_init__(self) -> None:
+        callable_argument("map_rows", "map_func", self.map_func)
+
+    @cached_property
+    def call(self) -> Callable[[Any], Any]:
+        """The function of one nest of stacked leaves."""
+        return calling(self.map_func)
+
+    @cached_property
+    def spec(self) -> Spec:
+        if self.output_signature is not None:
+            return Spec.of(self.output_signature)
+        stacked = infer("map_rows", self.call, _Stacked(self.input))
+        return stacked.map(_one_row)
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state, run):
+            if block.size:
+                yield self._mapped(block), after
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._mapped(self.input.fetch(rows, epoch))
+
+    def _mapped(self, block: Block) -> Block:
+        result = self.call(block.structure.build([_whole(c) for c in block.columns]))
+        structure = structure_of(result)
+        columns: list[Column] = []
+        for leaf, path in zip(structure.flatten(result), structure.paths, strict=True):
+            value = as_leaf(leaf)
+            shape = shape_of(value)
+            if not shape or shape[0] != block.size:
+                raise InvalidArgumentError(
+                    f"map_rows: component {path or 'of the result'} must have {block.size} rows, as many as the function was "
+                    f"given, got shape {list(shape)}"
+                )
+            columns.append(Dense(value) if value.dtype != STRING else _strings(value))
+        return Block(structure, columns, block.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked(Node):
+    """The input as `map_func` sees it, for finding out what it returns."""
+
+    input: Node
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec.map(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else _many_rows(leaf))
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state, run):
+            yield rows_node(block).block.stack(block.size), after
+
+
+def _many_rows(leaf: TensorSpec) -> TensorSpec:
+    return leaf if leaf.shape is None else leaf.with_shape((None, *leaf.shape))
+
+
+def _one_row(leaf: LeafSpec) -> LeafSpec:
+    if isinstance(leaf, DatasetSpec) or leaf.shape is None:
+        return leaf
+    if not leaf.shape:
+        raise InvalidArgumentError("map_rows: the function must return arrays with a first axis of rows, got a scalar")
+    return leaf.with_shape(leaf.shape[1:])
+
+
+def _whole(column: Column) -> Any:
+    """All rows as one array, or as a list where they differ in shape."""
+    if isinstance(column, Dense):
+        return column.array
+    if isinstance(column, Strings):
+        return column.objects()
+    return list(column.values())
+
+
+def _strings(array: Any) -> Strings:
+    flat = Strings.of(array.reshape(-1).tolist())
+    return Strings(flat.data, flat.starts.reshape(array.shape), flat.sizes.reshape(array.shape))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`range`: whole numbers, one after the other."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Dense, Ints
+from distinput.core.nest import LEAF
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.plan.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Range(Node):
+    """The numbers from `first` on, in steps of `step`, before `stop`.
+
+    Shapes: scalars of `output_type`. State: the next row.
+
+    Args:
+      first: the first number.
+      stop: where to end; not reached.
+      step: the distance between numbers, not 0.
+      output_type: their dtype.
+
+    Raises:
+      InvalidArgumentError: `step` is 0.
+
+    Source: `tf.data.Dataset.range`.
+    """
+
+    first: int
+    stop: int
+    step: int = 1
+    output_type: Any = np.int64
+
+    def __post_init__(self) -> None:
+        if self.step == 0:
+            raise InvalidArgumentError("range: step must not be 0")
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec.leaf((), self.output_type)
+
+    @property
+    def cardinality(self) -> int:
+        return len(range(self.first, self.stop, self.step))
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        size, most = self.cardinality, block_rows(8)
+        for row in range(state["row"], size, most):
+            end = min(row + most, size)
+            yield self._block(np.arange(self.first + row * self.step, self.first + end * self.step, self.step)), {"row": end}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
+
+    def _block(self, numbers: Ints) -> Block:
+        dtype = np.dtype(self.output_type)
+        return Block(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))

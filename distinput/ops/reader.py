@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reader`: the records of files, in the order of their names."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.formats.format import Format, Position
+from distinput.plan.node import UNKNOWN, Node
+
+__all__ = ["Reader"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader(Node):
+    """The records of each file that `input` names, one file after the other.
+
+    Shapes: those of the format. State: which name, and the reader's position in that file.
+
+    Args:
+      format: how a file is read.
+
+    Source: `tf.data.TextLineDataset` and its like over a data set of names.
+    """
+
+    input: Node
+    format: Format
+
+    def __post_init__(self) -> None:
+        spec = self.input.spec
+        if not spec.structure.is_leaf or spec.leaves[0] != _NAME:
+            raise TypeError(f"{self.format.name}: filenames must be strings, got {spec.nest}")
+
+    @property
+    def op(self) -> str:
+        return self.format.name
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.format.spec(self._first_name if self.format.spec_from_file else None)
+
+    @cached_property
+    def _first_name(self) -> str:
+        with Run() as run:
+            queue = RowQueue(self.input.open(self.input.start(0), run), {"input": {}, "skip": 0})
+            if not queue.fill(1):
+                raise NotFoundError(f"{self.format.name}: there is no file to tell what its records look like")
+            return _path(queue.take(1).row(0))
+
+    @cached_property
+    def counts(self) -> tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] | None:
+        """The files and the rows before each of them and in all; None where they cannot be told without reading."""
+        n = self.input.cardinality
+        if not self.format.counts_rows or not self.input.random_access or n < 0:
+            return None
+        names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
+        ends = [0]
+        for name in names:
+            rows = self.format.rows(name)
+            if rows is None:
+                return None
+            ends.append(ends[-1] + rows)
+        return tuple(names), np.asarray(ends, np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        if not self.format.states_cardinality:
+            return UNKNOWN
+        counts = self.counts
+        return UNKNOWN if counts is None else int(counts[1][-1])
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0, "position": None}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        counts = self.counts
+        if counts is None:
+            return None
+        names, ends = counts
+        index = min(int(np.searchsorted(ends, row, side="right")) - 1, len(names))
+        at = self.input.start_at(index, epoch)
+        if at is None:
+            return None
+        position = self.format.seek(names[index], row - int(ends[index])) if index < len(names) else None
+        return {"input": at, "skip": 0, "position": position}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        position: Position | None = state["position"]
+        names = RowQueue(self.input.open(state["input"], run), state)
+        while names.fill(1):
+            mark = names.mark()
+            path = _path(names.take(1).row(0))
+            where = {"path": path, "position": position}
+            run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"  # type: ignore[misc]
+            for block, after in self.format.read(path, position):
+                where["position"] = after
+                yield block, {**mark, "position": after}
+            position = None
+
+
+def _path(name: Any) -> str:
+    if not isinstance(name, bytes):
+        raise InvalidArgumentError(f"a file name must be a scalar string, got {name!r}")
+    return name.decode()
+
+
+_NAME = Spec.leaf((), object).leaves[0]

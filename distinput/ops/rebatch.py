@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rebatch`: batches of other sizes from the same rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import StackError, column_of
+from distinput.core.nest import LEAF
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.state import State
+from distinput.core.values import zero
+from distinput.errors import InvalidArgumentError
+from distinput.ops.unbatch import Unbatch, first_dimension, row_counts
+from distinput.plan.check import at_least
+from distinput.plan.node import Node
+
+__all__ = ["LegacyRebatch", "Rebatch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rebatch(Node):
+    """Batches whose sizes run through `batch_size`, filled across the borders of the input's batches.
+
+    Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch without
+    looking at the input. Only rows that cross a border are copied. State: where the next row stands in the rows of the
+    input, and which size is next.
+
+    Args:
+      batch_size: one size, or a list of sizes to go through again and again.
+      drop_remainder: leave out a last batch that is not full.
+
+    Raises:
+      InvalidArgumentError: a size is negative, all are 0, or the input has components without a first axis.
+
+    >>> import distinput as di
+    >>> list(di.data.Dataset.range(6).batch(4).rebatch([1, 2]).as_numpy_iterator())
+    [array([0]), array([1, 2]), array([3]), array([4, 5])]
+
+    Source: `tf.data.Dataset.rebatch`.
+    """
+
+    input: Node
+    batch_size: int | Sequence[int]
+    drop_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        sizes = self.sizes
+        if not sizes or max(sizes) == 0:
+            raise InvalidArgumentError(f"rebatch: batch_size must hold a positive size, got {self.batch_size}")
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The cycle of sizes."""
+        given = self.batch_size
+        if isinstance(given, np.ndarray):
+            given = given.tolist()
+        if isinstance(given, list | tuple):
+            return tuple([at_least("rebatch", "batch_size", size, 0) for size in given])
+        return (at_least("rebatch", "batch_size", given, 1),)
+
+    @cached_property
+    def spec(self) -> Spec:
+        known = first_dimension("rebatch", self.input.spec)
+        size = self.sizes[0] if len(set(self.sizes)) == 1 else None
+        leaves: list[TensorSpec] = []
+        for leaf in self.input.spec.tensors("rebatch"):
+            if leaf.shape is None:
+                leaves.append(leaf)
+                continue
+            static = size is not None and (self.drop_remainder or (known is not None and known % size == 0))
+            leaves.append(leaf.with_shape((size if static else None, *leaf.shape[1:])))
+        return Spec(self.input.spec.structure, tuple(leaves))
+
+    def start(self, epoch: int) -> State:
+        return {"input": Unbatch(self.input, origin=self.origin).start(epoch), "skip": 0, "next": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        rows = Unbatch(self.input, origin=self.origin)
+        queue = RowQueue(rows.stream(state["input"], run), state)
+        sizes, at = self.sizes, state["next"]
+        cycle = sum(sizes)
+        while True:
+            if not sizes[at]:
+                at = (at + 1) % len(sizes)
+                yield self._empty(), {**queue.mark(), "next": at}
+                continue
+            if not queue.fill(sizes[at]):
+                break
+            whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
+            if whole:
+                counts = np.tile(np.asarray(sizes, np.int64), whole)
+            else:
+                counts = np.asarray([sizes[at]], np.int64)
+                at = (at + 1) % len(sizes)
+            made, error = _split(queue.take(int(counts.sum())), counts)
+            if made.size:
+                yield made, {**queue.mark(), "next": at}
+            if error is not None:
+                raise error
+        if queue.size and not self.drop_remainder:
+            made, error = _split(queue.take(queue.size), np.asarray([queue.size], np.int64))
+            if error is not None:
+                raise error
+            yield made, {**queue.mark(), "next": at}
+
+    def _empty(self) -> Block:
+        """One batch without rows; unknown dimensions are 0."""
+        spec = self.input.spec
+        columns = []
+        for leaf in spec.tensors("rebatch"):
+            inner = () if leaf.shape is None else tuple([d or 0 for d in leaf.shape[1:]])
+            columns.append(column_of([zero(leaf.dtype, (0, *inner))]))
+        return Block(spec.structure, columns, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LegacyRebatch(Node):
+    """Each batch on its own cut into `num_replicas` pieces of ceil(rows / num_replicas) rows; later ones may be empty.
+
+    Shapes: [b, ...] becomes `num_replicas` elements [ceil(b / num_replicas) or fewer, ...]. All pieces are views. Components
+    are cut independently by their own first dimension. State: that of the input.
+
+    Args:
+      num_replicas: pieces for each batch, at least 1.
+
+    Raises:
+      InvalidArgumentError: a component has no first axis.
+
+    Source: `_LegacyRebatchDataset` of tensorflow/python/data/experimental/ops/distribute.py.
+    """
+
+    input: Node
+    num_replicas: int
+
+    def __post_init__(self) -> None:
+        at_least("rebatch", "num_replicas", self.num_replicas, 1)
+
+    @cached_property
+    def spec(self) -> Spec:
+        leaves: list[TensorSpec] = []
+        for leaf, path in zip(self.input.spec.tensors("rebatch"), self.input.spec.structure.paths, strict=True):
+            if leaf.shape is None:
+                leaves.append(leaf)
+                continue
+            if not leaf.shape:
+                raise InvalidArgumentError(
+                    f"distribute: component {path or 'of the element'} must have a first axis to be divided over replicas, got "
+                    "a scalar; call .batch(global_batch_size) before distributing"
+                )
+            first = leaf.shape[0]
+            even = first is not None and first % self.num_replicas == 0
+            leaves.append(leaf.with_shape((first // self.num_replicas if first is not None and even else None, *leaf.shape[1:])))
+        return Spec(self.input.spec.structure, tuple(leaves))
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        return n if n < 0 else n * self.num_replicas
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row // self.num_replicas, epoch)
+        return {"input": at} if at is not None and row % self.num_replicas == 0 else None
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state["input"], run):
+            if block.size:
+                yield self._cut(block), {"input": after}
+
+    def _cut(self, block: Block) -> Block:
+        columns = []
+        pieces = self.num_replicas
+        for column in block.columns:
+            counts, _ = row_counts("distribute", Block(LEAF, [column], block.size))
+            size = -(-counts // pieces)
+            each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
+            columns.append(column.unstack().split(each))
+        return Block(block.structure, columns, block.size * pieces)
+
+
+def _split(block: Block, counts: Any) -> tuple[Block, InvalidArgumentError | None]:
+    """Rows grouped by counts, as far as rows of a group agree in shape."""
+    try:
+        return block.split(counts), None
+    except StackError as error:
+        said = InvalidArgumentError(f"Cannot batch tensors with different shapes: {error}")
+        return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], said
+

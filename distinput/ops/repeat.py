@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`repeat`: the elements again and again."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.plan.check import integer
+from distinput.plan.node import INFINITE, Node
+
+__all__ = ["Repeat"]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Node):
+    """The elements `count` times over; without end when `count` is None or negative, unless a pass has no element.
+
+    Shapes and order: unchanged; a shuffle below makes a new order for each pass. State: the pass, and the input's state in it.
+
+    Args:
+      count: how many times.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(2).repeat(2).to_list()
+    [0, 1, 0, 1]
+
+    Source: `tf.data.Dataset.repeat`.
+    """
+
+    input: Node
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            integer("repeat", "count", self.count)
+
+    @cached_property
+    def passes(self) -> int:
+        """How many passes, or `INFINITE`."""
+        return INFINITE if self.count is None or self.count < 0 else int(self.count)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        if self.passes == 0 or n == 0:
+            return 0
+        if self.passes == INFINITE:
+            return INFINITE
+        return n if n < 0 else n * self.passes
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "pass": 0, "input": self.input.start(epoch_of(epoch, 0)), "any": False}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        if n <= 0:
+            return None
+        number, rest = divmod(row, n)
+        if self.passes != INFINITE and number >= self.passes:
+            number, rest = self.passes - 1, n
+        at = self.input.start_at(rest, epoch_of(epoch, number))
+        return None if at is None else {"epoch": epoch, "pass": number, "input": at, "any": rest > 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, number, upstream, any_row = state["epoch"], state["pass"], state["input"], state["any"]
+        while self.passes == INFINITE or number < self.passes:
+            for block, after in self.input.open(upstream, run):
+                any_row = any_row or block.size > 0
+                yield block, {"epoch": epoch, "pass": number, "input": after, "any": any_row}
+            if not any_row and self.passes == INFINITE:
+                return
+            number += 1
+            any_row = False
+            upstream = self.input.start(epoch_of(epoch, number))
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access and self.input.cardinality > 0
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        numbers, rests = np.divmod(rows, self.input.cardinality)
+        found = np.unique(numbers)
+        if len(found) == 1:
+            return self.input.fetch(rests, epoch_of(epoch, int(found[0])))
+        order = np.argsort(numbers, kind="stable")
+        parts = [self.input.fetch(rests[numbers == n], epoch_of(epoch, int(n))) for n in found]
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return concat_blocks(parts).take(back)
+
+
+def epoch_of(epoch: int, number: int) -> int:
+    """The epoch of pass `number` within an outer epoch: all different, and 0, 1, 2, ... in the first outer one."""
+    return (epoch << 32) + number
+
+

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shard`: every n-th element, for one worker of n."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.plan.check import integer
+from distinput.plan.node import UNKNOWN, Node
+
+__all__ = ["SHARD_HINT", "Shard"]
+
+SHARD_HINT = -1
+"""Both arguments of `shard` where the policy HINT is to put the worker's own; `tf.data.experimental.SHARD_HINT`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shard(Node):
+    """Keep the elements whose position is `index` modulo `num_shards`.
+
+    Shapes and order: unchanged. State: how many rows to pass over before the next one kept.
+
+    Args:
+      num_shards: how many workers share the elements, at least 1.
+      index: which of them this one is, from 0.
+
+    Raises:
+      InvalidArgumentError: `num_shards` is no positive number, or `index` is not one of the shards.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(10).shard(num_shards=3, index=1).to_list()
+    [1, 4, 7]
+
+    Source: `tf.data.Dataset.shard`.
+    """
+
+    input: Node
+    num_shards: int
+    index: int
+
+    def __post_init__(self) -> None:
+        if self.is_hint:
+            return
+        if integer("shard", "num_shards", self.num_shards) < 1:
+            raise InvalidArgumentError(f"shard: Number of shards must be greater than zero, got num_shards={self.num_shards}")
+        if not 0 <= integer("shard", "index", self.index) < self.num_shards:
+            raise InvalidArgumentError(
+                f"shard: Index must be between 0 and {self.num_shards - 1}, got index={self.index}"
+            )
+
+    @property
+    def is_hint(self) -> bool:
+        """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`."""
+        return self.num_shards == SHARD_HINT and self.index == SHARD_HINT
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        if n < 0:
+            return n
+        return UNKNOWN if self.is_hint else len(range(self.index, n, self.num_shards))
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "wait": int(self.index)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        if n == UNKNOWN:
+            return None
+        first = row * self.num_shards + self.index
+        at = self.input.start_at(first if n < 0 else min(first, n), epoch)
+        return None if at is None else {"input": at, "wait": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        if self.is_hint:
+            raise FailedPreconditionError(
+                "shard(SHARD_HINT, SHARD_HINT) can only be used in `tf.distribute.Strategy.experimental_distribute_dataset()` "
+                "with `auto_shard_policy` set to `tf.data.experimental.AutoShardPolicy.HINT`"
+            )
+        wait = state["wait"]
+        for block, upstream in self.input.open(state["input"], run):
+            kept = block.rows(wait, block.size, self.num_shards)
+            wait = (wait - block.size) % self.num_shards
+            if kept.size:
+                yield kept, {"input": upstream, "wait": wait}
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows * self.num_shards + self.index, epoch)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`from_tensors` and `from_tensor_slices`: elements that are in memory."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
+from distinput.core.nest import structure_of
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.sizes import block_rows
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
+from distinput.core.state import State
+from distinput.core.values import STRING, as_leaf, shape_of
+from distinput.errors import InvalidArgumentError
+from distinput.plan.node import Node
+
+__all__ = ["Slices", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
+
+
+@dataclass(frozen=True, eq=False)
+class Slices(Node):
+    """The rows of a block that is in memory.
+
+    Shapes: those of the block's rows. State: the next row.
+
+    Args:
+      block: the elements.
+      description: what to print for them.
+      leaves: what is known of the elements beyond what the rows themselves show, for blocks cut from a stream.
+
+    Source: `tf.data.Dataset.from_tensor_slices`.
+    """
+
+    block: Block
+    description: str = ""
+    leaves: tuple[LeafSpec, ...] | None = None
+
+    @cached_property
+    def spec(self) -> Spec:
+        if self.leaves is not None:
+            return Spec(self.block.structure, self.leaves)
+        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columns]))
+
+    @property
+    def cardinality(self) -> int:
+        return self.block.size
+
+    def arguments(self) -> dict[str, Any]:
+        return {"elements": self.description or f"{self.block.size} rows"}
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        size = self.block.size
+        most = block_rows(self.block.nbytes / max(1, size))
+        for row in range(state["row"], size, most):
+            end = min(row + most, size)
+            yield self.block.rows(row, end), {"row": end}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.block.take(rows)
+
+
+def leaf_spec(column: Column) -> LeafSpec:
+    """The most specific spec that all rows of a column fit."""
+    if isinstance(column, Dense):
+        return TensorSpec(column.array.shape[1:], column.dtype)
+    if isinstance(column, Strings):
+        return TensorSpec(column.starts.shape[1:], STRING)
+    if isinstance(column, Ragged):
+        sizes = set(column.sizes.tolist())
+        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *_inner(column)), column.dtype)
+    if isinstance(column, Datasets):
+        return DatasetSpec(column.items[0].element_spec)
+    assert isinstance(column, Objects)
+    shape = shape_of(column.items[0])
+    merged: tuple[int | None, ...] | None = shape
+    for item in column.items:
+        merged = merge_shapes(merged, shape_of(item))
+    return TensorSpec(merged, column.dtype)
+
+
+def _inner(column: Ragged) -> tuple[int, ...]:
+    flat = column.flat
+    return flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
+
+
+def from_tensors(tensors: Any) -> Slices:
+    """One element: `tensors` itself.
+
+    Args:
+      tensors: a nest of arrays, numbers, text or lists (a list becomes an array).
+
+    >>> import distinput as di
+    >>> list(di.data.Dataset.from_tensors({"a": [1, 2]}))
+    [{'a': array([1, 2], dtype=int32)}]
+
+    Source: `tf.data.Dataset.from_tensors`.
+    """
+    structure = structure_of(tensors)
+    block = Block.of_elements(structure, [tensors])
+    return Slices(block, "1 element")
+
+
+def from_tensor_slices(tensors: Any) -> Slices:
+    """One element for each index of the first axis that all arrays share.
+
+    Args:
+      tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...].
+
+    Raises:
+      InvalidArgumentError: an array is a scalar, or the first dimensions differ.
+
+    >>> import distinput as di
+    >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
+    [(np.int64(1), b'a'), (np.int64(2), b'b')]
+
+    Source: `tf.data.Dataset.from_tensor_slices`.
+    """
+    structure = structure_of(tensors)
+    columns: list[Column] = []
+    sizes = []
+    for leaf, path in zip(structure.flatten(tensors), structure.paths, strict=True):
+        value = as_leaf(leaf)
+        if not shape_of(value):
+            raise InvalidArgumentError(
+                f"from_tensor_slices: component {path or 'of the element'} must have a first axis to slice, got a scalar; "
+                "use from_tensors for a single element"
+            )
+        sizes.append(len(value))
+        columns.append(_slices_of(value))
+    if len(set(sizes)) > 1:
+        shown = ", ".join(f"{p}: {n}" for p, n in zip(structure.paths, sizes, strict=True))
+        raise InvalidArgumentError(f"from_tensor_slices: all components must have the same first dimension, got {shown}")
+    if not sizes:
+        raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
+    described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
+    return Slices(Block(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
+
+
+def _slices_of(array: np.ndarray[Any, Any]) -> Column:
+    if array.dtype == STRING:
+        flat = Strings.of(array.reshape(-1).tolist())
+        return Strings(flat.data, flat.starts.reshape(array.shape), flat.sizes.reshape(array.shape))
+    return Dense(array)
+
+
+def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
+    """Rows cut from a stream, as a data set of their own (for `window` and `group_by_window`)."""
+    return Slices(block, f"{block.size} rows", leaves)

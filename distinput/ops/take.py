@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`take` and `skip`: the first elements, and all but the first."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.plan.check import integer
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+
+__all__ = ["Skip", "Take"]
+
+
+@dataclass(frozen=True, eq=False)
+class Take(Node):
+    """The first `count` elements, or all when `count` is negative.
+
+    Shapes and order: unchanged. State: how many are left.
+
+    Args:
+      count: how many elements.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(10).take(3).to_list()
+    [0, 1, 2]
+
+    Source: `tf.data.Dataset.take`.
+    """
+
+    input: Node
+    count: int
+
+    def __post_init__(self) -> None:
+        integer("take", "count", self.count)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        if self.count < 0 or n == UNKNOWN:
+            return n
+        return self.count if n == INFINITE else min(n, int(self.count))
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "left": int(self.count)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "left": self.count if self.count < 0 else self.count - row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        left = state["left"]
+        if left < 0:
+            for block, after in self.input.open(state["input"], run):
+                yield block, {"input": after, "left": -1}
+            return
+        if not left:
+            return
+        for block, after in self.input.open(state["input"], run):
+            kept = block.rows(0, left)
+            left -= kept.size
+            # The input's state after a cut block is never used: nothing is left to take from there.
+            yield kept, {"input": after, "left": left}
+            if not left:
+                return
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows, epoch)
+
+
+@dataclass(frozen=True, eq=False)
+class Skip(Node):
+    """All but the first `count` elements; none when `count` is negative.
+
+    Shapes and order: unchanged. State: that of the input, and how many are still to be passed over. Where the input's rows
+    can be counted the skipped ones are not read.
+
+    Args:
+      count: how many elements to leave out.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(5).skip(3).to_list()
+    [3, 4]
+
+    Source: `tf.data.Dataset.skip`.
+    """
+
+    input: Node
+    count: int
+
+    def __post_init__(self) -> None:
+        integer("skip", "count", self.count)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        n = self.input.cardinality
+        if self.count < 0:
+            return n if n == UNKNOWN else 0
+        return n if n < 0 else max(0, n - int(self.count))
+
+    def start(self, epoch: int) -> State:
+        n = self.input.cardinality
+        if self.count > 0 and n != UNKNOWN:
+            at = self.input.start_at(int(self.count) if n == INFINITE else min(n, int(self.count)), epoch)
+            if at is not None:
+                return {"input": at, "left": 0}
+        return {"input": self.input.start(epoch), "left": int(self.count)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        if self.count < 0:
+            return {"input": self.input.start(epoch), "left": -1}
+        n = self.input.cardinality
+        if n == UNKNOWN:
+            return None
+        at = self.input.start_at(row + self.count if n == INFINITE else min(n, row + self.count), epoch)
+        return None if at is None else {"input": at, "left": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        left = state["left"]
+        if left < 0:
+            return
+        for block, after in self.input.open(state["input"], run):
+            if left >= block.size:
+                left -= block.size
+                continue
+            kept, left = block.rows(left, block.size), 0
+            yield kept, {"input": after, "left": 0}
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access and self.count >= 0
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows + self.count, epoch)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`unique`: each value once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.plan.node import Node
+
+__all__ = ["Unique"]
+
+
+@dataclass(frozen=True, eq=False)
+class Unique(Node):
+    """Elements that were not seen before; elements have one component.
+
+    Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input were looked at; a restart
+    looks at them again, since a state holds no data.
+
+    Raises:
+      TypeError: the element has several components.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.from_tensor_slices([1, 37, 2, 37, 2, 1]).unique().to_list()
+    [1, 37, 2]
+
+    Source: `tf.data.Dataset.unique`.
+    """
+
+    input: Node
+
+    @cached_property
+    def spec(self) -> Spec:
+        if len(self.input.spec.leaves) != 1:
+            raise TypeError(
+                f"unique: elements must have a single component, got {self.input.spec.structure}; map it to one first"
+            )
+        return self.input.spec
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "row": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, done = state["epoch"], state["row"]
+        seen: set[Any] = set()
+        row = 0
+        for block, _ in self.input.open(self.input.start(epoch), run):
+            fresh = _fresh(block, seen)
+            row += block.size
+            if row <= done:
+                continue
+            fresh = fresh[fresh >= done - (row - block.size)]
+            if len(fresh):
+                yield block.take(fresh), {"epoch": epoch, "row": row}
+
+
+def _fresh(block: Block, seen: set[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of the block whose value is not in `seen`, to which they are added."""
+    fresh = []
+    for index, value in enumerate(block.columns[0].values()):
+        key = value if isinstance(value, bytes) else (value.shape, value.tolist() if value.ndim == 0 else _key(value))
+        if key not in seen:
+            seen.add(key)
+            fresh.append(index)
+    return np.asarray(fresh, np.int64)
+
+
+def _key(array: np.ndarray[Any, Any]) -> Any:
+    return tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()

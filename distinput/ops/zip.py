@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`zip`: elements of several data sets side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Ints
+from distinput.core.nest import Structure
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+
+__all__ = ["Zip"]
+
+
+@dataclass(frozen=True, eq=False)
+class Zip(Node):
+    """Elements nested as the data sets are; ends with the shortest.
+
+    Shapes: unchanged. State: where the next row of each input stands.
+
+    Args:
+      nest: the structure whose leaves are the data sets.
+      sources: the data sets in flattening order.
+
+    Source: `tf.data.Dataset.zip`.
+    """
+
+    nest: Structure
+    sources: tuple[Node, ...]
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The structure of an element."""
+        return self.nest.graft([source.spec.structure for source in self.sources])
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec(self.structure, tuple([leaf for source in self.sources for leaf in source.spec.leaves]))
+
+    @property
+    def cardinality(self) -> int:
+        sizes = [source.cardinality for source in self.sources]
+        finite = [n for n in sizes if n != INFINITE]
+        if not finite:
+            return INFINITE
+        return UNKNOWN if UNKNOWN in finite else min(finite)
+
+    def arguments(self) -> dict[str, Any]:
+        return {"structure": str(self.nest)}
+
+    def start(self, epoch: int) -> State:
+        return {"inputs": [{"input": source.start(epoch), "skip": 0} for source in self.sources]}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        starts = [source.start_at(row, epoch) for source in self.sources]
+        return None if None in starts else {"inputs": [{"input": at, "skip": 0} for at in starts]}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queues = [
+            RowQueue(source.open(mark["input"], run), mark) for source, mark in zip(self.sources, state["inputs"], strict=True)
+        ]
+        structure: Structure | None = None
+        while all([queue.fill(1) for queue in queues]):
+            size = min(queue.front for queue in queues)
+            blocks = [queue.take(size) for queue in queues]
+            structure = structure or self.nest.graft([block.structure for block in blocks])
+            yield _beside(structure, blocks), {"inputs": [queue.mark() for queue in queues]}
+
+    @property
+    def random_access(self) -> bool:
+        return all(source.random_access for source in self.sources)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        blocks = [source.fetch(rows, epoch) for source in self.sources]
+        return _beside(self.nest.graft([block.structure for block in blocks]), blocks)
+
+
+def _beside(structure: Structure, blocks: Sequence[Block]) -> Block:
+    columns: list[Column] = [column for block in blocks for column in block.columns]
+    return Block(structure, columns, blocks[0].size)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of arguments, made when a node is built; each message says who, what must hold and what was given."""
+
+from typing import Any
+
+import numpy as np
+
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "parallel_calls"]
+
+AUTOTUNE = -1
+
+
+def integer(op: str, name: str, value: Any) -> int:
+    """`value` as an int.
+
+    Raises:
+      TypeError: it is no whole number.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{op}: {name} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def at_least(op: str, name: str, value: Any, least: int) -> int:
+    """`value` as an int of at least `least`.
+
+    Raises:
+      TypeError: it is no whole number.
+      InvalidArgumentError: it is smaller.
+    """
+    number = integer(op, name, value)
+    if number < least:
+        raise InvalidArgumentError(f"{op}: {name} must be at least {least}, got {number}")
+    return number
+
+
+def callable_argument(op: str, name: str, value: Any) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+      TypeError: it is not callable.
+    """
+    if not callable(value):
+        raise TypeError(f"{op}: {name} must be a function, got {value!r}")
+
+
+def parallel_calls(op: str, value: Any) -> None:
+    """Refuse a `num_parallel_calls` that is neither None, AUTOTUNE nor a positive number.
+
+    Raises:
+      InvalidArgumentError: it is zero, or negative and not AUTOTUNE.
+    """
+    if value is not None and integer(op, "num_parallel_calls", value) != AUTOTUNE and int(value) < 1:
+        raise InvalidArgumentError(f"{op}: num_parallel_calls must be at least 1, or AUTOTUNE, got {value}")

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes: a pipeline is a tree of frozen dataclasses that say what an element looks like and how to stream it."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.state import State
+
+__all__ = ["INFINITE", "UNKNOWN", "Node", "Origin", "caller", "walk"]
+
+INFINITE = -1
+UNKNOWN = -2
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The line of the user's code that made a node."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller() -> Origin:
+    """The innermost line on the stack that is not distinput's own."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None:
+        frame = frame.f_back
+    return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+@dataclass(frozen=True, eq=False)
+class Node(ABC):
+    """One step of a pipeline.
+
+    Subclasses are frozen dataclasses whose fields are their inputs (nodes) and arguments. They answer `spec`, `start` and
+    `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing of their neighbours.
+    """
+
+    name: str | None = field(default=None, kw_only=True, repr=False)
+    origin: Origin = field(default_factory=caller, kw_only=True, repr=False)
+    nest_leaf: ClassVar[bool] = True
+    handle: ClassVar[Callable[["Node"], Any]] = staticmethod(lambda node: node)
+    """How a node inside an element is shown to users; the data floor sets it to its `Dataset`."""
+
+    @cached_property
+    @abstractmethod
+    def spec(self) -> Spec:
+        """What an element looks like."""
+
+    @property
+    def cardinality(self) -> int:
+        """How many elements: a number, `INFINITE` or `UNKNOWN`."""
+        return UNKNOWN
+
+    @abstractmethod
+    def start(self, epoch: int) -> State:
+        """The state before the first element; `epoch` numbers the passes, for ops that reshuffle."""
+
+    @abstractmethod
+    def stream(self, state: State, run: Run) -> Stream:
+        """Blocks from `state` on, each with the state after it."""
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        """The state before element `row`, which must not lie beyond the end; None when it cannot be computed."""
+        return None
+
+    @property
+    def random_access(self) -> bool:
+        """True when `fetch` works."""
+        return False
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """The elements at positions `rows`, in that order, for nodes with `random_access`."""
+        raise NotImplementedError(f"{self.op} has no random access")
+
+    def open(self, state: State, run: Run) -> Stream:
+        """`stream`, measured and annotated by the run."""
+        return run.watch(f"{self}, made at {self.origin}", id(self), self.stream(state, run))
+
+    @property
+    def inputs(self) -> tuple["Node", ...]:
+        """The nodes this one reads from."""
+        found: list[Node] = []
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += [v for v in value if isinstance(v, Node)]
+        return tuple(found)
+
+    def with_inputs(self, inputs: tuple["Node", ...]) -> "Node":
+        """The same step over other inputs."""
+        left = list(inputs)
+        changes: dict[str, Any] = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Node):
+                changes[f.name] = left.pop(0)
+            elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+                changes[f.name] = tuple(left.pop(0) if isinstance(v, Node) else v for v in value)
+        return dataclasses.replace(self, **changes)
+
+    def to_user(self) -> Any:
+        """The data set that users see where this node is a leaf of an element."""
+        return Node.handle(self)
+
+    @property
+    def op(self) -> str:
+        """The op's name, as users call it."""
+        kind = type(self).__name__
+        return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that are no inputs, for printing and for the fingerprint."""
+        hidden = {"name", "origin"}
+        found = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            is_input = isinstance(value, Node) or (isinstance(value, tuple) and any(isinstance(v, Node) for v in value))
+            if f.name not in hidden and f.repr and not is_input:
+                found[f.name] = value
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(f'{k}={describe(v)}' for k, v in self.arguments().items())})"
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """The spec nest, so that a node may stand as a leaf of an element."""
+        return self.spec.nest
+
+    @property
+    def leaf_spec(self) -> DatasetSpec:
+        """The spec of this node as a leaf of an element."""
+        return DatasetSpec(self.element_spec)
+
+
+def describe(value: Any) -> str:
+    """An argument in a few words, the same in every process."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if callable(value):
+        return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__name__))
+    text = str(value) if not isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything it reads from, inputs first."""
+    for source in node.inputs:
+        yield from walk(source)
+    yield node
+
+
+def fingerprint(node: Node) -> list[str]:
+    """One short word for each node of the tree, inputs first: its name and a hash of its arguments."""
+    words = []
+    for step in walk(node):
+        text = json.dumps({k: describe(v) for k, v in step.arguments().items()}, sort_keys=True)
+        words.append(f"{step.op}#{hashlib.blake2s(text.encode(), digest_size=3).hexdigest()}")
+    return words

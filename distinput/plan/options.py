@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of a pipeline, with the names, nesting and type checks of `tf.data.Options`."""
+
+import enum
+from typing import Any, ClassVar, Self
+
+__all__ = [
+    "AutoShardPolicy",
+    "AutotuneOptions",
+    "DistributeOptions",
+    "OptimizationOptions",
+    "Options",
+    "ThreadingOptions",
+]
+
+
+class AutoShardPolicy(enum.IntEnum):
+    """How a distributed data set is divided among workers; `tf.data.experimental.AutoShardPolicy`.
+
+    OFF: every worker reads everything. AUTO: FILE where the sources are files, else DATA. FILE: whole files. DATA: every
+    n-th element. HINT: where the pipeline says `shard(SHARD_HINT, SHARD_HINT)`.
+    """
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
+class _Settings:
+    """A group of settings with declared types; a setting that was never made is None or its default."""
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {}
+    GROUPS: ClassVar[dict[str, type["_Settings"]]] = {}
+
+    def __init__(self) -> None:
+        self.__dict__["_values"] = {}
+        self.__dict__["_groups"] = {name: group() for name, group in self.GROUPS.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.GROUPS:
+            return self.__dict__["_groups"][name]
+        if name in self.FIELDS:
+            return self.__dict__["_values"].get(name, self.FIELDS[name][1])
+        raise AttributeError(f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.GROUPS:
+            if not isinstance(value, self.GROUPS[name]):
+                raise TypeError(f"option {name!r} must be a {self.GROUPS[name].__name__}, got {value!r}")
+            self.__dict__["_groups"][name] = value
+            return
+        if name not in self.FIELDS:
+            raise AttributeError(
+                f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}"
+            )
+        kind = self.FIELDS[name][0]
+        if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
+            raise TypeError(f"option {name!r} must be of type {kind.__name__}, got {value!r}")
+        self.__dict__["_values"][name] = value
+
+    def is_set(self, name: str) -> bool:
+        """True when the option was given a value."""
+        return self.__dict__["_values"].get(name) is not None
+
+    def merge(self, later: Self) -> Self:
+        """These options with those of `later` that were set taking precedence."""
+        made = type(self)()
+        made.__dict__["_values"] = dict(self.__dict__["_values"])
+        made.__dict__["_values"].update({k: v for k, v in later.__dict__["_values"].items() if v is not None})
+        for name in self.GROUPS:
+            made.__dict__["_groups"][name] = self.__dict__["_groups"][name].merge(later.__dict__["_groups"][name])
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that were set."""
+        found = {k: v for k, v in sorted(self.__dict__["_values"].items()) if v is not None}
+        for name, group in self.__dict__["_groups"].items():
+            inner = group.to_dict()
+            if inner:
+                found[name] = inner
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.to_dict().items())})"
+
+
+class DistributeOptions(_Settings):
+    """How the pipeline is distributed; `tf.data.experimental.DistributeOptions`."""
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
+        "auto_shard_policy": (AutoShardPolicy, AutoShardPolicy.AUTO),
+        "num_devices": (int, None),
+    }
+
+
+class AutotuneOptions(_Settings):
+    """Limits for what AUTOTUNE chooses; `tf.data.experimental.AutotuneOptions`."""
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
+        "enabled": (bool, None),
+        "cpu_budget": (int, None),
+        "ram_budget": (int, None),
+    }
+
+
+class OptimizationOptions(_Settings):
+    """Which rewrites are applied; `tf.data.experimental.OptimizationOptions`."""
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
+        "apply_default_optimizations": (bool, None),
+        "filter_fusion": (bool, None),
+        "filter_parallelization": (bool, None),
+        "inject_prefetch": (bool, None),
+        "map_and_batch_fusion": (bool, None),
+        "map_and_filter_fusion": (bool, None),
+        "map_fusion": (bool, None),
+        "map_parallelization": (bool, None),
+        "noop_elimination": (bool, None),
+        "parallel_batch": (bool, None),
+        "seq_interleave_prefetch": (bool, None),
+        "shuffle_and_repeat_fusion": (bool, None),
+    }
+
+
+class ThreadingOptions(_Settings):
+    """Thread counts; `tf.data.ThreadingOptions`."""
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
+        "max_intra_op_parallelism": (int, None),
+        "private_threadpool_size": (int, None),
+    }
+
+
+class Options(_Settings):
+    """Options of a data set; the counterpart of `tf.data.Options`.
+
+    Options of a pipeline are merged from its sources down; the later setting wins.
+
+    >>> import distinput as di
+    >>> options = di.data.Options()
+    >>> options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.DATA
+    >>> di.data.Dataset.range(4).with_options(options).options().experimental_distribute.auto_shard_policy.name
+    'DATA'
+    """
+
+    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
+        "deterministic": (bool, None),
+        "experimental_deterministic": (bool, None),
+        "experimental_slack": (bool, None),
+        "experimental_symbolic_checkpoint": (bool, None),
+        "experimental_warm_start": (bool, None),
+        "dataset_name": (str, None),
+        "framework_type": (list, None),
+    }
+    GROUPS: ClassVar[dict[str, type[_Settings]]] = {
+        "autotune": AutotuneOptions,
+        "experimental_distribute": DistributeOptions,
+        "experimental_optimization": OptimizationOptions,
+        "threading": ThreadingOptions,
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        return super().__getattr__({"experimental_threading": "threading"}.get(name, name))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of rewrites, and their application.
+
+A rule is a plain function `Node -> Node | None`: the better node, or None when the rule does not apply. Rules change how a
+pipeline runs, never its elements.
+"""
+
+from collections.abc import Callable
+
+from distinput.plan.node import Node
+from distinput.rewrite import identities, reorder
+
+__all__ = ["RULES", "rewrite"]
+
+Rule = Callable[[Node], Node | None]
+
+RULES: tuple[Rule, ...] = (
+    identities.batch_then_unbatch,
+    identities.prefetch_of_prefetch,
+    identities.shard_of_one,
+    identities.shuffle_of_one,
+    identities.skip_nothing,
+    identities.skip_of_skip,
+    identities.take_everything,
+    identities.take_of_take,
+    reorder.take_before_map,
+)
+
+
+def rewrite(node: Node, rules: tuple[Rule, ...] = RULES) -> tuple[Node, list[str]]:
+    """The tree that runs for `node`, and the names of the rules that fired, in order."""
+    fired: list[str] = []
+    return _rewritten(node, rules, fired), fired
+
+
+def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
+    inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        node = node.with_inputs(inputs)
+    for rule in rules:
+        better = rule(node)
+        if better is not None:
+            fired.append(rule.__name__)
+            return _rewritten(better, rules, fired)
+    return node

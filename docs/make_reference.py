@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/reference/*.md from the docstrings: one page per public module, one heading per public name.
+
+python docs/make_reference.py            write the pages
+python docs/make_reference.py --check    write nothing; exit 1 if a page is not what would be written
+
+A name is public when it is in the `__all__` of `distinput` or of a public module reached from there. The pages depend
+on the sources alone, not on the version of Python or the machine, so a test can hold them against each other.
+"""
+
+import argparse
+import enum
+import importlib
+import inspect
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+REFERENCE = Path(__file__).parent / "reference"
+ROOT = "distinput"
+
+# Public modules that must be there whether or not the one above names them.
+MODULES = (
+    "distinput",
+    "distinput.data",
+    "distinput.data.experimental",
+    "distinput.distribute",
+    "distinput.distribute.experimental",
+    "distinput.io",
+    "distinput.testing",
+)
+
+
+def public_modules(names: tuple[str, ...] = MODULES) -> dict[str, ModuleType]:
+    """The public modules by their public names, breadth first: those listed, and what their `__all__` reaches."""
+    found: dict[str, ModuleType] = {}
+    waiting = deque(names)
+    while waiting:
+        name = waiting.popleft()
+        if name in found:
+            continue
+        module = _module(name)
+        found[name] = module
+        for child in public_names(module):
+            if inspect.ismodule(getattr(module, child)):
+                waiting.append(f"{name}.{child}")
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    """The module a user reaches by this path, whatever file it is in."""
+    top, *path = name.split(".")
+    value: object = importlib.import_module(top)
+    for index, part in enumerate(path):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(".".join([top, *path[: index + 1]]))
+    if not isinstance(value, ModuleType):
+        raise TypeError(f"make_reference: {name} is not a module but {value!r}")
+    return value
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """The names in `__all__`, sorted; a module without one is an error."""
+    if not hasattr(module, "__all__"):
+        raise AttributeError(f"make_reference: {module.__name__} has no __all__; it must say what is public")
+    return sorted(module.__all__)
+
+
+def members(cls: type) -> Iterator[tuple[str, object]]:
+    """Public methods, properties and enum members that a class has from classes of ours."""
+    if issubclass(cls, enum.Enum):
+        yield from cls.__members__.items()
+    ours = [base for base in cls.__mro__ if base.__module__.split(".")[0] == ROOT]
+    for name in sorted({name for base in ours for name in vars(base)}):
+        raw = inspect.getattr_static(cls, name)
+        is_member = (
+            callable(raw) or isinstance(raw, property | classmethod | staticmethod) or inspect.isdatadescriptor(raw)
+        )
+        if not name.startswith("_") and is_member and not isinstance(raw, enum.Enum | type):
+            yield name, raw
+
+
+def entries() -> Iterator[tuple[str, str, object]]:
+    """(module, dotted public name, object) of everything that has a heading."""
+    for module_name, module in public_modules().items():
+        for name in public_names(module):
+            value = getattr(module, name)
+            yield module_name, f"{module_name}.{name}", value
+            if inspect.isclass(value):
+                for member, raw in members(value):
+                    yield module_name, f"{module_name}.{name}.{member}", raw
+
+
+def signature(value: object, bound: bool) -> str:
+    """Parameters with their defaults, without types: how those are spelled depends on Python's version."""
+    function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+    if not callable(function) or (inspect.isclass(function) and not _is_made_by_us(function)):
+        return ""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return "(...)"
+    drop_first = bound and not isinstance(value, staticmethod)
+    shown = []
+    marks = {"/": False, "*": False}
+    for parameter in parameters[1:] if drop_first else parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not marks["*"]:
+            shown.append("*")
+            marks["*"] = True
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            marks["*"] = True
+        if marks["/"] and parameter.kind is not parameter.POSITIONAL_ONLY:
+            shown.append("/")
+            marks["/"] = False
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            marks["/"] = True
+        star = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        default = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
+        shown.append(f"{star}{parameter.name}{default}")
+    if marks["/"]:
+        shown.append("/")
+    return f"({', '.join(shown)})"
+
+
+def _is_made_by_us(cls: type) -> bool:
+    """Whether a class of ours says how it is called; enums and plain exceptions do not."""
+    ours = [base for base in cls.__mro__ if base.__module__.split(".")[0] == ROOT]
+    return not issubclass(cls, enum.Enum) and any("__init__" in vars(base) or "__new__" in vars(base) for base in ours)
+
+
+def _default(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return str(value.__name__)
+    text = repr(value)
+    return "..." if re.search(r" at 0x|^<", text) else text
+
+
+def _body(value: object) -> str:
+    """The docstring of an entry, or the value of a constant."""
+    if isinstance(value, enum.Enum):
+        return f"`{value.value!r}`"
+    if inspect.ismodule(value) or inspect.isclass(value) or inspect.isroutine(value) or not _is_plain(value):
+        target = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        text = inspect.cleandoc(inspect.getdoc(target) or "")
+        return _fenced(text)
+    return f"`{value!r}`"
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float | str | bytes | tuple | None)
+
+
+def _fenced(text: str) -> str:
+    """The text with its examples as code blocks, and headings of its own made bold."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        starts = line.lstrip().startswith(">>>")
+        if starts and not inside:
+            if lines and lines[-1]:
+                lines.append("")
+            lines.append("```python")
+            inside = True
+        if inside and not line.strip():
+            lines.append("```")
+            inside = False
+        section = re.fullmatch(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note|Source):", line)
+        item = re.fullmatch(r" {2,4}(\**[\w.]+(?:, \**[\w.]+)*): (.*)", line)
+        if not inside and section:
+            lines += [f"**{section.group(1)}**", ""]
+        elif not inside and item:
+            lines.append(f"* `{item.group(1)}`: {item.group(2)}")
+        else:
+            lines.append(line)
+    if inside:
+        lines.append("```")
+    return "\n".join(lines).replace("\n#", "\n\\#")
+
+
+def pages() -> dict[str, str]:
+    """The text of every page by file name, with an index."""
+    modules = public_modules()
+    first: dict[int, str] = {}
+    written: dict[str, list[str]] = {name: [] for name in modules}
+    for module_name, name, value in entries():
+        body = written[module_name]
+        is_member = name.count(".") > module_name.count(".") + 1
+        owner = name.rsplit(".", 1)[0]
+        if is_member and owner in _aliases(first, owner, modules):
+            continue
+        body += [f"### `{name}`", ""]
+        if inspect.ismodule(value):
+            body += [f"A module: see [{name}]({name}.md).", ""]
+            continue
+        if inspect.isclass(value) or inspect.isroutine(value):
+            known = first.setdefault(id(value), name)
+            if known != name and not is_member:
+                body += [f"The same as `{known}`.", ""]
+                continue
+        call = signature(value, bound=is_member)
+        if isinstance(value, property) or (is_member and not call and not isinstance(value, enum.Enum)):
+            body += ["*property*", ""]
+        elif call:
+            body += ["```python", f"{name.rsplit('.', 1)[1] if is_member else name}{call}", "```", ""]
+        text = _body(value)
+        body += [text, ""] if text else []
+    result = {}
+    for name, module in modules.items():
+        head = [f"# `{name}`", "", "<!-- written by docs/make_reference.py from the docstrings; do not edit -->", ""]
+        head += [_fenced(inspect.getdoc(module) or ""), ""]
+        result[f"{name}.md"] = "\n".join([*head, *written[name]]).rstrip() + "\n"
+    index = ["# Reference", "", "<!-- written by docs/make_reference.py; do not edit -->", ""]
+    index += [f"* [`{name}`]({name}.md)" + _summary(module) for name, module in modules.items()]
+    result["README.md"] = "\n".join(index) + "\n"
+    return result
+
+
+def _summary(module: ModuleType) -> str:
+    text = (inspect.getdoc(module) or "").split("\n", 1)[0]
+    return f": {text}" if text else ""
+
+
+def _aliases(first: dict[int, str], owner: str, modules: dict[str, ModuleType]) -> set[str]:
+    """`owner` itself if it is a second name of a class described under another one, whose members are there."""
+    module_name, _, name = owner.rpartition(".")
+    value = getattr(modules[module_name], name)
+    return {owner} if first.get(id(value), owner) != owner else set()
+
+
+def stale() -> list[str]:
+    """Names of pages that are missing, left over, or not what would be written."""
+    wanted = pages()
+    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
+    return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    old = stale()
+    if parser.parse_args().check:
+        for name in old:
+            print(f"docs/reference/{name} is not what the docstrings say; run `make docs`", file=sys.stderr)
+        return 1 if old else 0
+    REFERENCE.mkdir(exist_ok=True)
+    wanted = pages()
+    for name in old:
+        if name in wanted:
+            (REFERENCE / name).write_text(wanted[name], encoding="utf-8")
+        else:
+            (REFERENCE / name).unlink()
+    print(f"docs/reference: {len(wanted)} pages, {len(old)} changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

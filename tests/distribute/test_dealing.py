@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core.nest import structure_of
+from distinput.core.spec import DatasetSpec, Spec, TensorSpec
+from distinput.distribute.dealing import Cutter, StandIn, balanced_slices, dealer
+from distinput.errors import InvalidArgumentError
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@dataclasses.dataclass
+class Record:
+    x: Any
+    y: Any
+
+
+@given(st.integers(0, 500), st.integers(1, 20))
+def test_balanced_slices_take_every_row_once(rows: int, replicas: int) -> None:
+    slices = balanced_slices(rows, replicas)
+    taken = np.concatenate([np.arange(rows)[s] for s in slices])
+    sizes = [s.stop - s.start for s in slices]
+    assert taken.tolist() == list(range(rows))
+    assert len(slices) == replicas
+    assert max(sizes) - min(sizes) <= 1
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: i,
+        lambda i: (i, [i]),
+        lambda i: {"b": i, "a": (i, None)},
+        lambda i: Pair(i, i),
+        lambda i: Record(i, (i,)),
+    ],
+)
+def test_elements_are_dealt_in_their_nest(make: Any) -> None:
+    structure = structure_of(make(0), lists=True)
+    dealt = dealer(structure, 3)(make(0), make(1), make(2))
+    assert [leaf.values for leaf in structure.flatten(dealt)] == [(0, 1, 2)] * structure.num_leaves
+    assert type(dealt) is (type(make(0)) if structure.num_leaves > 1 else type(dealt))
+
+
+def test_a_cut_is_views() -> None:
+    batch = {"x": np.arange(10).reshape(5, 2), "s": np.array([b"a"] * 5, object)}
+    spec = Spec.of({"x": TensorSpec([5, 2], "int64"), "s": TensorSpec([6], object)})
+    cutter = Cutter(spec, 3)
+    cut = cutter(batch)
+    assert [part.shape for part in cut["x"].values] == [(2, 2), (2, 2), (1, 2)]
+    assert all(part.base is not None and np.shares_memory(part, batch["x"]) for part in cut["x"].values)
+    assert [leaf.shape for leaf in cutter.spec(spec).tensors("test")] == [(2,), (None, 2)]
+
+
+def test_what_cannot_be_cut() -> None:
+    cutter = Cutter(Spec.of((TensorSpec(None, "int64"), TensorSpec(None, "int64"))), 2)
+    with pytest.raises(InvalidArgumentError, match="All components must have at least one dimension"):
+        cutter((np.int64(1), np.ones(2)))
+    with pytest.raises(InvalidArgumentError, match=r"as many rows, got \[2, 3\]"):
+        cutter((np.ones(2), np.ones(3)))
+
+
+@pytest.mark.parametrize(
+    "shape, seen, want",
+    [
+        ([None], None, (0,)),
+        ([4, 3], None, (0, 3)),
+        ([None, None], None, (0, 0)),
+        ([None, None], [2, 5], (0, 5)),
+        ([4, None], [4, 7], (0, 7)),
+        ([], None, ()),
+        (None, None, ()),
+        (None, [2, 3], (0, 3)),
+    ],
+)
+def test_an_empty_part_has_no_rows_and_the_inner_shape(shape: Any, seen: Any, want: tuple[int, ...]) -> None:
+    for dtype in ("float32", object):
+        stand_in = StandIn(Spec.of(TensorSpec(shape, dtype)))
+        made = stand_in.element(None if seen is None else [seen])
+        assert np.shape(made) == want
+        assert isinstance(made, bytes) if dtype is object and want == () else made.dtype == np.dtype(dtype)
+
+
+def test_nothing_stands_for_a_data_set() -> None:
+    with pytest.raises(InvalidArgumentError, match="nothing that stands for a data set"):
+        StandIn(Spec.of(DatasetSpec(TensorSpec([], "int64")))).element(None)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from distinput.core.spec import TensorSpec
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.spec import PerReplicaSpec
+from distinput.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select_replica
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+@dataclasses.dataclass
+class Record:
+    x: Any
+    y: Any
+
+
+def test_it_is_shown_as_tensorflow_shows_it() -> None:
+    assert repr(PerReplica([np.array([0]), np.array([2])])) == "PerReplica:{\n  0: array([0]),\n  1: array([2])\n}"
+    assert repr(Mirrored([1, 1])) == "Mirrored:{\n  0: 1,\n  1: 1\n}"
+
+
+def test_a_per_replica_value_is_no_array() -> None:
+    value = PerReplica([np.ones(2), np.ones(2)])
+    with pytest.raises(ValueError, match="It looks like you are using a PerReplica object"):
+        np.asarray(value)
+    pairs: list[tuple[Any, Any]] = [(value, 1), (1, value), (np.ones(2), value), (value, np.ones(2))]
+    for left, right in pairs:
+        with pytest.raises(TypeError):
+            left + right
+    with pytest.raises(TypeError):
+        len(value)  # type: ignore[arg-type]
+    assert bool(value)
+
+
+def test_a_mirrored_value_is_used_like_its_copy() -> None:
+    value = Mirrored([np.arange(2), np.arange(2)])
+    assert (value + 1).tolist() == [1, 2]
+    assert np.sum(np.asarray(value)) == 1
+
+
+def test_a_value_without_components_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one replica"):
+        DistributedValues([])
+
+
+@pytest.mark.parametrize("same", [5, "s", b"s", None, True, 1.5, float("nan"), 2j, 10**30])
+def test_equal_python_values_come_back_plain(same: Any) -> None:
+    copies = [same, type(same)(same) if same is not None else None, same]
+    assert regroup(copies) is same
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0], [1, 1.0], [1, True], ["a", b"a"], [None, 1], [1, 2]])
+def test_what_differs_in_value_or_type_stays_separate(values: list[Any]) -> None:
+    assert regroup(values).values == tuple(values)
+
+
+def test_arrays_are_compared_by_identity() -> None:
+    array = np.ones(2)
+    assert regroup([array, array]) is array
+    assert isinstance(regroup([array, array.copy()]), PerReplica)
+    assert isinstance(regroup([np.float32(1), np.float32(1)]), PerReplica)
+
+
+def test_nests_are_regrouped_leaf_by_leaf() -> None:
+    made = regroup([{"b": (1, 5), "a": [2]}, {"b": (3, 5), "a": [4]}])
+    assert list(made) == ["b", "a"]
+    assert made["b"][0].values == (1, 3)
+    assert made["b"][1] == 5
+    assert made["a"][0].values == (2, 4)
+    assert regroup([Pair(1, 2), Pair(3, 2)]).a.values == (1, 3)
+    assert regroup([Record(1, 2), Record(3, 2)]).x.values == (1, 3)
+    assert regroup([(), ()]) == ()
+
+
+def test_nothing_is_plain_when_everything_is_wrapped() -> None:
+    assert regroup([(7,)], always_wrap=True)[0].values == (7,)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[(1,), (1, 2)], [(1,), [1]], [{"a": 1}, {"b": 1}], [(1,), 1], [1, (1,)], [(1,), None], [Pair(1, 2), (1, 2)]],
+)
+def test_different_structures_are_refused(values: list[Any]) -> None:
+    with pytest.raises(AssertionError, match=r"len\(v\) ==.*replica 0 gave"):
+        regroup(values)
+
+
+def test_a_replica_sees_its_components() -> None:
+    value = PerReplica([1, 2])
+    shared = [1, {"a": 2}]
+    assert select_replica(1, (value, {"x": [value, 3]}, shared)) == (2, {"x": [2, 3]}, shared)
+    assert select_replica(1, shared) is shared
+    assert select_replica(0, Pair(value, 4)) == Pair(1, 4)
+    assert select_replica(0, Record(value, 4)) == Record(1, 4)
+
+
+def test_a_kind_that_is_passed_whole() -> None:
+    class Variable(DistributedValues):
+        passed_whole = True
+
+    variable = Variable([1, 2])
+    assert select_replica(1, (variable,))[0] is variable
+
+
+def test_specs_are_compared_by_their_parts() -> None:
+    one, two = TensorSpec([None], "int64"), TensorSpec([2], "int64")
+    assert PerReplicaSpec(one, one) == PerReplicaSpec(one, TensorSpec([None], "int64"))
+    assert PerReplicaSpec(one, one) != PerReplicaSpec(one, two)
+    assert len({PerReplicaSpec(one), PerReplicaSpec(one)}) == 1
+    assert PerReplicaSpec(one, two).value_specs == (one, two)
+
+
+def test_a_reduce_op_is_made_from_any_case() -> None:
+    assert ReduceOp("sum") is ReduceOp.of("Sum") is ReduceOp.SUM
+    assert ReduceOp.of(ReduceOp.MEAN) is ReduceOp.MEAN
+    with pytest.raises(ValueError, match="'MAX' is not a valid ReduceOp"):
+        ReduceOp.of("MAX")
+    with pytest.raises(TypeError, match="Expected `reduce_op`"):
+        ReduceOp.of(1)

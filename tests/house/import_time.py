@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints what `import distinput` loads and how long it takes beyond `import numpy`.
+
+python tests/house/import_time.py [--runs 5] [--json]
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import TypedDict
+
+
+class Loaded(TypedDict):
+    """What one fresh process saw."""
+
+    numpy_ms: float
+    distinput_ms: float
+    modules: list[str]
+
+
+def load_here() -> Loaded:
+    """Import numpy, then distinput, in this process, which must not have done so before."""
+    begin = time.perf_counter()
+    import numpy as np
+
+    assert np.__name__
+    middle = time.perf_counter()
+    import distinput
+
+    assert distinput.__name__
+    end = time.perf_counter()
+    return {"numpy_ms": 1e3 * (middle - begin), "distinput_ms": 1e3 * (end - middle), "modules": sorted(sys.modules)}
+
+
+def load_elsewhere() -> Loaded:
+    """The same in a fresh process."""
+    run = subprocess.run([sys.executable, __file__, "--json"], capture_output=True, text=True, check=True, timeout=60)
+    loaded: Loaded = json.loads(run.stdout)
+    return loaded
+
+
+def main() -> None:
+    """Print the figure, or with `--json` what one process saw."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="fresh processes to take the median of")
+    parser.add_argument("--json", action="store_true", help="import in this process and print what was seen")
+    arguments = parser.parse_args()
+    if arguments.json:
+        print(json.dumps(load_here()))
+        return
+    runs = [load_elsewhere() for _ in range(arguments.runs)]
+    ours = statistics.median(run["distinput_ms"] for run in runs)
+    numpy = statistics.median(run["numpy_ms"] for run in runs)
+    print(
+        f"import numpy {numpy:.0f} ms, then import distinput {ours:.0f} ms more (median of {len(runs)}; limit 150 ms)"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the imports of a source file without running it."""
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and where the statement stands."""
+
+    name: str  # dotted, absolute
+    line: int
+    function: str | None  # the innermost function around it, None at the top of the file
+
+
+def module_name(path: Path, root: Path) -> str:
+    """`distinput.core.nest` for `root/distinput/core/nest.py`; a package's name for its `__init__.py`."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str, module: str, is_package: bool, known: Collection[str]) -> Iterator[Import]:
+    """Every import of a file, also inside functions and in calls of `import_module` with a literal name.
+
+    Args:
+      source: the text of the file.
+      module: its dotted name.
+      is_package: whether it is an `__init__.py`.
+      known: names of all modules of the project, to tell `from package import module` from `from module import name`.
+    """
+
+    def walk(node: ast.AST, function: str | None) -> Iterator[Import]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, function)
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:
+                package = module.split(".") if is_package else module.split(".")[:-1]
+                kept = package[: len(package) - node.level + 1]
+                origin = ".".join([*kept, *([origin] if origin else [])])
+            for alias in node.names:
+                child = f"{origin}.{alias.name}"
+                yield Import(child if child in known else origin, node.lineno, function)
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__") and node.args:
+                argument = node.args[0]
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield Import(argument.value, node.lineno, function)
+        for child_node in ast.iter_child_nodes(node):
+            yield from walk(child_node, function)
+
+    yield from walk(ast.parse(source), None)

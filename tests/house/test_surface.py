@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public names and the reference name the same things."""
+
+import importlib.util
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+MODULES = (
+    "distinput",
+    "distinput.data",
+    "distinput.data.experimental",
+    "distinput.distribute",
+    "distinput.distribute.experimental",
+    "distinput.io",
+    "distinput.testing",
+)
+
+
+@cache
+def writer() -> ModuleType:
+    """docs/make_reference.py, which is a script and not part of a package."""
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def headings() -> frozenset[str]:
+    return frozenset(
+        match.group(1)
+        for page in REFERENCE.glob("*.md")
+        for match in re.finditer(r"^### `([\w.]+)`$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+
+def public_path(name: str) -> object:
+    """What a user gets by writing this dotted name."""
+    value: object = importlib.import_module("distinput")
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    return value
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_in_the_reference(module: str) -> None:
+    names = {f"{module}.{name}" for name in writer().public_names(public_path(module))}
+    assert sorted(names - headings()) == []
+
+
+def test_every_public_method_of_a_dataset_is_in_the_reference() -> None:
+    dataset = public_path("distinput.data.Dataset")
+    names = {f"distinput.data.Dataset.{name}" for name in dir(dataset) if not name.startswith("_")}
+    assert sorted(names - headings()) == []
+
+
+def test_every_heading_of_the_reference_exists() -> None:
+    missing = []
+    for name in sorted(headings()):
+        try:
+            public_path(name)
+        except AttributeError:
+            missing.append(name)
+    assert missing == []
+
+
+def test_the_reference_is_what_the_docstrings_say() -> None:
+    assert writer().stale() == [], "run `make docs`"
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    silent = [
+        name
+        for _, name, value in writer().entries()
+        if (inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, property))
+        and not inspect.getdoc(value)
+    ]
+    assert silent == []
+
+
+def test_a_public_name_can_be_listed_and_found() -> None:
+    for name, module in writer().public_modules().items():
+        names = module.__all__
+        assert len(names) == len(set(names)), name
+        assert set(names) <= set(dir(module)), f"{name}: __dir__ does not show {sorted(set(names) - set(dir(module)))}"

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel never makes its caller wait, and never fails for want of a compiler, a cache or time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distinput.kernels import kernel as kernels
+from distinput.kernels.crc32c import crc32c
+from distinput.kernels.kernel import KERNELS, Bytes, Ints, IntsOut, Kernel, kernel
+from distinput.kernels.lines import scan_lines
+
+ROOT = Path(__file__).parents[2]
+CRC = "import numpy as np; from distinput.kernels.crc32c import crc32c; data = np.frombuffer(b'123456789', np.uint8)\n"
+CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
+
+
+def python(code: str, cache: Path | str, **environment: str) -> str:
+    """What a fresh interpreter prints; it must end well and quietly."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache)} | environment
+    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
+    names = ", ".join(["crc32c", "example", "lines", "ragged", "shuffle", "tfrecord"])
+    code = f"import sys; from distinput.kernels import {names}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
+    python(code, tmp_path)
+
+
+def test_a_cold_cache_is_filled_behind_the_first_call_and_a_warm_one_serves_at_once(tmp_path: Path) -> None:
+    code = CRC_IS_RIGHT + "print(crc32c.is_compiled); crc32c.compiled(90); assert crc32c(data) == 0xE3069283\n"
+    code += "print(crc32c.is_compiled)"
+    assert python(code, tmp_path).split() == ["False", "True"]
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
+    assert python(code, tmp_path).split() == ["True", "True"]
+
+
+def test_damaged_files_in_the_cache_are_compiled_again(tmp_path: Path) -> None:
+    python(CRC + "crc32c.compiled(90)", tmp_path)
+    (file,) = tmp_path.rglob("*.nbc")
+    whole = file.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1])):
+        file.write_bytes(content)
+        python(CRC + "crc32c.compiled(90); assert crc32c(data) == 0xE3069283", tmp_path)
+        # Saved anew, though not byte for byte the same.
+        assert len(file.read_bytes()) > len(whole) // 2
+
+
+@pytest.mark.parametrize("folder", ["a file", "/proc/nowhere", "/dev/null/x"])
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "a file").write_text("")
+    python(CRC + "crc32c.compiled(90); assert crc32c(data) == 0xE3069283", tmp_path / folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_cache_is_still_read(tmp_path: Path) -> None:
+    python(CRC + "crc32c.compiled(90)", tmp_path)
+    (tmp_path / "distinput").chmod(0o500)
+    python(CRC_IS_RIGHT + "assert crc32c.is_compiled", tmp_path)
+
+
+def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['numba'] = None\n" + CRC_IS_RIGHT + "crc32c.wait(60)\n" + CRC_IS_RIGHT
+    python(code + "assert not crc32c.is_compiled; assert isinstance(crc32c.error, ImportError)", tmp_path)
+    code = "import sys; sys.modules['numba'] = None\n" + CRC
+    code += "try:\n    crc32c(data)\nexcept ImportError:\n    print('told')"
+    assert python(code, tmp_path, DISTINPUT_KERNELS="compiled").strip() == "told"
+
+
+def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
+    python(CRC_IS_RIGHT, tmp_path)
+    locate = "from distinput.kernels import example, kernel; import time; example.locate_features._enqueue()\n"
+    for pause in (0.3, 0.9):
+        python(f"{locate}kernel.LONGEST_EXIT = 0.05; time.sleep({pause})", tmp_path / str(pause))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_starts_its_own_compilation(tmp_path: Path) -> None:
+    code = CRC_IS_RIGHT + "import os, sys\nchild = os.fork()\n"
+    code += "assert crc32c(data) == 0xE3069283; crc32c.wait(60); assert crc32c(data) == 0xE3069283\n"
+    code += "assert crc32c.is_compiled\n"
+    code += "if child == 0: os._exit(0)\nassert os.waitpid(child, 0)[1] == 0"
+    python("import warnings; warnings.simplefilter('ignore')\n" + code, tmp_path)
+
+
+def test_the_mode_is_chosen_by_the_environment(tmp_path: Path) -> None:
+    shown = CRC_IS_RIGHT + "import sys; print(crc32c.is_compiled, 'numba' in sys.modules)"
+    assert python(shown, tmp_path, DISTINPUT_KERNELS="reference").split() == ["False", "False"]
+    assert python(shown, tmp_path, DISTINPUT_KERNELS="compiled").split() == ["True", "True"]
+
+
+def test_an_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISTINPUT_KERNELS", "fast")
+    fresh = Kernel(scan_lines.source, scan_lines.reference, None)
+    with pytest.raises(ValueError, match="DISTINPUT_KERNELS must be one of auto, compiled, reference, got 'fast'"):
+        fresh(np.zeros(1, np.uint8), 0, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def test_a_kernel_that_cannot_be_compiled_is_told_once_and_served_by_its_reference(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reference(data: Bytes) -> int:
+        return data.size
+
+    def source(data: Bytes) -> int:
+        return data.no_such_thing  # type: ignore[attr-defined,no-any-return]
+
+    monkeypatch.delenv("DISTINPUT_KERNELS", raising=False)
+    broken = Kernel(source, reference, None)
+    assert broken(np.zeros(3, np.uint8)) == 3
+    assert broken.wait(60)
+    assert broken(np.zeros(3, np.uint8)) == 3
+    assert "kernel source cannot be compiled" in caplog.text
+    with pytest.raises(Exception, match="no_such_thing"):
+        broken.compiled()
+
+
+def test_types_that_are_not_known_are_told_when_a_kernel_is_declared() -> None:
+    def reference(data: list[int]) -> int:
+        return len(data)
+
+    with pytest.raises(TypeError, match=r"kernel reference: the types must be among .*list\[int\]"):
+        kernel(reference)(reference)
+
+
+def test_a_name_is_taken_once() -> None:
+    def crc32c(data: Bytes) -> int:
+        return data.size
+
+    with pytest.raises(ValueError, match="the name 'crc32c' is taken by distinput.kernels.crc32c"):
+        kernel(crc32c)(crc32c)
+
+
+def test_a_kernel_can_be_sent_to_another_process() -> None:
+    assert pickle.loads(pickle.dumps(crc32c)) is crc32c
+
+
+def test_many_threads_may_make_the_first_call_together() -> None:
+    fresh = Kernel(scan_lines.source, scan_lines.reference, None)
+    results = []
+
+    def call() -> None:
+        starts, lengths = np.zeros(9, np.int64), np.zeros(9, np.int64)
+        results.append((fresh(np.frombuffer(b"a\nb\n", np.uint8), 0, 4, starts, lengths), lengths[:2].tolist()))
+
+    threads = [threading.Thread(target=call) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [((2, 4), [1, 1])] * 16
+    assert fresh.wait(60)
+    assert fresh.is_compiled
+
+
+def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distinput.kernels import crc32c as called
+
+    scan = KERNELS["scan_records"] if "scan_records" in KERNELS else None
+    if scan is None:
+        from distinput.kernels.tfrecord import scan_records as scan
+    before = kernels._stamp(scan.source)
+    digest = kernels._digest
+    monkeypatch.setattr(kernels, "_digest", lambda file: "changed" if file == called.__file__ else digest(file))
+    assert kernels._stamp(scan.source) != before
+    assert kernels._stamp(scan_lines.source) == kernels._stamp(scan_lines.source)
+
+
+def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:
+    with pytest.raises(TypeError):
+        crc32c.compiled()(np.zeros(3, np.float32))
+    with pytest.raises(TypeError):
+        crc32c.compiled()(np.zeros(6, np.uint8)[::2])
+
+
+def test_signatures_come_from_annotations() -> None:
+    def source(data: Bytes, starts: Ints, out: IntsOut, count: int, check: bool) -> tuple[int, int]:
+        return count, int(check)
+
+    expected = "UniTuple(int64, 2)(Array(uint8, 1, 'C', readonly=True), Array(int64, 1, 'C', readonly=True), "
+    assert Kernel(source, source, None).signature == expected + "int64[::1], int64, boolean)"

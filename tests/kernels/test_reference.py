@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law 6: every compiled kernel does what its reference does, for good arguments and for bad ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distinput.kernels import crc32c, example, lines, ragged, shuffle, tfrecord  # noqa: F401 - they fill KERNELS
+from distinput.kernels.kernel import KERNELS
+
+Draw = Callable[..., Any]
+SMALL = st.integers(0, 40)
+KEYS_64 = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))
+
+
+def to_array(content: bytes) -> np.ndarray:
+    return np.frombuffer(content, np.uint8)  # read-only, as what comes from files is
+
+
+def ints(values: Any) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def out_of(size: int, dtype: Any = np.int64) -> np.ndarray:
+    return np.full(size, 77, dtype)
+
+
+def offsets_of(lengths: Any) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
+@st.composite
+def spoilt(draw: Draw, arrays: st.SearchStrategy[np.ndarray]) -> np.ndarray:
+    """An array that now and then holds a number which does not belong there."""
+    array = draw(arrays)
+    if array.size and draw(st.integers(0, 9)) == 0:
+        array = array.copy()
+        array[draw(st.integers(0, array.size - 1))] = draw(
+            st.sampled_from([-1, 10**6, 2**62, 2**63 - 1, -(2**63)]) if array.dtype == np.int64 else st.integers(0, 255)
+        )
+    return array
+
+
+# TFRecord
+
+
+def frame(payload: bytes, spoil: int = -1) -> bytes:
+    def checksum(content: bytes) -> bytes:
+        crc = google_crc32c.value(content)
+        return (((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
+
+    length = len(payload).to_bytes(8, "little")
+    framed = bytearray(length + checksum(length) + payload + checksum(payload))
+    if spoil >= 0:
+        framed[spoil % len(framed)] ^= 1 << spoil % 8
+    return bytes(framed)
+
+
+@st.composite
+def scans(draw: Draw) -> list[Any]:
+    payloads = draw(st.lists(st.binary(max_size=500), max_size=5))
+    spoils = st.one_of(st.just(-1), st.just(-1), st.integers(0, 10**6))
+    content = b"".join(frame(payload, draw(spoils)) for payload in payloads) + draw(st.binary(max_size=20))
+    content = content[: draw(st.one_of(st.none(), st.integers(0, len(content))))]
+    room = draw(st.integers(0, 6))
+    start = draw(st.sampled_from([0, 0, 0, 1, len(content), len(content) + 1, -1]))
+    return [to_array(content), start, out_of(room), out_of(room), draw(st.booleans())]
+
+
+@st.composite
+def frames(draw: Draw) -> list[Any]:
+    payloads = draw(st.lists(st.binary(max_size=400), max_size=5))
+    data = to_array(b"".join(payloads))
+    offsets = draw(spoilt(st.just(offsets_of([len(each) for each in payloads]))))
+    return [data, offsets, out_of(data.size + 16 * len(payloads) + draw(st.integers(-1, 3)) + 1, np.uint8)]
+
+
+# Example
+
+
+def varint(value: int, padding: int = 0) -> bytes:
+    value %= 1 << 64
+    written = bytearray()
+    while value >= 128:
+        written.append(value & 127 | 128)
+        value >>= 7
+    written.append(value)
+    for _ in range(padding):  # longer than needed, and still right
+        written[-1] |= 128
+        written.append(0)
+    return bytes(written)
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+@st.composite
+def lists_of(draw: Draw, kind: int) -> bytes:
+    """A BytesList, FloatList or Int64List, packed, not packed, or both."""
+    written = b""
+    for packed in draw(st.lists(st.booleans(), max_size=3)):
+        if draw(st.integers(0, 8)) == 0:
+            written += draw(unknown_fields())
+        if kind == example.BYTES:
+            written += field(1, draw(st.binary(max_size=40)))
+        elif kind == example.FLOAT:
+            floats = np.array(draw(st.lists(st.floats(width=32), max_size=5)), "<f4")
+            written += field(1, floats.tobytes()) if packed else b"".join(b"\x0d" + each.tobytes() for each in floats)
+        else:
+            numbers = draw(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 200), max_size=90))
+            digits = [varint(each, draw(st.sampled_from([0, 0, 0, 1])) if each == 5 else 0) for each in numbers]
+            written += field(1, b"".join(digits)) if packed else b"".join(b"\x08" + each for each in digits)
+    return written
+
+
+def unknown_fields() -> st.SearchStrategy[bytes]:
+    return st.sampled_from(
+        [field(7, b"whatever"), b"\x18\x96\x01", b"\x3d1234", b"\x3912345678", field(5, field(1, b"x")), b"\x10\x01"]
+    )
+
+
+WANTED = [b"x", b"label", b"", b"exactly8", b"sixteen bytes ..", b"a name of more than sixteen bytes", b"label2"]
+OTHERS = [b"y", b"labels", b"exactly9", b"a name of more than sixteen Bytes", b"a nAme of more than sixteen bytes"]
+
+
+@st.composite
+def features(draw: Draw) -> bytes:
+    kind = draw(st.integers(0, 3))
+    written = field(kind, draw(lists_of(kind))) if kind else b""
+    if draw(st.integers(0, 9)) == 0:
+        again = draw(st.integers(1, 3))
+        written += field(again, draw(lists_of(again)))
+    return draw(unknown_fields()) + written if draw(st.integers(0, 9)) == 0 else written
+
+
+@st.composite
+def messages(draw: Draw) -> bytes:
+    entries = []
+    for _ in range(draw(st.integers(0, 6))):
+        parts = [field(1, draw(st.sampled_from(WANTED + OTHERS))), field(2, draw(features()))]
+        oddity = draw(st.integers(0, 30))
+        if oddity == 0:
+            parts.append(draw(st.sampled_from([b"", field(2, b""), field(1, b"x")])))
+        elif oddity == 1:
+            parts.append(draw(unknown_fields()))
+        if draw(st.integers(0, 3)) == 0:
+            parts.reverse()
+        entries.append(field(1, b"".join(parts)))
+    cut = draw(st.sampled_from([0, 0, 0, len(entries) // 2]))
+    written = field(1, b"".join(entries[cut:]))
+    if cut:
+        written = field(1, b"".join(entries[:cut])) + draw(unknown_fields().filter(lambda f: f[0] != 0x0A)) + written
+    return written
+
+
+@st.composite
+def broken(draw: Draw, contents: st.SearchStrategy[bytes]) -> bytes:
+    """Bytes that now and then are cut short, changed or made up."""
+    content = draw(contents)
+    damage = draw(st.integers(0, 24))
+    if damage == 0:
+        return draw(st.binary(max_size=60))
+    if damage == 1 and content:
+        return content[: draw(st.integers(0, len(content) - 1))]
+    if damage == 2 and content:
+        changed = bytearray(content)
+        changed[draw(st.integers(0, len(content) - 1))] ^= draw(st.integers(1, 255))
+        return bytes(changed)
+    if damage == 3:
+        return content + b"\x80" * draw(st.integers(0, 12)) + b"\x01"
+    return content
+
+
+def pack(contents: list[bytes], between: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The contents in one piece of memory, where each begins, and how long each is."""
+    starts, data = [], bytearray()
+    for content in contents:
+        data += between
+        starts.append(len(data))
+        data += content
+    return to_array(bytes(data)), ints(starts), ints([len(each) for each in contents])
+
+
+@st.composite
+def locates(draw: Draw) -> list[Any]:
+    data, starts, lengths = pack(draw(st.lists(broken(messages()), max_size=4)), draw(st.binary(max_size=3)))
+    keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
+    size = len(keys) * starts.size
+    return [
+        data,
+        draw(spoilt(st.just(starts))),
+        draw(spoilt(st.just(lengths))),
+        to_array(b"".join(keys)),
+        draw(spoilt(st.just(offsets_of([len(each) for each in keys])))),
+        out_of(size, np.uint8),
+        out_of(size),
+        out_of(size),
+    ]
+
+
+@st.composite
+def lists(draw: Draw, kind: int) -> list[Any]:
+    """data, kinds, starts, lengths."""
+    n = draw(st.integers(0, 4))
+    kinds = [draw(st.sampled_from([kind] * 9 + [0, 0, draw(st.integers(0, 3))])) for _ in range(n)]
+    data, starts, lengths = pack([draw(broken(lists_of(kind))) for _ in range(n)], draw(st.binary(max_size=3)))
+    return [data, np.array(kinds, np.uint8), draw(spoilt(st.just(starts))), draw(spoilt(st.just(lengths)))]
+
+
+@st.composite
+def counts(draw: Draw) -> list[Any]:
+    kind = draw(st.integers(1, 3))
+    data, *found = draw(lists(kind))
+    return [data, draw(st.sampled_from([kind] * 9 + [0, 4])), *found, out_of(found[0].size)]
+
+
+@st.composite
+def fills(draw: Draw, kind: int, dtype: Any, outs: int = 1) -> list[Any]:
+    data, *found = draw(lists(kind))
+    counted = np.zeros(found[0].size, np.int64)
+    try:
+        example.count_values.reference(data, kind, *found, counted)
+    except ValueError:
+        counted[:] = 1
+    offsets = draw(spoilt(st.just(offsets_of(counted))))
+    size = max(0, int(counted.sum()) + draw(st.sampled_from([0, 0, 0, 0, 3, -1])))
+    return [data, *found, offsets, *(out_of(size, dtype) for _ in range(outs))]
+
+
+# Lines, ragged
+
+
+@st.composite
+def texts(draw: Draw) -> list[Any]:
+    pieces = [b"\n", b"\r\n", b"\r\r\n", b"a", b"some words", b"\r", b"x" * 70]
+    buffer = to_array(b"".join(draw(st.lists(st.sampled_from(pieces), max_size=60))))
+    start, end = draw(
+        st.one_of(st.just((0, buffer.size)), st.tuples(st.integers(-1, 9), st.integers(0, buffer.size + 1)))
+    )
+    room = draw(st.integers(0, 70))
+    return [buffer, start, end, out_of(room), out_of(room)]
+
+
+@st.composite
+def pads(draw: Draw) -> list[Any]:
+    item = draw(st.sampled_from([1, 2, 3, 4, 8, 8, 12]))
+    lengths = draw(st.lists(st.integers(0, 6), max_size=5))
+    width = max([0, *lengths]) + draw(st.sampled_from([0, 0, 1, 5, -1]))
+    values = np.arange(sum(lengths) * item + draw(st.integers(0, 1)), dtype=np.uint8)
+    fill = to_array(draw(st.sampled_from([bytes(item), b"\xff" * item, bytes(range(1, item + 1)), b""])))
+    size = max(0, len(lengths) * width * fill.size + draw(st.sampled_from([0] * 9 + [1])))
+    width = draw(st.sampled_from([width] * 9 + [2**62]))
+    return [values, draw(spoilt(st.just(offsets_of(lengths)))), width, out_of(size, np.uint8), fill]
+
+
+@st.composite
+def gathers(draw: Draw) -> list[Any]:
+    data = to_array(draw(st.binary(max_size=200)))
+    starts = ints(draw(st.lists(st.integers(0, data.size), max_size=6)))
+    lengths = ints([draw(st.integers(0, data.size - start)) for start in starts])
+    out = out_of(int(lengths.sum()) + draw(st.integers(0, 2)), np.uint8)
+    return [data, draw(spoilt(st.just(starts))), draw(spoilt(st.just(lengths))), out, offsets_of(lengths)]
+
+
+@st.composite
+def sums(draw: Draw) -> list[Any]:
+    lengths = ints(draw(st.lists(st.integers(0, 100), max_size=9)))
+    return [draw(spoilt(st.just(lengths)).filter(lambda a: a.max(initial=0) < 2**61)), out_of(lengths.size + 1)]
+
+
+# Shuffles
+
+
+@st.composite
+def steps(draw: Draw) -> list[Any]:
+    slots = ints(draw(st.lists(st.integers(0, 99), max_size=9)))
+    incoming = ints(draw(st.lists(st.integers(100, 199), max_size=20)))
+    position = draw(st.integers(-1, 2**62))
+    return [slots, draw(KEYS_64), position, incoming, out_of(incoming.size + draw(st.sampled_from([0] * 9 + [1])))]
+
+
+@st.composite
+def drains(draw: Draw) -> list[Any]:
+    slots = ints(draw(st.lists(st.integers(0, 99), max_size=9)))
+    left = draw(st.integers(-1, slots.size + 1))
+    return [slots, draw(KEYS_64), draw(st.integers(-1, 2**62)), left, out_of(draw(st.integers(0, 12)))]
+
+
+@st.composite
+def rebuilds(draw: Draw) -> list[Any]:
+    total = draw(st.integers(-1, 60))
+    position = draw(st.integers(-1, 2**50 if total < 0 else total + 1))
+    return [draw(KEYS_64), position, total, out_of(draw(st.integers(0, 20)))]
+
+
+@st.composite
+def permutes(draw: Draw) -> list[Any]:
+    n = draw(st.integers(0, 300) | st.integers(0, 2**20) | st.integers(2**40, 2**62 + 1))
+    rows = ints(draw(st.lists(st.integers(0, n - 1), max_size=300))) if n else ints([])
+    return [draw(spoilt(st.just(rows))), draw(KEYS_64), n, out_of(rows.size)]
+
+
+def any_bytes() -> st.SearchStrategy[list[Any]]:
+    return st.tuples(st.integers(0, 8000) | SMALL, st.integers(0, 2**32)).map(
+        lambda given: [np.random.default_rng(given[1]).integers(0, 256, given[0], np.uint8)]
+    )
+
+
+STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
+    "count_values": counts(),
+    "crc32c": any_bytes(),
+    "crc32c_portable": any_bytes(),
+    "drain_steps": drains(),
+    "fill_bytes_spans": fills(example.BYTES, np.int64, 2),
+    "fill_floats": fills(example.FLOAT, np.float32),
+    "fill_int64s": fills(example.INT64, np.int64),
+    "frame_records": frames(),
+    "gather_spans": gathers(),
+    "locate_features": locates(),
+    "masked_crc32c": any_bytes(),
+    "pad_rows": pads(),
+    "permute": permutes(),
+    "scan_lines": texts(),
+    "scan_records": scans(),
+    "shuffle_steps": steps(),
+    "slots_at": rebuilds(),
+    "spans_to_offsets": sums(),
+}
+# Those whose first result is a status: unless it is OK, what the outputs hold is not told.
+WITH_STATUS = {"count_values", "fill_bytes_spans", "fill_floats", "fill_int64s", "locate_features"}
+
+
+def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[Any]]:
+    """What a call returns or raises, and what it leaves in its arguments."""
+    args = [each if isinstance(each, np.ndarray) and not each.flags.writeable else copy.copy(each) for each in args]
+    try:
+        result = function(*args)
+    except ValueError as error:
+        return str(error), []
+    return result, [each for each in args if isinstance(each, np.ndarray)]
+
+
+def check(name: str, function: Callable[..., Any], examples: int) -> None:
+    """Law 6, for one implementation."""
+    statuses = set()
+
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @given(args=STRATEGIES[name])
+    def run(args: list[Any]) -> None:
+        expected, expected_arrays = outcome(KERNELS[name].reference, args)
+        result, arrays = outcome(function, args)
+        assert result == expected
+        if name in WITH_STATUS:
+            statuses.add(result if isinstance(result, str) else result[0])
+            if isinstance(result, str) or result[0] != example.OK:
+                return
+        for array, other in zip(arrays, expected_arrays, strict=True):
+            np.testing.assert_array_equal(array, other)
+
+    run()
+    assert name not in WITH_STATUS or {example.OK, example.MALFORMED} <= statuses
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_compiled_does_what_the_reference_does(name: str) -> None:
+    check(name, KERNELS[name].compiled(timeout=100), 150)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_the_source_never_leaves_its_arrays(name: str) -> None:
+    # As plain Python every access is checked, those of `machine` included.
+    with np.errstate(over="ignore"):
+        check(name, KERNELS[name].source, 40)
+
+
+def test_every_kernel_has_a_strategy() -> None:
+    assert sorted(STRATEGIES) == sorted(KERNELS)
