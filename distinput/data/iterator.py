@@ -13,6 +13,7 @@ from distinput.plan.node import Node, fingerprint
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state"]
 
 _EMPTY: Iterator[Any] = iter(())
+_END: Any = object()
 
 
 class DatasetIterator:
@@ -47,9 +48,8 @@ class DatasetIterator:
         return self
 
     def __next__(self) -> Any:
-        try:
-            element = next(self._elements)
-        except StopIteration:
+        element = next(self._elements, _END)
+        if element is _END:
             element = self._next_block()
         self._given += 1
         return element
@@ -61,15 +61,15 @@ class DatasetIterator:
         while not self._ended:
             self._at, self._given = self._after, 0
             try:
-                block, after = next(self._stream)
-            except StopIteration:
-                self._finish()
-                break
+                item = next(self._stream, None)
             except Exception as error:
                 self._failure = error
                 self._run.close()
                 raise
-            self._after = after
+            if item is None:
+                self._finish()
+                break
+            block, self._after = item
             if self._over >= block.size:
                 self._over -= block.size
                 continue

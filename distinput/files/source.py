@@ -79,7 +79,9 @@ def open_binary(path: str) -> BinaryIO:
         if local is not None:
             return open(local, "rb", buffering=0)
         system, name = file_system(path)
-        return cast(BinaryIO, system.open(name, "rb"))
+        file = system.open(name, "rb")
+        # `memory://` gives all its readers one file with one position; sharing the bytes instead copies nothing.
+        return io.BytesIO(file.getvalue()) if isinstance(file, io.BytesIO) else cast(BinaryIO, file)
 
 
 def read_range(path: str, start: int, stop: int) -> bytes:
@@ -120,6 +122,7 @@ class Source:
         self.offset = start
         self._file: Any = open_binary(path)
         self._inflater = Inflater(compression, path) if compression else None
+        self._damage: DataLossError | None = None  # met behind bytes that are still good
         self.size: int | None = None
         if self._inflater is not None:
             return
@@ -187,13 +190,19 @@ class Source:
         view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
         read = self._read if self._inflater is None else self._inflate
         with naming(self.path):
-            while filled < whole:
-                got = read(view[filled:whole])
+            while filled < whole and self._damage is None:
+                try:
+                    got = read(view[filled:whole])
+                except DataLossError as error:
+                    self._damage = error
+                    break
                 if not got:
                     break
                 filled += got
+        if self._damage is not None and filled == len(kept):
+            raise self._damage
         self.offset += filled - len(kept)
-        return buffer[:filled], filled < whole
+        return buffer[:filled], filled < whole and self._damage is None
 
     def _read(self, view: memoryview) -> int:
         return int(self._file.readinto(view) or 0)

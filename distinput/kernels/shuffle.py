@@ -11,10 +11,10 @@ each is as likely as another to within n / 2**64, where a remainder would prefer
 finaliser of SplitMix64 (Steele, Lea and Flood, 2014) and STEP its increment.
 
 **Global.** `permute` is a permutation of 0 to n - 1 that needs no memory. Numbers are written as (left, right), left
-below a and right below b, where b is a power of two near the root of n and a * b just above n; a round adds to one half, modulo its size, a number drawn from the
-other half and the key (a Feistel network as Black and Rogaway generalised it, 2002). A result not below n is permuted
-again until it is, which is seldom: about 1 in sqrt(n). Up to `FEW` the permutation is drawn whole (Fisher and Yates),
-which makes all permutations equally likely.
+below a and right below b, where b is a power of two near the root of n and a * b just above n; a round adds to one
+half, modulo its size, a number drawn from the other half and the key (a Feistel network as Black and Rogaway
+generalised it, 2002). A result not below n is permuted again until it is, which is seldom: about 1 in sqrt(n). Up to
+`FEW` the permutation is drawn whole (Fisher and Yates), which makes all permutations equally likely.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ class Rebatch(Node):
             if error is not None:
                 raise error
         if queue.size and not self.drop_remainder:
-            made, error = _split(queue.take(queue.size), np.asarray([queue.size], np.int64))
+            rest = np.asarray([queue.size], np.int64)
+            made, error = _split(queue.take(queue.size), rest)
             if error is not None:
                 raise error
             yield made, {**queue.mark(), "next": at}

@@ -68,7 +68,9 @@ class Shard(Node):
         n = self.input.cardinality
         if n < 0:
             return n
-        return UNKNOWN if self.is_hint else len(range(self.index, n, self.num_shards))
+        if self.is_hint:  # TensorFlow's formula, count // -1 + 1; such a data set cannot be iterated
+            return 1 - n
+        return len(range(self.index, n, self.num_shards))
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "wait": int(self.index)}

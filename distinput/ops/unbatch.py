@@ -44,8 +44,6 @@ class Unbatch(Node):
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
-        if n == 0:
-            return 0
         if n == UNKNOWN:
             return n
         size = first_dimension("unbatch", self.input.spec)

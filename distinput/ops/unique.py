@@ -12,9 +12,12 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.core.values import STRING
 from distinput.plan.node import Node
 
 __all__ = ["Unique"]
+
+_DTYPES = (np.dtype(np.int32), np.dtype(np.int64), STRING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +28,7 @@ class Unique(Node):
     looks at them again, since a state holds no data.
 
     Raises:
-      TypeError: the element has several components.
+      TypeError: the element has several components, or is neither int32, int64 nor a string.
 
     >>> import distinput as di
     >>> di.data.Dataset.from_tensor_slices([1, 37, 2, 37, 2, 1]).unique().to_list()
@@ -42,7 +45,13 @@ class Unique(Node):
             raise TypeError(
                 f"unique: elements must have a single component, got {self.input.spec.structure}; map it to one first"
             )
+        (leaf,) = self.input.spec.tensors("unique")
+        if leaf.dtype not in _DTYPES:
+            raise TypeError(f"unique: elements must be int32, int64 or strings, got {leaf.dtype}; map them to one of these first")
         return self.input.spec
+
+    def __post_init__(self) -> None:
+        assert self.spec is not None
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "row": 0}

@@ -164,6 +164,10 @@ def _by_file(node: Node, num_workers: int, index: int) -> Node:
         return node.with_inputs(tuple([_by_file(source, num_workers, index) for source in node.inputs]))
     if isinstance(node, Reader):
         return node.with_inputs((here(node.input),))
+    if isinstance(node, FlatMap | Interleave):
+        dealt = _after_inner(node.input, num_workers, index)
+        if dealt is not None:
+            return node.with_inputs((dealt,))
     if isinstance(node, FlatMap | Interleave | Map) and _makes_reader(node):
         return node.with_inputs((here(node.input),))
     if isinstance(node, FlatMap | Interleave):
@@ -171,6 +175,19 @@ def _by_file(node: Node, num_workers: int, index: int) -> Node:
     if isinstance(node, _PASSED_THROUGH):
         return node.with_inputs((_by_file(node.inputs[0], num_workers, index),))
     raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
+
+
+def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
+    """Below a flat_map: the tree with a shard right after the flat_map or reader over listed names that feeds it.
+
+    TensorFlow means "slices of data sets" by this; for a reader over a list it deals out records, not files.
+    """
+    if isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Slices):
+        return RequiredShard(node, num_workers, index, origin=node.origin)
+    if isinstance(node, _PASSED_THROUGH):
+        below = _after_inner(node.inputs[0], num_workers, index)
+        return None if below is None else node.with_inputs((below,))
+    return None
 
 
 def _makes_reader(node: FlatMap | Interleave | Map) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
 from tests.distribute.list_dataset import ListDataset, batches
 
 PER_REPLICA = InputReplicationMode.PER_REPLICA
+distributed_input = import_module("distinput.distribute.input")
 
 
 def mirrored(replicas: int) -> MirroredStrategy:
@@ -38,8 +40,8 @@ def dealt(strategy: Strategy, *datasets: Any, **options: Any) -> Any:
 @pytest.fixture
 def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The data sets of these tests are not pipelines, so nothing is rebatched or sharded by rewriting them."""
-    monkeypatch.setattr("distinput.distribute.input._rebatch", lambda dataset, replicas: dataset)
-    monkeypatch.setattr("distinput.distribute.input._auto_shard", lambda dataset, replicas: dataset)
+    monkeypatch.setattr(distributed_input, "_rebatch", lambda dataset, replicas: dataset)
+    monkeypatch.setattr(distributed_input, "_auto_shard", lambda dataset, replicas: dataset)
 
 
 def rows(strategy: Strategy, steps: Any) -> list[list[list[int]]]:
@@ -59,7 +61,7 @@ def test_every_row_is_delivered_once_and_in_order(replicas: int, sizes: list[int
 def test_a_balanced_split_delivers_every_row_once(replicas: int, sizes: list[int]) -> None:
     strategy = mirrored(replicas)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("distinput.distribute.input._auto_shard", lambda dataset, replicas: dataset)
+        patch.setattr(distributed_input, "_auto_shard", lambda dataset, replicas: dataset)
         dataset = ListDataset(batches(*sizes))
         steps = rows(strategy, strategy.experimental_distribute_dataset(dataset, InputOptions(balanced_split=True)))
     assert len(steps) == len(sizes)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of all formats share: reading a file whole, the law of positions, and every way to damage a file."""
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.formats import spans
+from distinput.formats.format import Format, Position
+
+
+def plain(value: Any) -> Any:
+    """An element in Python's own types, so that it can be compared."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def records(format: Format, path: str | Path, position: Position | None = None) -> list[Any]:
+    return [plain(element) for block, _ in format.read(str(path), position) for element in block.elements()]
+
+
+def records_until_error(format: Format, path: str | Path) -> tuple[list[Any], Exception | None]:
+    found: list[Any] = []
+    try:
+        for block, _ in format.read(str(path)):
+            found += map(plain, block.elements())
+    except Exception as error:
+        return found, error
+    return found, None
+
+
+def check_positions(format: Format, path: str | Path, want: list[Any]) -> None:
+    """Everything is there, and whoever starts again at any position gets exactly the rest."""
+    path = str(path)
+    assert records(format, path) == want
+    done = 0
+    for block, position in format.read(path):
+        done += block.size
+        assert position["row"] == done
+        assert records(format, path, position) == want[done:]
+    assert done == len(want)
+    for row in (0, 1, len(want) // 2, len(want)):
+        position_of_row = format.seek(path, row) if row <= len(want) else None
+        if position_of_row is not None:
+            assert records(format, path, position_of_row) == want[row:]
+    assert format.rows(path) in (None, len(want))
+    fragments = format.fragments(path)
+    assert fragments[0].start == format.start()
+    for a, b in zip(fragments, fragments[1:], strict=False):
+        assert a.stop == b.start
+    for fragment in fragments:
+        rest = want[fragment.start["row"] :]
+        assert records(format, path, fragment.start) == rest
+    if all(fragment.rows is not None for fragment in fragments):
+        assert sum(fragment.rows or 0 for fragment in fragments) == len(want)
+
+
+@contextmanager
+def small_pieces(chunk: int = 16, rows: int = 3) -> Iterator[None]:
+    """Chunks and blocks so small that a short file has many borders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spans, "FIRST_BYTES", chunk)
+        patch.setattr(spans, "CHUNK_BYTES", chunk)
+        patch.setattr(spans, "BLOCK_ROWS", rows)
+        yield
+
+
+def cut_short(content: bytes) -> Iterator[bytes]:
+    return (content[:size] for size in range(len(content)))
+
+
+def flipped(content: bytes) -> Iterator[bytes]:
+    for bit in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        yield bytes(damaged)
+
+
+def peak_memory(call: Callable[[], object]) -> int:
+    """The most bytes that Python and NumPy hold during a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+import gzip
+import struct
+from pathlib import Path
+
+import google_crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.formats.tfrecord import TFRecordOptions, TFRecords, TFRecordWriter
+from tests.formats.reading import (
+    check_positions,
+    cut_short,
+    flipped,
+    peak_memory,
+    records,
+    records_until_error,
+    small_pieces,
+)
+
+COMPRESSIONS = [None, "", "GZIP", "ZLIB"]
+
+
+def write(path: str, items: list[bytes], compression: str | None = None) -> str:
+    with TFRecordWriter(path, compression) as writer:
+        for item in items:
+            writer.write(item)
+    return path
+
+
+def masked(data: bytes) -> bytes:
+    crc = google_crc32c.value(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def header(length: int) -> bytes:
+    packed = struct.pack("<Q", length)
+    return packed + masked(packed)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("items", [[], [b""], [b"", b"a", b"bb" * 40, b""], [b"x" * i for i in range(20)]])
+def test_round_trip(tmp_path: Path, items: list[bytes], compression: str | None) -> None:
+    path = write(str(tmp_path / "a.tfr"), items, compression)
+    with small_pieces():
+        check_positions(TFRecords(compression), path, items)
+
+
+@given(st.lists(st.binary(max_size=60)), st.sampled_from(COMPRESSIONS), st.integers(1, 70))
+def test_any_records_in_any_chunks(items: list[bytes], compression: str | None, chunk: int) -> None:
+    path = write("memory://tfrecord/any.tfr", items, compression)
+    with small_pieces(chunk):
+        check_positions(TFRecords(compression), path, items)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_large_records(tmp_path: Path, compression: str | None) -> None:
+    items = [b"a" * 3, bytes(range(256)) * 20_000, b"", b"b" * 700_000, b"c"]
+    path = write(str(tmp_path / "a.tfr"), items, compression)
+    check_positions(TFRecords(compression), path, items)
+
+
+def test_the_bytes_are_tensorflows(tmp_path: Path) -> None:
+    path = write(str(tmp_path / "a.tfr"), [b"hello"])
+    assert Path(path).read_bytes() == header(5) + b"hello" + masked(b"hello")
+    assert masked(b"hello") == bytes.fromhex("f16a1d0a") or len(masked(b"hello")) == 4
+
+
+def test_a_file_cut_short_is_an_error_unless_between_records(tmp_path: Path) -> None:
+    items = [b"one", b"", b"three"]
+    file = tmp_path / "a.tfr"
+    content = Path(write(str(file), items)).read_bytes()
+    borders = {0: 0, 19: 1, 35: 2}
+    for damaged in cut_short(content):
+        file.write_bytes(damaged)
+        with small_pieces():
+            found, error = records_until_error(TFRecords(), file)
+        whole = max(count for border, count in borders.items() if border <= len(damaged))
+        assert found == items[:whole]
+        if len(damaged) in borders:
+            assert error is None
+        else:
+            start = max(border for border in borders if border <= len(damaged))
+            assert isinstance(error, DataLossError)
+            assert f"{file}: truncated record at {start} (record {whole})" in str(error)
+
+
+def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    items = [b"one", b"", b"three"]
+    file = tmp_path / "a.tfr"
+    content = Path(write(str(file), items)).read_bytes()
+    for bit, damaged in enumerate(flipped(content)):
+        file.write_bytes(damaged)
+        found, error = records_until_error(TFRecords(), file)
+        whole = sum(bit // 8 >= border for border in (19, 35))
+        assert found == items[:whole]
+        assert isinstance(error, DataLossError)
+        start = (0, 19, 35)[whole]
+        assert f"{file}: corrupted record at {start} (record {whole}): the checksum of its " in str(error)
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_damage_in_compressed_files(tmp_path: Path, compression: str) -> None:
+    items = [b"one" * 9, b"", b"three" * 7]
+    file = tmp_path / "a.tfr"
+    content = Path(write(str(file), items, compression)).read_bytes()
+    for damaged in (*cut_short(content), *flipped(content)):
+        file.write_bytes(damaged)
+        found, error = records_until_error(TFRecords(compression), file)
+        assert found == items[: len(found)]
+        if error is None:
+            assert not damaged or found == items
+        else:
+            assert isinstance(error, DataLossError)
+            assert str(file) in str(error)
+
+
+@pytest.mark.parametrize("length", [1 << 20, 1 << 31, 1 << 60, (1 << 64) - 1])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_length_beyond_the_file_takes_no_memory(tmp_path: Path, length: int, compressed: bool) -> None:
+    content = header(1) + b"a" + masked(b"a") + header(length) + b"b" * 1000
+    file = tmp_path / "a.tfr"
+    file.write_bytes(gzip.compress(content) if compressed else content)
+    format = TFRecords("GZIP" if compressed else None)
+    records_until_error(format, file)  # whatever is loaded at the first use is no matter here
+
+    def read() -> None:
+        found, error = records_until_error(format, file)
+        assert found == [b"a"]
+        assert isinstance(error, DataLossError)
+        assert f"{file}: truncated record at 17 (record 1): it takes" in str(error)
+
+    assert peak_memory(read) < 4 << 20
+
+
+def test_what_is_no_tfrecord_file(tmp_path: Path) -> None:
+    file = tmp_path / "bad.tfr"
+    file.write_bytes(b"not a record file at all........")
+    with pytest.raises(DataLossError, match=r"bad\.tfr: corrupted record at 0 \(record 0\).*compression_type"):
+        records(TFRecords(), file)
+    with pytest.raises(DataLossError, match=r"bad\.tfr: corrupted GZIP data"):
+        records(TFRecords("GZIP"), file)
+
+
+def test_a_position_stays_before_a_damaged_record(tmp_path: Path) -> None:
+    file = tmp_path / "a.tfr"
+    content = Path(write(str(file), [b"one", b"two"])).read_bytes()
+    file.write_bytes(content[:-1])
+    reader = TFRecords().read(str(file))
+    _, position = next(reader)
+    for _ in range(2):
+        with pytest.raises(DataLossError, match=r"truncated record at 19 \(record 1\)"):
+            records(TFRecords(), file, position)
+    with pytest.raises(DataLossError):
+        next(reader)
+
+
+def test_the_writer_leaves_nothing_after_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "a.tfr"
+    write(str(file), [b"old"])
+    with pytest.raises(KeyError), TFRecordWriter(file) as writer:
+        writer.write(b"new")
+        raise KeyError
+    assert records(TFRecords(), file) == [b"old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tfr"]
+
+
+@pytest.mark.parametrize("options", [None, "GZIP", TFRecordOptions("ZLIB", compression_level=9)])
+def test_what_was_flushed_can_be_read(tmp_path: Path, options: str | TFRecordOptions | None) -> None:
+    file = tmp_path / "a.tfr"
+    writer = TFRecordWriter(str(file), options)
+    writer.write(b"one")
+    assert not file.exists()
+    writer.flush()
+    compression = options.compression_type if isinstance(options, TFRecordOptions) else options
+    found, _ = records_until_error(TFRecords(compression), file)
+    assert found == [b"one"]
+    writer.write(b"two")
+    writer.close()
+    writer.close()
+    assert records(TFRecords(compression), file) == [b"one", b"two"]
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"three")
+
+
+def test_a_forgotten_writer_finishes_its_file(tmp_path: Path) -> None:
+    writer = TFRecordWriter(tmp_path / "a.tfr")
+    writer.write(b"one")
+    del writer
+    assert records(TFRecords(), tmp_path / "a.tfr") == [b"one"]
+
+
+def test_writing_where_no_folder_is(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="No such file or directory"):
+        TFRecordWriter(tmp_path / "no" / "a.tfr")
+    with pytest.raises(InvalidArgumentError, match="Unsupported compression_type"):
+        TFRecordWriter(tmp_path / "a.tfr", "BZ2")

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples: what is told of each odd way to write one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.kernels import example
+
+
+def field(number: int, content: bytes) -> bytes:
+    assert len(content) < 128
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def entry(key: bytes, feature: bytes) -> bytes:
+    return field(1, field(1, key) + field(2, feature))
+
+
+def message(*entries: bytes) -> bytes:
+    return field(1, b"".join(entries))
+
+
+def numbers(*values: int) -> bytes:
+    return field(3, field(1, bytes(values)))
+
+
+def parse(contents: list[bytes], key: bytes, kind: int) -> Any:
+    """The values of one feature of each message; what went wrong, if it did."""
+    data = np.frombuffer(b"".join(contents), np.uint8)
+    lengths = np.array([len(each) for each in contents])
+    starts = np.cumsum(lengths) - lengths
+    n = len(contents)
+    kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
+    keys, key_offsets = np.frombuffer(key, np.uint8), np.array([0, len(key)])
+    found = example.locate_features.compiled()(
+        data, starts, lengths, keys, key_offsets, kinds, list_starts, list_lengths
+    )
+    if found != (example.OK, -1):
+        return found
+    counts = np.empty(n, np.int64)
+    counted = example.count_values.compiled()(data, kind, kinds, list_starts, list_lengths, counts)
+    if counted != (example.OK, -1):
+        return counted
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    size = int(offsets[-1])
+    if kind == example.BYTES:
+        outs = [np.empty(size, np.int64), np.empty(size, np.int64)]
+        status = example.fill_bytes_spans.compiled()(data, kinds, list_starts, list_lengths, offsets, *outs)
+        values = [data[a : a + n].tobytes() for a, n in zip(*outs, strict=True)]
+    elif kind == example.FLOAT:
+        floats = np.empty(size, np.float32)
+        status = example.fill_floats.compiled()(data, kinds, list_starts, list_lengths, offsets, floats)
+        values = floats.tolist()
+    else:
+        integers = np.empty(size, np.int64)
+        status = example.fill_int64s.compiled()(data, kinds, list_starts, list_lengths, offsets, integers)
+        values = integers.tolist()
+    if status != (example.OK, -1):
+        return status
+    return [values[a:b] for a, b in pairwise(offsets)]
+
+
+# Written by protobuf 7 from {"age": [29, 300, -1], "name": [b"Ada", b""], "score": [0.5, -2.0]}.
+WRITTEN = bytes.fromhex(
+    "0a440a180a0361676512111a0f0a0d1dac02ffffffffffffffffff010a110a046e616d6512090a070a034164610a000a150a0573636f7265120c120a0a080000003f000000c0"
+)
+
+
+def test_a_message_of_protobuf() -> None:
+    assert parse([WRITTEN], b"age", example.INT64) == [[29, 300, -1]]
+    assert parse([WRITTEN], b"name", example.BYTES) == [[b"Ada", b""]]
+    assert parse([WRITTEN, b"", WRITTEN], b"score", example.FLOAT) == [[0.5, -2.0], [], [0.5, -2.0]]
+    assert parse([WRITTEN], b"ag", example.INT64) == [[]]
+
+
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        (message(), []),
+        (message(entry(b"k", b"")), []),  # a feature with no kind
+        (message(entry(b"k", field(3, b""))), []),  # an empty list
+        (message(entry(b"k", numbers(1)), entry(b"j", numbers(5)), entry(b"k", numbers(2, 3))), [2, 3]),
+        (message(entry(b"k", numbers(1)), entry(b"k", b"")), []),
+        (message(entry(b"k", numbers(1))) + message(entry(b"k", numbers(2))), [2]),
+        (message(entry(b"k", field(1, field(1, b"x")) + numbers(4))), [4]),  # the last kind counts
+        (message(entry(b"k", field(3, b"\x08\x01" + field(1, b"\x02\x03") + b"\x08\x04"))), [1, 2, 3, 4]),
+        (message(field(1, field(2, numbers(9)) + field(1, b"k"))), [9]),  # the value before the key
+        (message(field(1, field(1, b"j") + field(2, numbers(9)) + field(1, b"k"))), [9]),  # the last key counts
+        (field(9, b"?") + b"\x18\x01" + message(b"\x35ABCD" + entry(b"k", b"\x39ABCDEFGH" + numbers(7))), [7]),
+        (message(entry(b"k", field(3, field(1, b"\xff" * 9 + b"\x01")))), [-1]),
+    ],
+)
+def test_odd_messages_that_are_right(content: bytes, expected: list[int]) -> None:
+    assert parse([content], b"k", example.INT64) == [expected]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x0a",
+        b"\x0a\x05\x0a",
+        b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",  # a length of 2**64 - 1
+        b"\x00\x01",  # field number 0
+        b"\x0b\x0c",  # a group
+        b"\x80" * 11 + b"\x01",
+        message(entry(b"k", field(3, field(1, b"\x80")))),
+        message(entry(b"k", field(3, field(1, b"\x80" * 10 + b"\x01")))),
+        message(entry(b"k", b"\x1a\x05")),
+        message(b"\x0a\x7f"),
+        b"\x19ABCDEFG",
+        b"\x1dABC",
+    ],
+)
+def test_malformed_messages_are_told(content: bytes) -> None:
+    good = message(entry(b"k", numbers(1)))
+    assert parse([good, content, good], b"k", example.INT64) == (example.MALFORMED, 1)
+
+
+def test_lists_in_pieces_and_other_kinds_are_told() -> None:
+    good = message(entry(b"k", numbers(1)))
+    pieces = message(entry(b"k", numbers(1) + numbers(2)))
+    assert parse([good, pieces], b"k", example.INT64) == (example.SPLIT, 1)
+    twice = message(field(1, field(1, b"k") + field(2, numbers(1)) + field(2, numbers(2))))
+    assert parse([twice], b"k", example.INT64) == (example.SPLIT, 0)
+    assert parse([pieces, twice], b"other", example.INT64) == [[], []]
+    assert parse([good, message(entry(b"k", field(2, b"")))], b"k", example.INT64) == (example.WRONG_KIND, 1)
+    three_bytes = message(entry(b"k", field(2, field(1, b"abc"))))
+    assert parse([three_bytes], b"k", example.FLOAT) == (example.MALFORMED, 0)
+
+
+def test_a_missing_feature_leaves_its_default() -> None:
+    contents = [message(entry(b"k", numbers(1, 2))), message()]
+    data, lengths = np.frombuffer(b"".join(contents), np.uint8), np.array([len(each) for each in contents])
+    kinds, list_starts, list_lengths = np.empty(2, np.uint8), np.empty(2, np.int64), np.empty(2, np.int64)
+    example.locate_features.compiled()(
+        data,
+        np.cumsum(lengths) - lengths,
+        lengths,
+        np.frombuffer(b"k", np.uint8),
+        np.array([0, 1]),
+        kinds,
+        list_starts,
+        list_lengths,
+    )
+    assert kinds.tolist() == [3, 0]
+    out = np.full(4, 7)
+    fill = example.fill_int64s.compiled()
+    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 2, 4]), out) == (example.OK, -1)
+    assert out.tolist() == [1, 2, 7, 7]
+    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 3, 4]), out) == (example.WRONG_COUNT, 0)
+
+
+def test_hundreds_of_keys_that_look_alike() -> None:
+    keys = [b"f" * (i % 40) + bytes([65 + i % 26, 65 + i // 26]) for i in range(600)]
+    content = b"".join(entry(key, numbers(i % 100)) for i, key in enumerate(keys))
+    size = len(content)
+    content = b"\x0a" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14]) + content
+    data = np.frombuffer(content, np.uint8)
+    wanted = keys[::-2]
+    key_offsets = np.concatenate(([0], np.cumsum([len(key) for key in wanted])))
+    kinds, starts, lengths = np.empty(300, np.uint8), np.empty(300, np.int64), np.empty(300, np.int64)
+    one = np.array([0]), np.array([data.size])
+    joined = np.frombuffer(b"".join(wanted), np.uint8)
+    assert example.locate_features.compiled()(data, *one, joined, key_offsets, kinds, starts, lengths)[0] == example.OK
+    assert np.all(kinds == example.INT64)
+    assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]
