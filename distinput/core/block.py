@@ -111,4 +111,3 @@ def stack_prefix(block: Block, size: int) -> tuple[Block, StackError | None]:
     # Each column may fail at another batch, so the earliest one is looked for by cutting down to the group before.
     made, earlier = stack_prefix(block.rows(0, first.group * size), size)
     return made, earlier or first
-

@@ -85,7 +85,6 @@ class Structure:
 
         return walk(self)
 
-
     def __str__(self) -> str:
         return str(self.build(["."] * self.num_leaves)).replace("'.'", ".")
 
@@ -175,8 +174,14 @@ def _flatten_like(structure: Structure, value: Nest, leaves: list[Leaf]) -> None
         return
     members: Iterable[Any]
     if kind == "dict":
-        if not isinstance(value, Mapping) or len(value) != len(structure.keys) or any(k not in value for k in structure.keys):
-            raise TypeError(f"the structures differ: expected a dict with keys {list(structure.keys)}, got {_shape(value)}")
+        if (
+            not isinstance(value, Mapping)
+            or len(value) != len(structure.keys)
+            or any(k not in value for k in structure.keys)
+        ):
+            raise TypeError(
+                f"the structures differ: expected a dict with keys {list(structure.keys)}, got {_shape(value)}"
+            )
         members = [value[k] for k in structure.keys]
     elif kind == "dataclass":
         if type(value) is not structure.cls:

@@ -138,7 +138,9 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
             continue
         rows = block.rows(over, block.size) if over else block
 
-        def at(done: int, size: int = rows.size, before: State = before, over: int = over, after: State = after) -> Mark:
+        def at(
+            done: int, size: int = rows.size, before: State = before, over: int = over, after: State = after
+        ) -> Mark:
             return {"input": after, "skip": 0} if done == size else {"input": before, "skip": over + done}
 
         yield rows, after, at(0), at

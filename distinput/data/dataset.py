@@ -26,6 +26,7 @@ from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
 from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.range import Range
 from distinput.ops.rebatch import Rebatch
@@ -313,6 +314,7 @@ class Dataset:
     map = _op(Map)
     map_rows = _op(MapRows)
     padded_batch = _op(PaddedBatch)
+    parse_example = _op(ParseExample)
     prefetch = _op(Prefetch)
     rebatch = _op(Rebatch)
     repeat = _op(Repeat)
@@ -425,11 +427,11 @@ class Dataset:
         described:
           take(count=3)  int64  x3
             take(count=5)  int64  x5
-              range(first=0, stop=9, step=1, output_type=int64)  int64  x9
+              range(first=0, stop=9)  int64  x9
         rules: take_of_take
         runs:
           take(count=3)  int64  x3
-            range(first=0, stop=9, step=1, output_type=int64)  int64  x9
+            range(first=0, stop=9)  int64  x9
         """
         running, fired = rewrite(self._node)
         lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
@@ -562,7 +564,9 @@ class Dataset:
 
 
 for _name in ("from_tensors", "from_tensor_slices"):
-    getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[_name].__doc__
+    getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[
+        _name
+    ].__doc__
 for _name, _method in list(vars(Dataset).items()):
     if inspect.isfunction(_method) and _method.__name__ == "method":
         _method.__name__ = _name
@@ -593,5 +597,3 @@ def options_of(node: Node) -> Options:
     for source in node.inputs:
         merged = merged.merge(options_of(source))
     return merged.merge(node.options) if isinstance(node, WithOptions) else merged
-
-

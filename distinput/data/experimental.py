@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput.data.experimental`: the counterpart of `tf.data.experimental`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from distinput.data.dataset import Dataset
+from distinput.formats.example import Feature
 from distinput.ops.identity import AssertCardinality
+from distinput.ops.parse_example import ParseExample
 from distinput.ops.shard import SHARD_HINT
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
-from distinput.plan.options import AutoShardPolicy, AutotuneOptions, DistributeOptions, OptimizationOptions, ThreadingOptions
+from distinput.plan.options import (
+    AutoShardPolicy,
+    AutotuneOptions,
+    DistributeOptions,
+    OptimizationOptions,
+    ThreadingOptions,
+)
 from distinput.rewrite.autoshard import auto_shard
 from distinput.rewrite.batches import rebatch_for
 
@@ -27,6 +35,7 @@ __all__ = [
     "auto_shard_dataset",
     "cardinality",
     "get_single_element",
+    "parse_example_dataset",
     "rebatch_for_worker",
 ]
 
@@ -60,6 +69,27 @@ def get_single_element(dataset: Dataset) -> object:
     Source: `tf.data.experimental.get_single_element`.
     """
     return dataset.get_single_element()
+
+
+def parse_example_dataset(
+    features: Mapping[str, Feature], num_parallel_calls: int | None = 1, deterministic: bool | None = None
+) -> Callable[[Dataset], Dataset]:
+    """`Dataset.parse_example`, for `apply`.
+
+    Args:
+      features: from name to `FixedLenFeature` or `VarLenFeature`.
+      num_parallel_calls: accepted as TensorFlow's.
+      deterministic: accepted as TensorFlow's.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.from_tensors(di.io.encode_example({"x": [7]}))
+    >>> parse = di.data.experimental.parse_example_dataset({"x": di.io.FixedLenFeature([], "int64")})
+    >>> ds.apply(parse).to_list()
+    [{'x': 7}]
+
+    Source: `tf.data.experimental.parse_example_dataset`.
+    """
+    return lambda dataset: Dataset(ParseExample(dataset.node, features, num_parallel_calls, deterministic))
 
 
 def rebatch_for_worker(dataset: Dataset, num_workers: int, replicas_per_worker: int, worker: int) -> Dataset:
@@ -104,5 +134,3 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
     Source: `auto_shard_dataset` of tensorflow/python/distribute/input_ops.py.
     """
     return Dataset(auto_shard(dataset.node, num_workers, index, num_replicas))
-
-

@@ -149,9 +149,7 @@ class ParquetDataset(Dataset):
     [{'x': 0}, {'x': 1}, {'x': 2}]
     """
 
-    def __init__(
-        self, filenames: Any, columns: list[str] | None = None, num_parallel_reads: int | None = None
-    ) -> None:
+    def __init__(self, filenames: Any, columns: list[str] | None = None, num_parallel_reads: int | None = None) -> None:
         made = Parquet(None if columns is None else tuple(columns))
         super().__init__(_reading(filenames, made, num_parallel_reads))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import gather_parts, reduce_parts
+from distinput.distribute.strategies import strategy_class
 from distinput.distribute.values import regroup, replica_leaves, select_replica
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ modes = _Modes()
 def default_strategy() -> "Strategy":
     """The strategy outside of every scope: one replica, everything is the identity."""
     if _Default.strategy is None:
-        from distinput.distribute.strategies.default import DefaultStrategy
-
-        _Default.strategy = DefaultStrategy()
+        _Default.strategy = strategy_class("default")(["CPU:0"])
     return _Default.strategy
 
 

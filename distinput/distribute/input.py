@@ -6,13 +6,16 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from distinput.core.nest import map_leaves
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import VERSION, State
+from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.dealing import Cutter, StandIn, dealer, per_replica_spec
 from distinput.distribute.input_context import InputContext
 from distinput.distribute.optional import Optional
 from distinput.distribute.options import InputOptions
+from distinput.distribute.values import PerReplica
 from distinput.errors import OutOfRangeError, StateError
 
 if TYPE_CHECKING:
@@ -85,14 +88,10 @@ def distribute_from_function(
 
 
 def _rebatch(dataset: Any, replicas: int) -> Any:
-    from distinput.data.experimental import rebatch_for_worker
-
     return rebatch_for_worker(dataset, 1, replicas, 0)
 
 
 def _auto_shard(dataset: Any, replicas: int) -> Any:
-    from distinput.data.experimental import auto_shard_dataset
-
     return auto_shard_dataset(dataset, 1, 0, replicas)
 
 
@@ -437,9 +436,6 @@ _END = _End()
 
 
 def _put_step(strategy: "Strategy", step: Any) -> Any:
-    from distinput.core.nest import map_leaves
-    from distinput.distribute.values import PerReplica
-
     put = strategy._devices.put
 
     def leaf(value: Any) -> Any:

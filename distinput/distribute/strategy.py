@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distinput.core.nest import map_leaves
+from distinput.data import Dataset
 from distinput.distribute import input as distributed_input
 from distinput.distribute.backends import open_devices
 from distinput.distribute.context import Mode, ReplicaContext, Scope, ValueContext, modes, require_cross_replica
@@ -430,8 +431,6 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
         """
-        from distinput.data import Dataset
-
         return Dataset.from_tensor_slices(numpy_input)
 
 

@@ -137,7 +137,8 @@ class Parquet(Format):
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         if not parts:
-            return Block.of(spec.structure, [])
+            schema = footer.schema.to_arrow_schema()
+            parts.append(self._block(path, 0, _empty_batch(schema), spec, []))
         return concat_blocks(parts).take(back)
 
     def _blocks(self, path: str, file: Any, group: int, spec: Spec, over: int) -> Iterator[Block]:
@@ -216,6 +217,12 @@ def _footer_of(path: str, stamp: str) -> Any:
     if len(set(names)) != len(names):
         raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
     return footer
+
+
+def _empty_batch(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 @contextmanager

@@ -94,8 +94,10 @@ class Batch(Node):
 
     @property
     def random_access(self) -> bool:
-        return self.input.random_access and self.input.cardinality >= 0 and self.cardinality * self.batch_size == (
-            self.input.cardinality
+        return (
+            self.input.random_access
+            and self.input.cardinality >= 0
+            and self.cardinality * self.batch_size == (self.input.cardinality)
         )
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
@@ -106,5 +108,3 @@ class Batch(Node):
 def batched(leaf: LeafSpec, first: int | None) -> LeafSpec:
     """The spec of stacked elements: a first dimension before the others."""
     return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))  # type: ignore[union-attr]
-
-

@@ -63,7 +63,9 @@ class Cache(Node):
 
     def __post_init__(self) -> None:
         if self.filename:
-            raise UnimplementedError(f"cache: a cache on disk ({self.filename!r}) does not exist yet; leave the name out")
+            raise UnimplementedError(
+                f"cache: a cache on disk ({self.filename!r}) does not exist yet; leave the name out"
+            )
 
     @cached_property
     def spec(self) -> Spec:
@@ -100,7 +102,10 @@ class Cache(Node):
                 kept.append(block)
             at += block.size
             if at > row:
-                yield block.rows(max(0, row - (at - block.size)), block.size), {"row": at, "epoch": epoch, "input": after}
+                yield (
+                    block.rows(max(0, row - (at - block.size)), block.size),
+                    {"row": at, "epoch": epoch, "input": after},
+                )
         if whole:
             store.keep(kept, epoch)
 

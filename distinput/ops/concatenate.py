@@ -100,7 +100,9 @@ def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
             raise TypeError(
                 f"{op}: all data sets must have the same structure of elements, got {merged.structure} and {other.structure}"
             )
-        merged = Spec(merged.structure, tuple([_common(op, a, b) for a, b in zip(merged.leaves, other.leaves, strict=True)]))
+        merged = Spec(
+            merged.structure, tuple([_common(op, a, b) for a, b in zip(merged.leaves, other.leaves, strict=True)])
+        )
     return merged
 
 

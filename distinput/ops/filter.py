@@ -124,7 +124,9 @@ def _predicate(op: str, function: Callable[..., Any]) -> Callable[[Any], bool]:
         if array.dtype != np.bool_:
             raise TypeError(f"{op}: predicate must return a boolean, got {result!r}")
         if array.ndim:
-            raise InvalidArgumentError(f"{op}: predicate must return one boolean, got an array of shape {list(array.shape)}")
+            raise InvalidArgumentError(
+                f"{op}: predicate must return one boolean, got an array of shape {list(array.shape)}"
+            )
         return bool(array)
 
     return predicate

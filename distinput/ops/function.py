@@ -36,7 +36,6 @@ def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return call
 
 
-
 def spec_of_value(value: Any) -> Spec:
     """The spec that exactly this value has."""
     structure = structure_of(value)

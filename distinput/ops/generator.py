@@ -148,4 +148,3 @@ def from_generator(
     shapes = [None] * len(dtypes) if output_shapes is None else types.flatten(output_shapes)
     leaves = tuple([TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
     return Generator(generator, Spec(types, leaves), tuple(args or ()))
-

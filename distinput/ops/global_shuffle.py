@@ -88,7 +88,9 @@ class GlobalShuffle(Node):
 
     def _numbers(self, rows: Ints, state: State) -> Ints:
         out = np.empty(len(rows), np.int64)
-        permute(rows, order_key(state, reshuffle=self.reshuffle_each_iteration is not False), self.input.cardinality, out)
+        permute(
+            rows, order_key(state, reshuffle=self.reshuffle_each_iteration is not False), self.input.cardinality, out
+        )
         return out
 
     @property

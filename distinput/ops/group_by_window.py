@@ -90,7 +90,15 @@ class GroupByWindow(Node):
         return Spec.of(leaf.element_spec)
 
     def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "from": 0, "row": 0, "sent": {}, "inner": None}
+        return {
+            "epoch": epoch,
+            "input": self.input.start(epoch),
+            "skip": 0,
+            "from": 0,
+            "row": 0,
+            "sent": {},
+            "inner": None,
+        }
 
     def stream(self, state: State, run: Run) -> Stream:
         call = calling(self.key_func)
@@ -183,7 +191,15 @@ class BucketBySequenceLength(Node):
         return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[union-attr, index]
 
     def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "from": 0, "row": 0, "sent": {}, "inner": None}
+        return {
+            "epoch": epoch,
+            "input": self.input.start(epoch),
+            "skip": 0,
+            "from": 0,
+            "row": 0,
+            "sent": {},
+            "inner": None,
+        }
 
     def stream(self, state: State, run: Run) -> Stream:
         call = calling(self.element_length_func)

@@ -134,7 +134,14 @@ class Interleave(Node):
         return _inner_spec("interleave", self.call, self.input)
 
     def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "turn": 0, "done": 0, "slots": [None] * self.cycle}
+        return {
+            "epoch": epoch,
+            "input": self.input.start(epoch),
+            "skip": 0,
+            "turn": 0,
+            "done": 0,
+            "slots": [None] * self.cycle,
+        }
 
     def stream(self, state: State, run: Run) -> Stream:
         cycle = _Cycle(self, state, run)

@@ -9,8 +9,9 @@ from typing import Any
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, Ints, Strings
 from distinput.core.nest import structure_of
-from distinput.core.rows import Stream
+from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
+from distinput.core.sizes import block_rows
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
@@ -29,7 +30,7 @@ class MapRows(Node):
 
     Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
     defined; the function must treat rows independently. Leaves whose rows differ in shape come as a list of arrays.
-    State: that of the input.
+    State: where the next element stands in the input.
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
@@ -69,15 +70,18 @@ class MapRows(Node):
         return self.input.cardinality
 
     def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
+        return {"input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state, run):
-            if block.size:
-                yield self._mapped(block), after
+        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            most = block_rows(block.nbytes / max(1, block.size))
+            for first in range(0, block.size, most):
+                end = min(first + most, block.size)
+                yield self._mapped(block.rows(first, end)), at(end)
 
     @property
     def random_access(self) -> bool:

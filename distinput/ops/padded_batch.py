@@ -209,7 +209,9 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
         return zero(leaf.dtype, ())
     value = as_leaf(given)
     if shape_of(value):
-        raise InvalidArgumentError(f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}")
+        raise InvalidArgumentError(
+            f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}"
+        )
     if dtype_of(value) == leaf.dtype:
         return value
     if isinstance(given, int | float) and not isinstance(given, np.generic) and leaf.dtype != STRING:
@@ -217,5 +219,3 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
     raise TypeError(
         f"padded_batch: the padding value of component {path} must have its dtype {leaf.dtype}, got {dtype_of(value)}"
     )
-
-

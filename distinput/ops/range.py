@@ -64,7 +64,10 @@ class Range(Node):
         size, most = self.cardinality, block_rows(8)
         for row in range(state["row"], size, most):
             end = min(row + most, size)
-            yield self._block(np.arange(self.first + row * self.step, self.first + end * self.step, self.step)), {"row": end}
+            yield (
+                self._block(np.arange(self.first + row * self.step, self.first + end * self.step, self.step)),
+                {"row": end},
+            )
 
     @property
     def random_access(self) -> bool:

@@ -157,7 +157,9 @@ class LegacyRebatch(Node):
                 )
             first = leaf.shape[0]
             even = first is not None and first % self.num_replicas == 0
-            leaves.append(leaf.with_shape((first // self.num_replicas if first is not None and even else None, *leaf.shape[1:])))
+            leaves.append(
+                leaf.with_shape((first // self.num_replicas if first is not None and even else None, *leaf.shape[1:]))
+            )
         return Spec(self.input.spec.structure, tuple(leaves))
 
     @property
@@ -195,4 +197,3 @@ def _split(block: Block, counts: Any) -> tuple[Block, InvalidArgumentError | Non
     except StackError as error:
         said = InvalidArgumentError(f"Cannot batch tensors with different shapes: {error}")
         return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], said
-

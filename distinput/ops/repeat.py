@@ -103,5 +103,3 @@ class Repeat(Node):
 def epoch_of(epoch: int, number: int) -> int:
     """The epoch of pass `number` within an outer epoch: all different, and 0, 1, 2, ... in the first outer one."""
     return (epoch << 32) + number
-
-

@@ -48,7 +48,9 @@ class Shard(Node):
         if self.is_hint:
             return
         if integer("shard", "num_shards", self.num_shards) < 1:
-            raise InvalidArgumentError(f"shard: Number of shards must be greater than zero, got num_shards={self.num_shards}")
+            raise InvalidArgumentError(
+                f"shard: Number of shards must be greater than zero, got num_shards={self.num_shards}"
+            )
         if not 0 <= integer("shard", "index", self.index) < self.num_shards:
             raise InvalidArgumentError(
                 f"shard: Index must be between 0 and {self.num_shards - 1}, got index={self.index}"

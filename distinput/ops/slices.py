@@ -12,7 +12,7 @@ from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged
 from distinput.core.nest import structure_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.sizes import block_rows
+from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
@@ -61,9 +61,8 @@ class Slices(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         size = self.block.size
-        most = block_rows(self.block.nbytes / max(1, size))
-        for row in range(state["row"], size, most):
-            end = min(row + most, size)
+        for row in range(state["row"], size, MOST_ROWS):  # views, so their bytes do not matter
+            end = min(row + MOST_ROWS, size)
             yield self.block.rows(row, end), {"row": end}
 
     @property
@@ -144,7 +143,9 @@ def from_tensor_slices(tensors: Any) -> Slices:
         columns.append(_slices_of(value))
     if len(set(sizes)) > 1:
         shown = ", ".join(f"{p}: {n}" for p, n in zip(structure.paths, sizes, strict=True))
-        raise InvalidArgumentError(f"from_tensor_slices: all components must have the same first dimension, got {shown}")
+        raise InvalidArgumentError(
+            f"from_tensor_slices: all components must have the same first dimension, got {shown}"
+        )
     if not sizes:
         raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)

@@ -119,5 +119,3 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
 def _row_of(leaf: LeafSpec) -> LeafSpec:
     assert isinstance(leaf, TensorSpec)
     return leaf.with_shape(None if leaf.shape is None else leaf.shape[1:])
-
-

@@ -47,7 +47,9 @@ class Unique(Node):
             )
         (leaf,) = self.input.spec.tensors("unique")
         if leaf.dtype not in _DTYPES:
-            raise TypeError(f"unique: elements must be int32, int64 or strings, got {leaf.dtype}; map them to one of these first")
+            raise TypeError(
+                f"unique: elements must be int32, int64 or strings, got {leaf.dtype}; map them to one of these first"
+            )
         return self.input.spec
 
     def __post_init__(self) -> None:

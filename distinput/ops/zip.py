@@ -63,7 +63,8 @@ class Zip(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         queues = [
-            RowQueue(source.open(mark["input"], run), mark) for source, mark in zip(self.sources, state["inputs"], strict=True)
+            RowQueue(source.open(mark["input"], run), mark)
+            for source, mark in zip(self.sources, state["inputs"], strict=True)
         ]
         structure: Structure | None = None
         while all([queue.fill(1) for queue in queues]):

@@ -44,7 +44,9 @@ class Origin:
 def caller() -> Origin:
     """The innermost line on the stack that is not distinput's own."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None:
+    while (
+        frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None
+    ):
         frame = frame.f_back
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
@@ -144,7 +146,9 @@ class Node(ABC):
         return found
 
     def __str__(self) -> str:
-        return f"{self.op}({', '.join(f'{k}={describe(v)}' for k, v in self.arguments().items())})"
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        given = {k: v for k, v in self.arguments().items() if v is not defaults.get(k, dataclasses.MISSING)}
+        return f"{self.op}({', '.join(f'{k}={describe(v)}' for k, v in given.items())})"
 
     @cached_property
     def element_spec(self) -> Any:

@@ -43,7 +43,9 @@ class _Settings:
             return self.__dict__["_groups"][name]
         if name in self.FIELDS:
             return self.__dict__["_values"].get(name, self.FIELDS[name][1])
-        raise AttributeError(f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}")
+        raise AttributeError(
+            f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.GROUPS:

@@ -13,8 +13,8 @@ def render(node: Node) -> str:
 
     >>> import distinput as di
     >>> print(render(di.data.Dataset.range(10).batch(4).node))
-    batch(batch_size=4, drop_remainder=False)  int64[?]  x3
-      range(first=0, stop=10, step=1)  int64  x10
+    batch(batch_size=4)  int64[?]  x3
+      range(first=0, stop=10)  int64  x10
     """
     return "\n".join(_lines(node, ""))
 

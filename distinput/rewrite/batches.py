@@ -57,7 +57,9 @@ def batch_size_of(node: Node) -> int | None:
     firsts = []
     for leaf, path in zip(leaves, node.spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec):
-            raise InvalidArgumentError(f"distribute: component {path or 'of the element'} is a data set; flat_map it first")
+            raise InvalidArgumentError(
+                f"distribute: component {path or 'of the element'} is a data set; flat_map it first"
+            )
         if leaf.shape == ():
             raise InvalidArgumentError(
                 f"distribute: component {path or 'of the element'} must have a batch axis to be divided over replicas, got a "
@@ -111,5 +113,7 @@ def rebatch_for(node: Node, num_workers: int, replicas_per_worker: int, worker: 
     if size is None:
         cut: Node = FrameworkLegacyRebatch(node, replicas, origin=node.origin)
     else:
-        cut = FrameworkRebatch(node, sizes_for_worker(size, num_workers, replicas_per_worker, worker), origin=node.origin)
+        cut = FrameworkRebatch(
+            node, sizes_for_worker(size, num_workers, replicas_per_worker, worker), origin=node.origin
+        )
     return Prefetch(cut, replicas_per_worker, origin=node.origin)

@@ -3,13 +3,20 @@
 
 from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
+from distinput.ops.identity import WithOptions
 from distinput.ops.prefetch import Prefetch
+from distinput.ops.range import Range
+from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
+from distinput.ops.slices import Slices
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.plan.check import AUTOTUNE
-from distinput.plan.node import Node
+from distinput.plan.node import Node, walk
+
+_VIEWS = (Batch, LegacyRebatch, Range, Rebatch, Repeat, Shard, Skip, Slices, Take, Unbatch, WithOptions)
 
 
 def take_everything(node: Node) -> Node | None:
@@ -70,6 +77,14 @@ def batch_then_unbatch(node: Node) -> Node | None:
 
 def _is_static(leaf: object) -> bool:
     return isinstance(leaf, TensorSpec) and leaf.shape is not None and None not in leaf.shape
+
+
+def prefetch_of_views(node: Node) -> Node | None:
+    """Elements that are views of memory are there at once; a thread would only hand them over."""
+    match node:
+        case Prefetch(x) if all(isinstance(step, _VIEWS) for step in walk(x)):
+            return x
+    return None
 
 
 def prefetch_of_prefetch(node: Node) -> Node | None:

@@ -17,6 +17,7 @@ Rule = Callable[[Node], Node | None]
 RULES: tuple[Rule, ...] = (
     identities.batch_then_unbatch,
     identities.prefetch_of_prefetch,
+    identities.prefetch_of_views,
     identities.shard_of_one,
     identities.shuffle_of_one,
     identities.skip_nothing,

@@ -51,7 +51,9 @@ def test_lines(tmp_path: Path, content: bytes, lines: list[bytes], compression: 
         check_positions(TextLines(compression), path, lines)
 
 
-@given(content=st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc" * 20])).map(b"".join), chunk=st.integers(1, 70))
+@given(
+    content=st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc" * 20])).map(b"".join), chunk=st.integers(1, 70)
+)
 def test_any_text_in_any_chunks(content: bytes, chunk: int) -> None:
     path = write("memory://text/any.txt", content)
     with small_pieces(chunk):
@@ -98,7 +100,9 @@ def test_a_missing_file() -> None:
 
 
 def test_an_unknown_compression() -> None:
-    with pytest.raises(InvalidArgumentError, match="Unsupported compression_type: 'LZ4'; known are '', 'GZIP' and 'ZLIB'"):
+    with pytest.raises(
+        InvalidArgumentError, match="Unsupported compression_type: 'LZ4'; known are '', 'GZIP' and 'ZLIB'"
+    ):
         TextLines("LZ4")
 
 

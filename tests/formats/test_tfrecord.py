@@ -65,7 +65,7 @@ def test_large_records(tmp_path: Path, compression: str | None) -> None:
 def test_the_bytes_are_tensorflows(tmp_path: Path) -> None:
     path = write(str(tmp_path / "a.tfr"), [b"hello"])
     assert Path(path).read_bytes() == header(5) + b"hello" + masked(b"hello")
-    assert masked(b"hello") == bytes.fromhex("f16a1d0a") or len(masked(b"hello")) == 4
+    assert masked(b"123456789") == struct.pack("<I", 0xC78AB0E5)
 
 
 def test_a_file_cut_short_is_an_error_unless_between_records(tmp_path: Path) -> None:

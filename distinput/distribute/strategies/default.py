@@ -24,9 +24,6 @@ class DefaultStrategy(SingleReplica):
 
     is_default = True
 
-    def __init__(self) -> None:
-        super().__init__(["CPU:0"])
-
     def run(
         self,
         fn: Callable[..., Any],

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.paths import as_paths, list_matching, local_path
+from distinput.files.sink import Sink
+from distinput.files.source import read_range, size_of
+from distinput.formats.text import TextLines
+from tests.formats.reading import records
+
+
+@pytest.mark.parametrize(
+    "given, paths",
+    [
+        ("a", ["a"]),
+        (b"a", ["a"]),
+        (PurePosixPath("a/b"), ["a/b"]),
+        (["a", b"b", PurePosixPath("c")], ["a", "b", "c"]),
+        ([], []),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (np.array([b"a"], object), ["a"]),
+        (np.str_("a"), ["a"]),
+        (np.array("a"), ["a"]),
+        ((["a"], "b"), ["a", "b"]),
+    ],
+)
+def test_as_paths(given: object, paths: list[str]) -> None:
+    assert as_paths(given) == paths
+
+
+def test_what_is_no_path() -> None:
+    with pytest.raises(TypeError, match="a path must be str, bytes or a path object, got a int"):
+        as_paths(["a", 1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.txt", "a.txt", "c.csv", ".hidden.txt", "x[1].txt", "sub/d.txt", "sub/deep/e.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(name.encode())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "patterns, names",
+    [
+        (["a.txt"], ["a.txt"]),
+        (["?.txt"], ["a.txt", "b.txt"]),
+        (["[ac].*"], ["a.txt", "c.csv"]),
+        (["*.txt"], [".hidden.txt", "a.txt", "b.txt", "x[1].txt"]),
+        (["x[1].txt"], ["x[1].txt"]),
+        (["b*", "a*", "a.txt"], ["a.txt", "b.txt"]),
+        (["*/*.txt"], ["sub/d.txt"]),
+        (["sub/**/*.txt"], ["sub/d.txt", "sub/deep/e.txt"]),
+        (["none*", "c.csv"], ["c.csv"]),
+    ],
+)
+def test_local_patterns(folder: Path, monkeypatch: pytest.MonkeyPatch, patterns: list[str], names: list[str]) -> None:
+    assert list_matching([f"{folder}/{pattern}" for pattern in patterns]) == [f"{folder}/{name}" for name in names]
+    assert list_matching([f"file://{folder}/{pattern}" for pattern in patterns]) == [f"{folder}/{n}" for n in names]
+    monkeypatch.chdir(folder)
+    assert list_matching(patterns) == names
+
+
+def test_no_match_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"No files matched pattern: .*/\*\.txt, none"):
+        list_matching([f"{tmp_path}/*.txt", "none"])
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_patterns_of_urls(slash: str) -> None:
+    root = f"memory://{slash}paths"
+    for name in ("b.txt", "a.txt", "sub/c.txt"):
+        with Sink(f"{root}/{name}") as sink:
+            sink.write(name.encode())
+    assert list_matching(f"{root}/*.txt") == [f"{root}/a.txt", f"{root}/b.txt"]
+    assert list_matching([f"{root}/b.txt", f"{root}/**/c.txt"]) == [f"{root}/b.txt", f"{root}/sub/c.txt"]
+    assert [records(TextLines(), path) for path in list_matching(f"{root}/*.txt")] == [[b"a.txt"], [b"b.txt"]]
+    assert size_of(f"{root}/a.txt") == 5
+    assert read_range(f"{root}/a.txt", 1, 3) == b".t"
+    with pytest.raises(NotFoundError, match="No files matched pattern: memory://"):
+        list_matching(f"{root}/*.csv")
+
+
+def test_an_unknown_protocol() -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot open 'nosuch://a'"):
+        list_matching("nosuch://a")
+
+
+def test_local_paths() -> None:
+    assert local_path("memory://a") is None
+    assert local_path("simplecache::s3://a") is None
+    assert local_path("local:///a") == "/a"
+    assert local_path("a::b") == "a::b"
+
+
+@given(st.lists(st.lists(st.from_regex(rb"[a-z]{0,5}", fullmatch=True)), min_size=1, max_size=4))
+def test_a_glob_and_a_list_give_the_same_records(files: list[list[bytes]]) -> None:
+    for index in range(6):
+        with Sink(f"memory://globbed/{index}.txt") as sink:
+            sink.write(b"".join([line + b"\n" for line in files[index]]) if index < len(files) else b"")
+    found = [line for path in list_matching("memory://globbed/*.txt") for line in records(TextLines(), path)]
+    assert found == [line for lines in files for line in lines]

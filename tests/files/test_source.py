@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.buffers import Buffers
+from distinput.files.compression import Deflater
+from distinput.files.sink import Sink
+from distinput.files.source import EMPTY, Source, open_binary, read_range, size_of, stamp_of
+from tests.formats.reading import peak_memory
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a.bin"
+    path.write_bytes(bytes(range(200)))
+    return path
+
+
+def test_size_and_ranges(file: Path) -> None:
+    assert size_of(str(file)) == 200
+    assert read_range(str(file), 3, 6) == b"\x03\x04\x05"
+    assert read_range(str(file), 198, 300) == b"\xc6\xc7"
+    assert read_range(str(file), 6, 3) == b""
+    with open_binary(f"file://{file}") as opened:
+        opened.seek(7)
+        assert opened.read(1) == b"\x07"
+
+
+def test_missing_files_are_named() -> None:
+    for path in ("/nowhere/a", "memory://nowhere/a"):
+        for call in (size_of, stamp_of, open_binary, Source, lambda name: read_range(name, 0, 1)):
+            with pytest.raises(NotFoundError, match=f"{path}; No such file or directory"):
+                call(path)
+
+
+def test_other_errors_keep_their_type_and_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as caught:
+        Source(str(tmp_path))
+    assert caught.value.__notes__ == [f"while reading {str(tmp_path)!r}"]
+    with pytest.raises(NotADirectoryError):
+        size_of(f"{__file__}/a")
+
+
+def test_a_source_gives_what_was_kept_and_more(file: Path) -> None:
+    with Source(str(file), start=10) as source:
+        assert source.size == 200
+        first, ended = source.more(EMPTY, 100)
+        assert (first.tobytes(), ended, source.offset) == (bytes(range(10, 110)), False, 110)
+        second, ended = source.more(first[-2:], 100)
+        assert (second.tobytes(), ended, source.offset) == (bytes(range(108, 200)), True, 200)
+        assert first.tobytes() == bytes(range(10, 110))
+    with pytest.raises(DataLossError, match="has 200 bytes, but reading was to go on at byte 201"):
+        Source(str(file), start=201)
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_decompression_takes_little_memory(tmp_path: Path, compression: str) -> None:
+    path = str(tmp_path / "zeros")
+    with Sink(path, compression) as sink:  # type: ignore[arg-type]
+        for _ in range(100):
+            sink.write(bytes(1 << 20))
+    assert size_of(path) < 1 << 18
+
+    def read() -> None:
+        with Source(path, compression) as source:  # type: ignore[arg-type]
+            ended = False
+            while not ended:
+                data, ended = source.more(EMPTY, 1 << 16)
+                assert not data.any()
+            assert source.offset == 100 << 20
+
+    assert peak_memory(read) < 4 << 20
+
+
+def test_buffers_in_use_are_not_given_out() -> None:
+    buffers = Buffers(most=4)
+    held = [buffers.get(100)[10:20] for _ in range(10)]
+    assert len({view.base.ctypes.data for view in held if view.base is not None}) == 10
+    view = memoryview(buffers.get(100)[5:])  # type: ignore[arg-type]
+    assert not any(np.shares_memory(buffers.get(100), np.frombuffer(view, np.uint8)) for _ in range(10))
+
+
+def test_buffers_are_used_again() -> None:
+    buffers = Buffers()
+    addresses = set()
+    for _ in range(10):
+        buffer = buffers.get(1000)
+        addresses.add(buffer.ctypes.data)
+        del buffer
+    assert len(addresses) == 1
+    assert len(buffers.get(10 << 20)) == 10 << 20
+
+
+def test_buffers_of_many_threads() -> None:
+    buffers = Buffers()
+    wrong = []
+
+    def use(number: int) -> None:
+        for _ in range(300):
+            buffer = buffers.get(1000)
+            buffer[:] = number
+            wrong.extend(np.flatnonzero(buffer != number))
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_sink_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    sink = Sink(str(path))
+    sink.write(b"n" * 300_000)
+    assert path.read_bytes() == b"old"
+    sink.close()
+    sink.discard()
+    assert path.read_bytes() == b"n" * 300_000
+    with pytest.raises(KeyError), Sink(str(path)) as sink:
+        sink.write(b"x")
+        raise KeyError
+    assert os.listdir(tmp_path) == ["a"]
+    assert len(path.read_bytes()) == 300_000
+    with pytest.raises(ValueError, match="closed"):
+        sink.write(b"x")
+
+
+def test_a_sink_elsewhere_leaves_no_half_file() -> None:
+    with pytest.raises(KeyError), Sink("memory://sink/a") as sink:
+        sink.write(b"x")
+        raise KeyError
+    with pytest.raises(NotFoundError):
+        size_of("memory://sink/a")
+
+
+def test_a_sink_follows_links_and_writes_to_pipes(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with Sink(str(tmp_path / "link")) as sink:
+        sink.write(b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"x"
+    with Sink(os.devnull) as sink:
+        sink.write(b"x")
+    with pytest.raises(IsADirectoryError):
+        Sink(str(tmp_path))
+
+
+def test_deflater_flushes() -> None:
+    deflater = Deflater("ZLIB", 1)
+    assert len(deflater.deflate(b"abc") + deflater.flush()) > 3
+    assert deflater.finish()
+
+
+def test_importing_formats_is_light() -> None:
+    program = (
+        "import sys, distinput.formats, distinput.formats.example, distinput.files.sink\n"
+        "heavy = ('pyarrow', 'numba', 'fsspec')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core.arrow import to_arrow
+from distinput.core.spec import TensorSpec
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.formats.parquet import Parquet, write_parquet
+from tests.formats.reading import check_positions, cut_short, flipped, plain, records, records_until_error
+
+N = 25
+
+
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "i": np.arange(N),
+            "f": np.arange(N, dtype="f4") / 3,
+            "u": np.arange(N, dtype="u1"),
+            "flag": np.arange(N) % 2 == 0,
+            "text": [f"s{i}" * (i % 3) for i in range(N)],
+            "binary": pa.array([b"x" * (i % 5) for i in range(N)], pa.large_binary()),
+            "fixed": pa.array([b"%03d" % i for i in range(N)], pa.binary(3)),
+            "list": [list(range(i % 4)) for i in range(N)],
+            "texts": [["a", "bc"][: i % 3] for i in range(N)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(N * 3.0)), 3),
+            "vectors": pa.array([[[1.0, 2.0]] * (i % 3) for i in range(N)], pa.list_(pa.list_(pa.float32(), 2))),
+            "category": pa.array(["abc"[i % 3] for i in range(N)]).dictionary_encode(),
+            "moment": pa.array([datetime(2020, 1, 1 + i) for i in range(N)], pa.timestamp("us")),
+            "day": pa.array([date(2020, 1, 1 + i) for i in range(N)]),
+            "struct": [{"a": i, "b": {"c": str(i)}} for i in range(N)],
+        }
+    )
+
+
+def in_python(value: Any) -> Any:
+    """What a value of Arrow is as an element."""
+    match value:
+        case str():
+            return value.encode()
+        case list():
+            return [in_python(item) for item in value]
+        case dict():
+            return {key: in_python(item) for key, item in value.items()}
+    return value
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table(), path, row_group_size=10)
+    return path
+
+
+def test_every_type(file: str) -> None:
+    want = [in_python(row) for row in table().to_pylist()]
+    check_positions(Parquet(), file, want)
+    check_positions(Parquet(batch_rows=4), file, want)
+
+
+def test_elements_fit_the_spec(file: str) -> None:
+    spec = Parquet().spec(file)
+    assert spec.nest["i"] == TensorSpec((), np.int64)
+    assert spec.nest["list"] == TensorSpec((None,), np.int64)
+    assert spec.nest["vectors"] == TensorSpec((None, 2), np.float32)
+    assert spec.nest["struct"] == {"a": TensorSpec((), np.int64), "b": {"c": TensorSpec((), object)}}
+    assert list(spec.nest) == table().schema.names
+    for block, _ in Parquet().read(file):
+        assert block.structure == spec.structure
+        for leaf, column in zip(spec.leaves, block.columns, strict=True):
+            assert leaf.dtype == column.dtype
+        for element in block.elements():
+            for leaf, value in zip(spec.leaves, spec.structure.flatten(element), strict=True):
+                assert isinstance(leaf, TensorSpec)
+                assert leaf.fits(np.shape(value) if not isinstance(value, bytes) else (), leaf.dtype)
+
+
+def test_row_groups_are_fragments(file: str) -> None:
+    fragments = Parquet().fragments(file)
+    assert [(fragment.start, fragment.stop, fragment.rows) for fragment in fragments] == [
+        ({"row": 0}, {"row": 10}, 10),
+        ({"row": 10}, {"row": 20}, 10),
+        ({"row": 20}, {"row": 25}, 5),
+    ]
+    assert all(fragment.nbytes > 0 for fragment in fragments)
+
+
+def test_only_the_columns_asked_for(file: str) -> None:
+    format = Parquet(columns=["text", "i"])
+    assert list(format.spec(file).nest) == ["text", "i"]
+    assert records(format, file)[4] == {"text": b"s4", "i": 4}
+    assert records(Parquet(columns=[]), file) == [{}] * N
+    with pytest.raises(InvalidArgumentError, match=r"a\.parquet: has no column 'no'; its columns are i, f, u"):
+        records(Parquet(columns=["no"]), file)
+    with pytest.raises(InvalidArgumentError, match="must be a list of names"):
+        Parquet(columns="i")
+
+
+def test_numbers_are_not_copied(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    write_parquet(path, {"x": np.arange(1000)})
+    block, _ = next(Parquet().read(path))
+    assert not block.columns[0].array.flags.owndata  # type: ignore[attr-defined]
+
+
+@given(st.lists(st.integers(0, N - 1)))
+def test_fetch(rows: list[int]) -> None:
+    path = "memory://parquet/fetch.parquet"
+    write_parquet(path, {"i": np.arange(N), "text": [f"{i}" for i in range(N)]}, row_group_size=7)
+    block = Parquet().fetch(path, np.array(rows, np.int64))
+    assert [plain(element) for element in block.elements()] == [{"i": i, "text": b"%d" % i} for i in rows]
+
+
+def test_fetch_of_a_row_that_is_not_there(file: str) -> None:
+    for row in (-1, N):
+        with pytest.raises(InvalidArgumentError, match="rows must be from 0 to 24"):
+            Parquet().fetch(file, np.array([row]))
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(-(2**63), 2**63 - 1), st.binary(), st.lists(st.floats(width=32, allow_nan=False)))
+    ),
+    group=st.integers(1, 8),
+    batch=st.integers(1, 8),
+)
+def test_round_trip(rows: list[tuple[int, bytes, list[float]]], group: int, batch: int) -> None:
+    path = "memory://parquet/any.parquet"
+    columns = {
+        "a": np.array([a for a, _, _ in rows], np.int64),
+        "b": pa.array([b for _, b, _ in rows], pa.binary()),
+        "c": pa.array([c for _, _, c in rows], pa.list_(pa.float32())),
+    }
+    write_parquet(path, columns, row_group_size=group)
+    check_positions(Parquet(batch_rows=batch), path, [{"a": a, "b": b, "c": c} for a, b, c in rows])
+
+
+def test_blocks_can_be_written_again(file: str, tmp_path: Path) -> None:
+    for block, _ in Parquet(batch_rows=7).read(file):
+        batch = to_arrow(block.rows(1, 6, 2))
+        again = str(tmp_path / "b.parquet")
+        write_parquet(again, {name: batch.column(name) for name in batch.schema.names})
+        names = block.structure.paths
+        flat = [block.structure.flatten(element) for element in block.rows(1, 6, 2).elements()]
+        assert records(Parquet(), again) == [
+            {name: plain(value) for name, value in zip(names, leaves, strict=True)} for leaves in flat
+        ]
+
+
+def test_nulls_are_an_error_that_names_the_cure(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [1, 2, 3, None], "y": [1, 2, 3, 4]}), path, row_group_size=3)
+    with pytest.raises(
+        InvalidArgumentError, match=r"column 'x' has nulls in row group 1 \(first in its row 0\)"
+    ) as caught:
+        records(Parquet(), path)
+    assert "nulls={'x': value}" in str(caught.value)
+    assert len(records(Parquet(columns=["y"]), path)) == 4
+
+
+def test_nulls_are_filled(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    nulls = pa.table(
+        {
+            "x": [1, None],
+            "s": ["a", None],
+            "l": [[1, None], None],
+            "v": pa.array([[1, None], None], pa.list_(pa.int64(), 2)),
+            "d": [{"a": 1}, {"a": None}],
+            "t": pa.array([1, None], pa.timestamp("s")),
+        }
+    )
+    pq.write_table(nulls, path)
+    format = Parquet(nulls={"x": -1, "s": "?", "l": 0, "v": 7, "d": 9, "t": datetime(1970, 1, 1)})
+    first, second = records(format, path)
+    assert [first[key] for key in "xslvd"] == [1, b"a", [1, 0], [1, 7], {"a": 1}]
+    assert [second[key] for key in "xslvd"] == [-1, b"?", [], [7, 7], {"a": 9}]
+    assert second["t"] == datetime(1970, 1, 1)
+    assert hash(format) == hash(Parquet(nulls=dict(format.nulls)))
+    with pytest.raises(InvalidArgumentError, match="column 'x' is of type int64, and 'k' is not"):
+        records(Parquet(columns=["x"], nulls={"x": "k"}), path)
+    with pytest.raises(InvalidArgumentError, match='nulls must be "error" or a dict'):
+        Parquet(nulls=0)
+
+
+@pytest.mark.parametrize(
+    "column", [[[[1]]], pa.array([1], pa.decimal128(5)), [[{"a": 1}]], pa.array([None]), pa.array([[("a", 1)]], pa.map_("string", "int8"))]
+)  # fmt: skip
+def test_types_that_no_array_can_hold(tmp_path: Path, column: Any) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": column, "y": [1]}), path)
+    with pytest.raises(
+        UnimplementedError, match=r"column 'x' is of type .*; cast it when writing, or name the columns"
+    ):
+        Parquet().spec(path)
+    assert records(Parquet(columns=["y"]), path) == [{"y": 1}]
+
+
+def test_several_columns_of_one_name(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table([[1], [2]], names=["x", "x"]), path)
+    with pytest.raises(UnimplementedError, match="several columns have the same name"):
+        Parquet().spec(path)
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    write_parquet(path, {"x": np.empty(0, np.int64)})
+    check_positions(Parquet(), path, [])
+    assert Parquet().fetch(path, np.empty(0, np.int64)).size == 0
+
+
+def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    for path in (str(tmp_path / "a.parquet"), "memory://parquet/changed.parquet"):
+        write_parquet(path, {"x": [1, 2]})
+        assert Parquet().rows(path) == 2
+        write_parquet(path, {"x": [1, 2, 3]})
+        assert Parquet().rows(path) == 3
+        with pytest.raises(DataLossError, match="has 3 rows, but reading was to go on at row 4; it changed"):
+            records(Parquet(), path, {"row": 4})
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.parquet"
+    write_parquet(str(path), {"i": np.arange(6), "s": [b"%d" % i for i in range(6)]}, row_group_size=3)
+    return path
+
+
+def test_a_file_cut_short_is_an_error(small: Path) -> None:
+    for damaged in cut_short(small.read_bytes()):
+        small.write_bytes(damaged)
+        found, error = records_until_error(Parquet(), small)
+        assert found == []
+        assert isinstance(error, DataLossError)
+        assert f"{small}: not a Parquet file, or damaged" in str(error)
+
+
+@pytest.mark.slow
+def test_a_flipped_bit_is_an_error_wherever_there_is_a_checksum(small: Path) -> None:
+    content = small.read_bytes()
+    values = [{"i": i, "s": b"%d" % i} for i in range(6)]
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for bit, damaged in enumerate(flipped(content)):
+        small.write_bytes(damaged)
+        found, error = records_until_error(Parquet(), small)
+        if error is not None:
+            assert isinstance(error, DataLossError | UnimplementedError)
+            assert str(small) in str(error)
+        if bit // 8 < footer:  # the pages; a footer has no checksum, so a column may have another name there
+            assert found == values[: len(found)]
+
+
+def test_missing_and_other_files(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="No such file or directory"):
+        records(Parquet(), tmp_path / "no.parquet")
+    (tmp_path / "a.txt").write_bytes(b"hello")
+    with pytest.raises(DataLossError, match=r"a\.txt: not a Parquet file"):
+        Parquet().rows(str(tmp_path / "a.txt"))
+    with pytest.raises(InvalidArgumentError, match="name at least one file"):
+        Parquet().spec(None)
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    with pytest.raises(InvalidArgumentError, match="same number of rows, got a: 1, b: 2"):
+        write_parquet(path, {"a": [1], "b": [1, 2]})
+    with pytest.raises(InvalidArgumentError, match="write_parquet: column 'a'"):
+        write_parquet(path, {"a": [1, "x"]})
+    assert list(tmp_path.iterdir()) == []
