@@ -8,8 +8,10 @@ Features are declared as with TensorFlow: `FixedLenFeature`, `FixedLenSequenceFe
 """
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +56,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _KINDS: dict[np.dtype[Any], int] = {STRING: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
+_NONE: Ints = np.empty(0, np.int64)
 _NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 
@@ -84,7 +87,7 @@ class FixedLenFeature:
     @property
     def size(self) -> int:
         """Values in a record."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def default(self) -> Array | None:
         """The default as an array of the shape and dtype; None if there is none."""
@@ -241,9 +244,7 @@ def parse_examples(serialized: Strings, features: Features) -> dict[str, Column]
     data, starts, sizes = _contiguous(serialized)
     n = len(starts)
     keys = [_message_key(key, feature) for key, feature in wanted.items()]
-    unique = list(dict.fromkeys(keys))
-    key_offsets = np.cumsum([0, *map(len, unique)], dtype=np.int64)
-    all_keys = np.frombuffer(b"".join(unique), np.uint8)
+    unique, all_keys, key_offsets = _key_table(tuple(keys))
     kinds = np.empty((len(unique), n), np.uint8)
     spans = np.empty((2, len(unique), n), np.int64)
     out = kinds.reshape(-1), spans[0].reshape(-1), spans[1].reshape(-1)
@@ -305,7 +306,8 @@ def parse_single_example(
     {'name': b'seven', 'no': array([], dtype=int64)}
     """
     del example_names, name
-    return {key: column.row(0) for key, column in parse_examples(Strings.of([serialized]), features).items()}
+    message = Strings(np.frombuffer(serialized, np.uint8), np.zeros(1, np.int64), np.array([len(serialized)]))
+    return {key: column.row(0) for key, column in parse_examples(message, features).items()}
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
@@ -380,6 +382,13 @@ def _message_key(key: str, feature: Feature) -> bytes:
     return _encoded_key(feature.value_key or key) if isinstance(feature, RaggedFeature) else _encoded_key(key)
 
 
+@lru_cache(maxsize=256)
+def _key_table(keys: tuple[bytes, ...]) -> tuple[list[bytes], Array, Ints]:
+    """The keys without repetitions, as bytes one after the other, and where each begins and ends."""
+    unique = list(dict.fromkeys(keys))
+    return unique, np.frombuffer(b"".join(unique), np.uint8), np.cumsum([0, *map(len, unique)], dtype=np.int64)
+
+
 def _contiguous(strings: Strings) -> tuple[Array, Ints, Ints]:
     if strings.starts.ndim != 1:
         raise InvalidArgumentError(
@@ -437,8 +446,10 @@ class _Lists:
 
 
 def _fixed(lists: _Lists, feature: FixedLenFeature) -> Column:
-    n, size, default = len(lists.kinds), feature.size, feature.default()
-    missing = np.flatnonzero(lists.kinds == MISSING)
+    n, size = len(lists.kinds), feature.size
+    missing, default = _NONE, None
+    if not lists.kinds.all():  # MISSING is 0
+        missing, default = np.flatnonzero(lists.kinds == MISSING), feature.default()
     if len(missing) and default is None:
         raise InvalidArgumentError(
             f"Name: <unknown>, Feature: {lists.key} (data type: {_NAMES[lists.kind]}) is required but could not be "
@@ -477,7 +488,7 @@ def _variable(lists: _Lists, feature: FixedLenSequenceFeature | VarLenFeature | 
         flat = Dense(out)
     if not isinstance(feature, FixedLenSequenceFeature) or not feature.shape:
         return Ragged(flat, offsets[:-1], counts)
-    size = int(np.prod(feature.shape, dtype=np.int64))
+    size = math.prod(feature.shape)
     bad = np.flatnonzero(counts % size if size else counts)
     if len(bad):
         raise lists.error(WRONG_COUNT, int(bad[0]), (-1, *feature.shape))

@@ -35,6 +35,7 @@ class FixedLengthRecords(SpanFormat):
     """
 
     name: ClassVar[str] = "fixed_length"
+    counts_rows: ClassVar[bool] = True
     record_bytes: int
     header_bytes: int = 0
     footer_bytes: int = 0

@@ -81,6 +81,14 @@ class Rebatch(Node):
     def start(self, epoch: int) -> State:
         return {"input": Unbatch(self.input, origin=self.origin).start(epoch), "skip": 0, "next": 0}
 
+    def start_at(self, row: int, epoch: int) -> State | None:
+        rows = Unbatch(self.input, origin=self.origin)
+        cycles, at = divmod(row, len(self.sizes))
+        first = cycles * sum(self.sizes) + sum(self.sizes[:at])
+        n = rows.cardinality
+        start = rows.start_at(first if n < 0 else min(n, first), epoch)
+        return None if start is None else {"input": start, "skip": 0, "next": at}
+
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
@@ -126,7 +134,7 @@ class LegacyRebatch(Node):
     """Each batch on its own cut into `num_replicas` pieces of ceil(rows / num_replicas) rows; later ones may be empty.
 
     Shapes: [b, ...] becomes `num_replicas` elements [ceil(b / num_replicas) or fewer, ...]. All pieces are views. Components
-    are cut independently by their own first dimension. State: that of the input.
+    are cut independently by their own first dimension. State: that of the input, and pieces of its next batch to pass over.
 
     Args:
       num_replicas: pieces for each batch, at least 1.
@@ -168,16 +176,19 @@ class LegacyRebatch(Node):
         return n if n < 0 else n * self.num_replicas
 
     def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch)}
+        return {"input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
         at = self.input.start_at(row // self.num_replicas, epoch)
-        return {"input": at} if at is not None and row % self.num_replicas == 0 else None
+        return None if at is None else {"input": at, "skip": row % self.num_replicas}
 
     def stream(self, state: State, run: Run) -> Stream:
+        over = state["skip"]
         for block, after in self.input.open(state["input"], run):
             if block.size:
-                yield self._cut(block), {"input": after}
+                pieces = self._cut(block)
+                yield pieces.rows(over, pieces.size), {"input": after, "skip": 0}
+                over = 0
 
     def _cut(self, block: Block) -> Block:
         columns = []

@@ -76,7 +76,19 @@ class Shuffle(Node):
         return {**begin, "total": -1, "from": 0, "input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        return {**self.start(epoch), "row": row} if self.input.random_access else None
+        if self.input.random_access:
+            return {**self.start(epoch), "row": row}
+        total = self.input.cardinality
+        if total < 0:
+            return None
+        begin = self.start(epoch)
+        slots = np.empty(int(self.buffer_size), np.int64)
+        key = order_key(begin, reshuffle=self.reshuffle_each_iteration is not False)
+        left = slots_at(key, row, total, slots)
+        first = int(slots[:left].min()) if left else total
+        at = self.input.start_at(first, epoch)
+        ended = row + len(slots) > total
+        return None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
 
     def stream(self, state: State, run: Run) -> Stream:
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)

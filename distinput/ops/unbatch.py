@@ -22,7 +22,7 @@ __all__ = ["Unbatch", "row_counts", "unstacked"]
 class Unbatch(Node):
     """Split every element along its first axis.
 
-    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input.
+    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and rows of its next element to pass over.
 
     Raises:
       InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration where the spec does not tell).
@@ -52,13 +52,23 @@ class Unbatch(Node):
         return n if n < 0 else n * size
 
     def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch)}
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        size = first_dimension("unbatch", self.input.spec)
+        if not size:
+            return None
+        at = self.input.start_at(row // size, epoch)
+        return None if at is None else {"input": at, "skip": row % size}
 
     def stream(self, state: State, run: Run) -> Stream:
+        over = state["skip"]
         for block, after in self.input.open(state["input"], run):
             if block.size:
                 rows, failure = unstacked("unbatch", block)
-                yield rows, {"input": after}
+                kept = rows.rows(over, rows.size)
+                over -= rows.size - kept.size
+                yield kept, {"input": after, "skip": over}
                 if failure is not None:
                     raise failure
 

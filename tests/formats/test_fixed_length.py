@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,6 @@ def test_a_position_behind_the_end_is_an_error(tmp_path: Path, compression: str 
         ((2, 0, -1), "footer_bytes must be at least 0, got -1"),
     ],
 )
-def test_arguments_are_checked(arguments: tuple[int, ...], message: str) -> None:
+def test_arguments_are_checked(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         FixedLengthRecords(*arguments)

@@ -76,6 +76,7 @@ def test_elements_fit_the_spec(file: str) -> None:
     for block, _ in Parquet().read(file):
         assert block.structure == spec.structure
         for leaf, column in zip(spec.leaves, block.columns, strict=True):
+            assert isinstance(leaf, TensorSpec)
             assert leaf.dtype == column.dtype
         for element in block.elements():
             for leaf, value in zip(spec.leaves, spec.structure.flatten(element), strict=True):
@@ -192,8 +193,15 @@ def test_nulls_are_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "column", [[[[1]]], pa.array([1], pa.decimal128(5)), [[{"a": 1}]], pa.array([None]), pa.array([[("a", 1)]], pa.map_("string", "int8"))]
-)  # fmt: skip
+    "column",
+    [
+        [[[1]]],
+        [[{"a": 1}]],
+        pa.array([1], pa.decimal128(5)),
+        pa.array([None]),
+        pa.array([[("a", 1)]], pa.map_("string", "int8")),
+    ],
+)
 def test_types_that_no_array_can_hold(tmp_path: Path, column: Any) -> None:
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": column, "y": [1]}), path)

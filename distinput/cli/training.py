@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step 3 of the demo: training and evaluating on the replicas of a strategy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import distinput as di
+from distinput.cli.softmax import Softmax
+
+__all__ = ["Pass", "evaluate", "ids_of", "train_epoch"]
+
+
+@dataclass
+class Pass:
+    """What one pass over a data set gave.
+
+    Args:
+      ids: of the records, in the order they were delivered.
+      sizes: rows of each replica, step by step.
+      loss: sum over the records.
+      correct: records whose class was found.
+      seconds: how long it took.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    sizes: list[list[int]] = field(default_factory=list)
+    loss: float = 0.0
+    correct: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mean_loss(self) -> float:
+        """The loss of a record."""
+        return self.loss / len(self.ids)
+
+    @property
+    def accuracy(self) -> float:
+        """The part of the records whose class was found."""
+        return self.correct / len(self.ids)
+
+    def add(self, strategy: di.distribute.Strategy, batch: Any, scores: Any) -> None:
+        """Take in one step: its records, and the scores that the replicas gave them."""
+        parts = ids_of(strategy, batch)
+        self.sizes.append([len(part) for part in parts])
+        self.ids += [number for part in parts for number in part]
+        self.loss += float(strategy.reduce("SUM", scores["loss"], axis=0))
+        self.correct += int(strategy.reduce("SUM", scores["correct"], axis=0))
+
+
+def ids_of(strategy: di.distribute.Strategy, batch: Any) -> list[list[int]]:
+    """The ids of the records that each replica got."""
+    return [part.tolist() for part in strategy.experimental_local_results(batch["id"])]
+
+
+def train_epoch(
+    strategy: di.distribute.Strategy,
+    model: Softmax,
+    batches: di.distribute.DistributedDataset,
+    on_step: Callable[[Pass], None],
+) -> Pass:
+    """One pass over the training data; the model learns from each global batch.
+
+    Args:
+      strategy: whose replicas share the work.
+      model: the same for all replicas, which only read it.
+      batches: the training data, distributed.
+      on_step: called after every step.
+    """
+
+    def replica_step(images: Any, labels: Any) -> Any:
+        return {"scores": model.scores(images, labels), "gradients": model.gradients(images, labels)}
+
+    done = Pass()
+    began = perf_counter()
+    for batch in batches:
+        results = strategy.run(replica_step, args=(batch["image"], batch["label"]))
+        done.add(strategy, batch, results["scores"])
+        # The sums of all replicas over the true number of rows: right for uneven and for empty replicas too.
+        gradients = strategy.reduce("SUM", results["gradients"], axis=None)
+        rows = sum(done.sizes[-1])
+        model.update({name: gradient / rows for name, gradient in gradients.items()})
+        on_step(done)
+    done.seconds = perf_counter() - began
+    return done
+
+
+def evaluate(strategy: di.distribute.Strategy, model: Softmax, dataset: di.data.Dataset) -> Pass:
+    """Loss and accuracy of the model; counts are summed over replicas, so that their number does not matter."""
+    done = Pass()
+    began = perf_counter()
+    for batch in strategy.experimental_distribute_dataset(dataset):
+        done.add(strategy, batch, strategy.run(model.scores, args=(batch["image"], batch["label"])))
+    done.seconds = perf_counter() - began
+    return done
+
+
+def mirrored(replicas: int) -> di.distribute.MirroredStrategy:
+    """Replicas in this process, each on a thread of its own."""
+    return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+
+
+def missing_and_repeated(delivered: list[int], expected: Any) -> str:
+    """What is wrong when `delivered` are not the `expected` ids, each exactly once; empty when nothing is."""
+    ids, counts = np.unique(delivered, return_counts=True)
+    wrong = {
+        "missing": np.setdiff1d(expected, ids),
+        "repeated": ids[counts > 1],
+        "unexpected": np.setdiff1d(ids, expected),
+    }
+    return ", ".join(f"{len(who)} {what} (id {who[0]}{', ...' if len(who) > 1 else ''})" for what, who in wrong.items() if len(who))
