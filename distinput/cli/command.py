@@ -2,12 +2,14 @@
 """The command line: its arguments, and what it says and returns when something fails."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import distinput as di
 from distinput.cli.demo import run_demo
+from distinput.cli.resume import ids_after
 
 __all__ = ["main"]
 
@@ -27,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
+        if given.resume is not None:
+            print(json.dumps(ids_after(given.resume)))
+            return 0
         epochs = given.epochs or (3 if given.quick else 15)
         return 0 if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else 1
     except (di.errors.DistinputError, OSError) as error:
@@ -50,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         "evaluate it, stop and resume in a new process, and check on the way that no record is lost or repeated. The exit "
         "status is 0 when all checks passed.",
     )
-    demo.add_argument("--replicas", type=_positive, default=4, metavar="N", help="replicas in this process (default: 4)")
+    demo.add_argument(
+        "--replicas", type=_positive, default=4, metavar="N", help="replicas in this process (default: 4)"
+    )
     demo.add_argument("--epochs", type=_positive, metavar="N", help="passes over the training data (default: 15)")
     demo.add_argument(
         "--directory",
@@ -59,6 +66,12 @@ def _parser() -> argparse.ArgumentParser:
         help="keep the files here; those of an earlier demo are read again (default: a temporary directory)",
     )
     demo.add_argument("--quick", action="store_true", help="3 epochs, and shorter measurements")
+    demo.add_argument(
+        "--resume",
+        type=Path,
+        metavar="STATE",
+        help="only print the ids that follow a saved state (the demo's new process)",
+    )
     return parser
 
 

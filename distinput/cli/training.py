@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 import distinput as di
 from distinput.cli.softmax import Softmax
 
-__all__ = ["Pass", "evaluate", "ids_of", "train_epoch"]
+__all__ = ["Pass", "evaluate", "ids_of", "mirrored", "train_epoch"]
 
 
 @dataclass
@@ -41,6 +39,11 @@ class Pass:
     def accuracy(self) -> float:
         """The part of the records whose class was found."""
         return self.correct / len(self.ids)
+
+    def unevenness(self) -> tuple[int, int]:
+        """How many steps gave some replica more rows than another, and how many replica batches had no row at all."""
+        uneven = sum(len(set(sizes)) > 1 for sizes in self.sizes)
+        return uneven, sum(sizes.count(0) for sizes in self.sizes)
 
     def add(self, strategy: di.distribute.Strategy, batch: Any, scores: Any) -> None:
         """Take in one step: its records, and the scores that the replicas gave them."""
@@ -101,14 +104,3 @@ def evaluate(strategy: di.distribute.Strategy, model: Softmax, dataset: di.data.
 def mirrored(replicas: int) -> di.distribute.MirroredStrategy:
     """Replicas in this process, each on a thread of its own."""
     return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
-
-
-def missing_and_repeated(delivered: list[int], expected: Any) -> str:
-    """What is wrong when `delivered` are not the `expected` ids, each exactly once; empty when nothing is."""
-    ids, counts = np.unique(delivered, return_counts=True)
-    wrong = {
-        "missing": np.setdiff1d(expected, ids),
-        "repeated": ids[counts > 1],
-        "unexpected": np.setdiff1d(ids, expected),
-    }
-    return ", ".join(f"{len(who)} {what} (id {who[0]}{', ...' if len(who) > 1 else ''})" for what, who in wrong.items() if len(who))

@@ -73,7 +73,7 @@ class Block:
         return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
 
     def stack(self, size: int) -> "Block":
-        """n elements -> n / size batches of `size` elements; n must be a multiple of size.
+        """Elements [n] -> n / size batches of `size` elements; n must be a multiple of size.
 
         Raises:
           StackError: elements of one batch differ in shape.

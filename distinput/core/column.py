@@ -327,7 +327,7 @@ class Objects(Column):
 
     def split(self, counts: Ints) -> Column:
         ends = np.cumsum(counts).tolist()
-        parts = []
+        parts: list[Any] = []
         for a, b in pairwise([0, *ends]):
             members = self.items[a:b]
             for member in members:
@@ -471,7 +471,7 @@ def _reshape(column: "Dense | Strings", shape: tuple[int, ...], *, whole: bool =
 
 def _whole(column: Column) -> Array:
     """All rows as one array [n, ...]."""
-    return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined,no-any-return]
+    return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined]
 
 
 def _stack_objects(members: list[Any]) -> Array:

@@ -51,7 +51,7 @@ class Structure:
         names: dict[str, Any] = {}
         count = iter(range(self.num_leaves))
         source = _build_source(self, count, names)
-        return eval(f"lambda c: {source}", names)  # type: ignore[no-any-return]  # the source holds only our own words
+        return eval(f"lambda c: {source}", names)  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
     @cached_property
     def paths(self) -> tuple[str, ...]:

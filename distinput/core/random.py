@@ -54,4 +54,4 @@ def words_at(key: int, start: int, count: int) -> Words:
 
 def uniform_at(key: int, start: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Numbers in [0, 1) of positions start to start + count."""
-    return (words_at(key, start, count) >> np.uint64(11)) * 2.0**-53
+    return (words_at(key, start, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -164,7 +164,7 @@ def called(
         for element in elements:
             try:
                 results.append(call(element))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
                 error.add_note(f"on {describe_element(element)}")
                 failure = error
                 break

@@ -2,11 +2,11 @@
 """A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Self
 
 from distinput.core.rows import Stream
 
@@ -95,13 +95,9 @@ class Run:
         for pool in pools:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-
-def blocks_of(stream: Stream) -> Iterator[Any]:
-    """Only the blocks."""
-    return (block for block, _ in stream)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput.data`: the counterpart of `tf.data`."""
 
+from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.data import experimental
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.data.makers import FixedLengthRecordDataset, ParquetDataset, TextLineDataset, TFRecordDataset
-from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY

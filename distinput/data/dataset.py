@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
 
+import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -138,11 +139,11 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> "Dataset":
-        return Dataset(from_tensors(tensors))
+        return Dataset(_named(from_tensors(tensors), name))
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset":
-        return Dataset(from_tensor_slices(tensors))
+        return Dataset(_named(from_tensor_slices(tensors), name))
 
     @staticmethod
     def from_generator(
@@ -176,7 +177,8 @@ class Dataset:
 
         Source: `tf.data.Dataset.from_generator`.
         """
-        return Dataset(from_generator(generator, output_types, output_shapes, args, output_signature))
+        node = from_generator(generator, output_types, output_shapes, args, output_signature)
+        return Dataset(_named(node, name))
 
     @staticmethod
     def list_files(
@@ -203,7 +205,7 @@ class Dataset:
         """
         names = list_matching(file_pattern)
         node: Node = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
-        return Dataset(node if shuffle is False else Shuffle(node, len(names), seed))
+        return Dataset(_named(node if shuffle is False else Shuffle(node, len(names), seed), name))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset":
@@ -235,7 +237,7 @@ class Dataset:
         sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
         if not sources:
             raise TypeError("zip: Must pass at least one dataset to `zip`.")
-        return Dataset(Zip(structure, tuple(sources)))
+        return Dataset(Zip(structure, tuple(sources), name=name))
 
     @staticmethod
     def choose_from_datasets(
@@ -278,7 +280,7 @@ class Dataset:
           weights: one for each; equal when None; a data set of weight 0 is left out.
           seed: any whole number; None draws one, which a saved state remembers.
           stop_on_empty_dataset: end at the first data set that has run out, rather than passing over it.
-          rerandomize_each_iteration: accepted as TensorFlow's; each pass draws anew.
+          rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
 
         Raises:
           InvalidArgumentError: there is no data set, or not one weight for each.
@@ -292,7 +294,7 @@ class Dataset:
         Source: `tf.data.Dataset.sample_from_datasets`.
         """
         nodes = [_node("sample_from_datasets", d) for d in datasets]
-        made = sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset)
+        made = sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
         if made is None:
             return Dataset(Take(nodes[0], 0))
         for dataset in datasets:
@@ -573,6 +575,10 @@ for _name, _method in list(vars(Dataset).items()):
         _method.__qualname__ = f"Dataset.{_name}"
 
 Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its data set
+
+
+def _named(node: Node, name: str | None) -> Node:
+    return node if name is None else dataclasses.replace(node, name=name)
 
 
 def _node(op: str, value: Any) -> Node:

@@ -41,10 +41,22 @@ __all__ = [
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
+    """A function for `apply` that states how many elements a data set has.
+
+    Args:
+      expected_cardinality: a number, or INFINITE_CARDINALITY.
+
+    Raises:
+      FailedPreconditionError: at iteration, when there are more or fewer.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(6).filter(lambda x: x > 3)
+    >>> len(ds.apply(di.data.experimental.assert_cardinality(2)))
+    2
+
+    Source: `tf.data.experimental.assert_cardinality`.
+    """
     return lambda dataset: Dataset(AssertCardinality(dataset.node, expected_cardinality))
-
-
-assert_cardinality.__doc__ = AssertCardinality.__doc__
 
 
 def cardinality(dataset: Dataset) -> int:

@@ -21,9 +21,9 @@ __all__ = ["FixedLengthRecordDataset", "ParquetDataset", "TFRecordDataset", "Tex
 
 
 class TextLineDataset(Dataset):
-    """The lines of text files, as bytes without their line ends.
+    r"""The lines of text files, as bytes without their line ends.
 
-    A trailing "\\r" is stripped too; a last line without newline counts; an empty file gives nothing.
+    A trailing "\r" is stripped too; a last line without newline counts; an empty file gives nothing.
 
     Args:
       filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
@@ -37,7 +37,7 @@ class TextLineDataset(Dataset):
 
     >>> import distinput as di
     >>> import pathlib
-    >>> _ = pathlib.Path("a.txt").write_text("one\\ntwo\\r\\nthree")
+    >>> _ = pathlib.Path("a.txt").write_text("one\ntwo\r\nthree")
     >>> list(di.data.TextLineDataset("a.txt"))
     [b'one', b'two', b'three']
 

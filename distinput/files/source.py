@@ -6,6 +6,7 @@ A file that is missing is a `NotFoundError`; other errors of the operating syste
 
 import io
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Self, cast
@@ -40,17 +41,20 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
 
 
 def size_of(path: str) -> int:
-    """Bytes of a file.
+    """Bytes of a file; 0 where nobody knows (some web servers do not say).
 
     Raises:
       NotFoundError: it is not there.
     """
     with naming(path):
         local = local_path(path)
-        if local is not None:
-            return os.stat(local).st_size
-        system, name = file_system(path)
-        return int(system.size(name) or 0)
+        return os.stat(local).st_size if local is not None else _remote_size(path) or 0
+
+
+def _remote_size(path: str) -> int | None:
+    system, name = file_system(path)
+    size = system.size(name)
+    return None if size is None else int(size)
 
 
 def stamp_of(path: str) -> str:
@@ -81,7 +85,11 @@ def open_binary(path: str) -> BinaryIO:
         system, name = file_system(path)
         file = system.open(name, "rb")
         # `memory://` gives all its readers one file with one position; sharing the bytes instead copies nothing.
-        return io.BytesIO(file.getvalue()) if isinstance(file, io.BytesIO) else cast(BinaryIO, file)
+        if isinstance(file, io.BytesIO):
+            return io.BytesIO(file.getvalue())
+        if not hasattr(file, "fs"):
+            file.fs = system  # the file inside an archive ends when its archive is forgotten
+        return cast(BinaryIO, file)
 
 
 def read_range(path: str, start: int, stop: int) -> bytes:
@@ -110,7 +118,7 @@ class Source:
 
     Attributes:
       offset: bytes handed out so far, decompressed, counted from the beginning of the file.
-      size: bytes of the file; None when it is compressed, since what comes out of it is not known.
+      size: bytes of the file; None when it is compressed, since what comes out of it is not known, and for a pipe.
 
     Raises:
       NotFoundError: the file is not there.
@@ -128,8 +136,9 @@ class Source:
             return
         try:
             with naming(path):
-                self.size = int(self._file.seek(0, io.SEEK_END))
-            self.go_to(start)
+                self.size = self._size()
+            if start:
+                self.go_to(start)
         except BaseException:
             self._file.close()
             raise
@@ -144,13 +153,22 @@ class Source:
         """Close the file; what was handed out stays as it is."""
         self._file.close()
 
+    def _size(self) -> int | None:
+        if isinstance(self._file, io.FileIO):
+            status = os.fstat(self._file.fileno())
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
+        if isinstance(self._file, io.BytesIO):
+            return self._file.getbuffer().nbytes
+        known = getattr(self._file, "size", None)
+        return int(known) if known is not None else _remote_size(self.path)
+
     def go_to(self, offset: int) -> None:
         """Read on at this byte of the file, which is not compressed.
 
         Raises:
           DataLossError: the file ends before.
         """
-        if self.size is None or offset > self.size:
+        if self.size is not None and offset > self.size:
             raise DataLossError(
                 f"{self.path}: has {self.size} bytes, but reading was to go on at byte {offset}; it changed"
             )

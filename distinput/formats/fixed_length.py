@@ -78,8 +78,11 @@ class FixedLengthRecords(SpanFormat):
     def open(self, path: str, position: Position) -> tuple[Source, int]:
         if not self.compression:
             source = Source(path, start=0)
-            assert source.size is not None
             try:
+                if source.size is None:
+                    raise InvalidArgumentError(
+                        f"{path}: a pipe has no size, without which its last record is not known"
+                    )
                 rows, row = self._count(path, source.size), position["row"]
                 if row > rows:
                     raise DataLossError(

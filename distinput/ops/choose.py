@@ -110,12 +110,14 @@ class Draw(Node):
     Args:
       weights: relative, not all 0.
       seed: any whole number; None draws one, which the state remembers.
+      rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
 
     Source: the selector of `tf.data.Dataset.sample_from_datasets`.
     """
 
     weights: tuple[float, ...]
     seed: int | None = None
+    rerandomize_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
 
     @cached_property
@@ -133,7 +135,7 @@ class Draw(Node):
         return {"seed": self.drawn_seed if self.seed is None else self.seed, "epoch": epoch, "row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        key = key_of(state["seed"], state["epoch"])
+        key = key_of(state["seed"], state["epoch"] if self.rerandomize_each_iteration else 0)
         edges = np.cumsum(self.weights) / np.sum(self.weights)
         row = state["row"]
         while True:
@@ -160,7 +162,11 @@ def choose_from_datasets(datasets: Sequence[Node], choice_dataset: Node, stop_on
 
 
 def sample_from_datasets(
-    datasets: Sequence[Node], weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False
+    datasets: Sequence[Node],
+    weights: Any = None,
+    seed: int | None = None,
+    stop_on_empty_dataset: bool = False,
+    rerandomize_each_iteration: bool | None = None,
 ) -> Node | None:
     """The node of `tf.data.Dataset.sample_from_datasets`; None when no weight is positive.
 
@@ -181,5 +187,5 @@ def sample_from_datasets(
     kept = [(node, share) for node, share in zip(datasets, shares, strict=True) if share > 0]
     if len(kept) < 2:
         return kept[0][0] if kept else None
-    draw = Draw(tuple(share for _, share in kept), seed)
+    draw = Draw(tuple(share for _, share in kept), seed, rerandomize_each_iteration)
     return Choose(tuple(node for node, _ in kept), draw, stop_on_empty_dataset)

@@ -65,7 +65,7 @@ class Generator(Node):
                 held.append(self._leaves(next(iterator), row + len(held)))
             except StopIteration:
                 break
-            except Exception as error:  # what came before it is sent first
+            except Exception as error:  # noqa: BLE001 - what came before it is sent first
                 failure = error
                 break
             if len(held) >= MOST_ROWS or perf_counter() > deadline:

@@ -122,7 +122,7 @@ class Interleave(Node):
     @cached_property
     def cycle(self) -> int:
         """Data sets open at a time."""
-        return _DEFAULT_CYCLE if self.cycle_length in (None, AUTOTUNE) else int(self.cycle_length)  # type: ignore[arg-type]
+        return _DEFAULT_CYCLE if self.cycle_length in (None, AUTOTUNE) else int(self.cycle_length)
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:

@@ -119,7 +119,7 @@ def _called_in_threads(
                 break
             try:
                 results.append(call(element))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again in its turn
                 return results, error
         return results, None
 

@@ -124,7 +124,7 @@ def _fill(upstream: Stream, buffer: _Buffer) -> None:
             if not buffer.put(item):
                 return
         buffer.put(None)
-    except BaseException as error:  # handed to the consumer, who raises it where it can be caught
+    except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
         buffer.put(error)
     finally:
         upstream.close()  # type: ignore[attr-defined]

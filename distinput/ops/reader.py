@@ -98,7 +98,7 @@ class Reader(Node):
             mark = names.mark()
             path = _path(names.take(1).row(0))
             where = {"path": path, "position": position}
-            run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"  # type: ignore[misc]
+            run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"
             for block, after in self.format.read(path, position):
                 where["position"] = after
                 yield block, {**mark, "position": after}

@@ -94,7 +94,8 @@ def leaf_spec(column: Column) -> LeafSpec:
 
 def _inner(column: Ragged) -> tuple[int, ...]:
     flat = column.flat
-    return flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
+    shape: tuple[int, ...] = flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
+    return shape
 
 
 def from_tensors(tensors: Any) -> Slices:

@@ -22,7 +22,8 @@ __all__ = ["Unbatch", "row_counts", "unstacked"]
 class Unbatch(Node):
     """Split every element along its first axis.
 
-    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and rows of its next element to pass over.
+    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many
+    rows of its next element to pass over.
 
     Raises:
       InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration where the spec does not tell).

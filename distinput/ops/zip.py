@@ -67,7 +67,7 @@ class Zip(Node):
             for source, mark in zip(self.sources, state["inputs"], strict=True)
         ]
         structure: Structure | None = None
-        while all([queue.fill(1) for queue in queues]):
+        while all(queue.fill(1) for queue in queues):
             size = min(queue.front for queue in queues)
             blocks = [queue.take(size) for queue in queues]
             structure = structure or self.nest.graft([block.structure for block in blocks])

@@ -148,7 +148,8 @@ class Node(ABC):
     def __str__(self) -> str:
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         given = {k: v for k, v in self.arguments().items() if v is not defaults.get(k, dataclasses.MISSING)}
-        return f"{self.op}({', '.join(f'{k}={describe(v)}' for k, v in given.items())})"
+        label = "" if self.name is None else f"[{self.name}]"
+        return f"{self.op}{label}({', '.join(f'{k}={describe(v)}' for k, v in given.items())})"
 
     @cached_property
     def element_spec(self) -> Any:

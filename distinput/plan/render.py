@@ -30,10 +30,9 @@ def _lines(node: Node, indent: str) -> list[str]:
 def _spec_text(node: Node) -> str:
     try:
         spec = node.spec
-    except Exception as error:  # the spec of an opaque function may need data that is not there yet
+    except Exception as error:  # noqa: BLE001 - the spec of an opaque function may need data that is not there yet
         return f"<{type(error).__name__} while inferring the spec>"
-    shown = str(spec.structure.build([_Word(_leaf_text(leaf)) for leaf in spec.leaves]))
-    return shown
+    return str(spec.structure.build([_Word(_leaf_text(leaf)) for leaf in spec.leaves]))
 
 
 class _Word(str):

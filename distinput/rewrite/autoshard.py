@@ -122,8 +122,8 @@ class RequiredShard(Shard):
                 return
         raise InvalidArgumentError(
             f"Could not apply FILE based sharding: the dataset only has {found} file(s), which is not enough for the required "
-            f"{self.num_shards} shards/workers. If you are using datasets with distribution strategy, consider setting the auto "
-            "sharding policy to either DATA or OFF using the "
+            f"{self.num_shards} shards/workers. If you are using datasets with distribution strategy, consider setting the "
+            "auto sharding policy to either DATA or OFF using the "
             "`experimental_distribute.auto_shard_policy` option of `tf.data.Options()`."
         )
 

@@ -86,8 +86,9 @@ def _batch_size_of_tree(node: Node) -> int | None:
 
 
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:
-    """Rows of each replica's batch on one worker, step by step: they differ by at most one, and over all workers and one
-    round they sum to the global batch.
+    """Rows of each replica's batch on one worker, one after the other.
+
+    They differ by at most one, and over all workers and one round they sum to the global batch.
 
     >>> sizes_for_worker(7, 2, 2, 0), sizes_for_worker(7, 2, 2, 1)
     ([2, 2, 2, 1], [2, 1, 2, 2])

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that cost less in another order."""
 
-import dataclasses
-
 from distinput.ops.map import Map
 from distinput.ops.take import Take
 from distinput.plan.node import Node
@@ -11,6 +9,6 @@ from distinput.plan.node import Node
 def take_before_map(node: Node) -> Node | None:
     """Elements that nobody takes are not mapped."""
     match node:
-        case Take(Map(x), count):
-            return dataclasses.replace(node.input, input=Take(x, count, origin=node.origin))
+        case Take(Map(x) as mapped, count):
+            return mapped.with_inputs((Take(x, count, origin=node.origin),))
     return None

@@ -3,18 +3,22 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from distinput.errors import DataLossError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.buffers import Buffers
 from distinput.files.compression import Deflater
+from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, Source, open_binary, read_range, size_of, stamp_of
-from tests.formats.reading import peak_memory
+from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.formats.text import TextLines
+from tests.formats.reading import check_positions, peak_memory, records
 
 
 @pytest.fixture
@@ -169,3 +173,25 @@ def test_importing_formats_is_light() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"
+
+
+def test_files_inside_archives(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.txt", b"one\ntwo\n")
+        archive.writestr("b.txt", b"three")
+    paths = list_matching(f"zip://*.txt::{tmp_path}/a.zip")
+    assert paths == [f"zip://{name}.txt::{tmp_path}/a.zip" for name in "ab"]
+    for path, want in zip(paths, ([b"one", b"two"], [b"three"]), strict=True):
+        check_positions(TextLines(), path, want)
+
+
+def test_pipes_are_read_from_front_to_back() -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"one\ntwo")
+    os.close(write_end)
+    try:
+        assert records(TextLines(), f"/dev/fd/{read_end}") == [b"one", b"two"]
+        with pytest.raises(InvalidArgumentError, match="a pipe has no size"):
+            records(FixedLengthRecords(1), f"/dev/fd/{read_end}")
+    finally:
+        os.close(read_end)

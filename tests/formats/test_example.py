@@ -77,7 +77,7 @@ def test_encoding_is_protobufs() -> None:
 
 
 def test_kinds_of_values() -> None:
-    features: dict[str, Feature] = {
+    values: dict[str, Any] = {
         "a": True,
         "b": np.int8(-3),
         "c": np.ones((2, 2), "f8"),
@@ -93,7 +93,7 @@ def test_kinds_of_values() -> None:
         "e": VarLenFeature("string"),
         "f": VarLenFeature("float32"),
     }
-    assert parsed(encode_example(features), want) == {
+    assert parsed(encode_example(values), want) == {
         "a": [1], "b": [-3], "c": [[1, 1], [1, 1]], "d": b"text", "e": [b"x\0"], "f": []
     }  # fmt: skip
     for wrong in (1j, np.uint64(2**63), [b"a", 1], {"x": 1}):

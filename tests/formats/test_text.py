@@ -113,10 +113,9 @@ def test_damaged_text_is_other_text(tmp_path: Path) -> None:
         assert records(TextLines(), path) == lines_of(damaged)
 
 
-@pytest.mark.parametrize(
-    "compression, packed", [("GZIP", gzip.compress(b"one\ntwo\n" * 3)), ("ZLIB", zlib.compress(b"one\ntwo\n" * 3))]
-)
-def test_damaged_compression_is_an_error(tmp_path: Path, compression: str, packed: bytes) -> None:
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_damaged_compression_is_an_error(tmp_path: Path, compression: str) -> None:
+    packed = (gzip if compression == "GZIP" else zlib).compress(b"one\ntwo\n" * 3)
     file = tmp_path / "a.txt"
     for damaged in (*cut_short(packed), *flipped(packed)):
         file.write_bytes(damaged)

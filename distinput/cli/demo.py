@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput demo`: the main job of the library on real files, step by step, with every promise checked on the way."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from itertools import chain
+from math import ceil
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import distinput as di
+from distinput.cli.digits import Digits
+from distinput.cli.files import FORMATS, SPLITS, paths_of, write_files
+from distinput.cli.pipelines import evaluation_batches, training_batches
+from distinput.cli.progress import Progress
+from distinput.cli.report import Report, differences
+from distinput.cli.resume import stop_and_resume
+from distinput.cli.softmax import Softmax
+from distinput.cli.training import Pass, evaluate, mirrored, train_epoch
+
+__all__ = ["run_demo"]
+
+TRAINING_BATCH = 64
+EVALUATION_BATCH = 50  # divides neither the test data nor, by 4 replicas, itself
+LEARNED = 0.9  # guessing finds a tenth of the digits
+
+
+def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool) -> bool:
+    """Run the demo and print what it finds.
+
+    Args:
+      replicas: how many share each batch.
+      epochs: passes over the training data.
+      directory: where the files are kept; None takes a temporary one.
+      quick: measure the speed for a shorter time.
+
+    Returns:
+      True when every check held.
+    """
+    began = perf_counter()
+    report = Report()
+    strategy = mirrored(replicas)
+    print(f"distinput {di.__version__}: hand-written digits, from files to {_count(replicas, 'replica')}")
+    with _place(directory) as place:
+        parts = _files(report, place, kept=directory is not None)
+        model = _training(report, strategy, place, parts["train"], epochs)
+        _evaluation(report, strategy, place, parts["test"], model)
+        _resuming(report, place, replicas, parts["train"])
+        _speed(report, strategy, place, 0.1 if quick else 0.5)
+        report.heading("What runs: explain() of the training pipeline")
+        report.text(training_batches(place, TRAINING_BATCH).explain())
+    return report.conclude(perf_counter() - began)
+
+
+@contextlib.contextmanager
+def _place(directory: Path | None) -> Iterator[Path]:
+    """A directory for the files, removed afterwards unless it is the user's."""
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="distinput-demo-") as made:
+            yield Path(made)
+    else:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+
+
+def _files(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
+    report.heading("Files")
+    parts, written = write_files(place)
+    report.fact("directory", f"{place} ({'kept' if kept else 'removed at the end'})")
+    for file_format in FORMATS:
+        paths = [path for split in SPLITS for path in paths_of(place, split, file_format)]
+        kilobytes = sum(path.stat().st_size for path in paths) / 1000
+        how = "written" if written else "found there, and read again"
+        report.fact(file_format, f"{len(paths)} files, {kilobytes:.0f} kB, {how}")
+    sizes = {split: len(part.id) for split, part in parts.items()}
+    report.fact("records", f"{sizes['train']:,} to train on and {sizes['test']:,} to test with, each with an id")
+    return parts
+
+
+def _training(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, epochs: int) -> Softmax:
+    replicas = strategy.num_replicas_in_sync
+    report.heading(
+        f"Training: TFRecord files -> parse -> shuffle -> batches of {TRAINING_BATCH} -> {_count(replicas, 'replica')}"
+    )
+    model = Softmax(pixels=64, classes=10)
+    batches = strategy.experimental_distribute_dataset(training_batches(place, TRAINING_BATCH))
+    passes: list[Pass] = []
+    with Progress(epochs * ceil(len(part.id) / TRAINING_BATCH), "training") as bar:
+        for _ in range(epochs):
+            done = train_epoch(strategy, model, batches, lambda done: bar.step(f"loss {done.mean_loss:.3f}"))
+            passes.append(done)
+    shown = sorted({0, epochs // 4, epochs // 2, epochs - 1})
+    report.table(
+        [f"epoch {i + 1}" for i in shown],
+        [
+            ("loss", [f"{passes[i].mean_loss:.4f}" for i in shown]),
+            ("accuracy", [_percent(passes[i].accuracy) for i in shown]),
+        ],
+    )
+    delivered = sum(len(done.ids) for done in passes)
+    uneven, empty = (sum(counts) for counts in zip(*[done.unevenness() for done in passes], strict=True))
+    report.fact("records delivered", f"{delivered:,} in {_count(epochs, 'epoch')}")
+    report.fact("steps", f"{sum(len(done.sizes) for done in passes)}, {_cut(uneven, empty)}")
+    wrong = [(i, differences(done.ids, part.id)) for i, done in enumerate(passes, 1)]
+    report.check(
+        "each exactly once",
+        next((f"epoch {i}: {text}" for i, text in wrong if text), ""),
+        "checked by id in every epoch",
+    )
+    orders = len({tuple(done.ids) for done in passes})
+    report.check(
+        "a new order every epoch",
+        "" if orders == epochs else f"{epochs} epochs had only {_count(orders, 'order')}",
+        f"{_count(orders, 'order')} in {_count(epochs, 'epoch')}",
+    )
+    speed = median(len(done.ids) / done.seconds for done in passes)
+    report.fact("speed", f"{speed:,.0f} records/s, NumPy's arithmetic included")
+    return model
+
+
+def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax) -> None:
+    replicas = strategy.num_replicas_in_sync
+    report.heading(
+        f"Evaluation: {len(part.id)} records in batches of {EVALUATION_BATCH}, on {_count(replicas, 'replica')} and on 1"
+    )
+    strategies = {replicas: strategy, 1: mirrored(1)}
+    done = {
+        (n, file_format): evaluate(on, model, evaluation_batches(place, file_format, EVALUATION_BATCH))
+        for n, on in strategies.items()
+        for file_format in FORMATS
+    }
+
+    def row(name: str, n: int, value: Any) -> tuple[str, list[str]]:
+        return f"{name}, {_count(n, 'replica')}", [value(done[n, file_format]) for file_format in FORMATS]
+
+    report.table(
+        FORMATS,
+        [
+            *[row("loss", n, lambda found: f"{found.mean_loss:.6f}") for n in strategies],
+            *[row("accuracy", n, lambda found: _percent(found.accuracy)) for n in strategies],
+        ],
+    )
+    many, one = done[replicas, FORMATS[0]], done[1, FORMATS[0]]
+    report.fact("steps", f"{len(many.sizes)}, {_cut(*many.unevenness())}")
+    report.fact("rows in the last step", " + ".join(map(str, many.sizes[-1])))
+    wrong = [(key, differences(found.ids, part.id)) for key, found in done.items()]
+    report.check(
+        "each exactly once",
+        next((f"{file_format} on {_count(n, 'replica')}: {text}" for (n, file_format), text in wrong if text), ""),
+        f"checked by id in all {len(wrong)} passes",
+    )
+    accuracies = {found.accuracy.hex() for found in done.values()}
+    report.check(
+        "the same accuracy",
+        "" if len(accuracies) == 1 else f"there are {len(accuracies)} different ones",
+        f"{many.correct} of {len(many.ids)} and {one.correct} of {len(one.ids)}: to the last bit, in both formats",
+    )
+    losses = [found.mean_loss for found in done.values()]
+    apart = max(losses) - min(losses)
+    report.check(
+        "the same loss",
+        "" if apart <= 1e-12 * max(losses) else f"the losses are {apart:.1e} apart",
+        f"but for rounding, since sums are in another order: {apart:.0e} apart" if apart else "to the last bit",
+    )
+    report.check(
+        f"at least {LEARNED:.0%} accuracy",
+        "" if one.accuracy >= LEARNED else f"only {_percent(one.accuracy)}",
+        f"{_percent(one.accuracy)} of images the model has never seen",
+    )
+
+
+def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
+    steps = ceil(len(part.id) / TRAINING_BATCH)
+    report.heading("Stopping in the middle of an epoch, and going on in a new process")
+    found = stop_and_resume(place, replicas, TRAINING_BATCH, steps // 3)
+    before, after, resumed = (list(chain(*chain(*part))) for part in (found.before, found.after, found.resumed))
+    report.fact("stopped", f"after {len(found.before)} of {steps} steps, {len(before):,} records")
+    report.fact("state saved", f"{found.state_bytes:,} bytes of JSON: positions, no records")
+    report.fact("new process", f"{len(found.resumed)} steps, {len(resumed):,} records")
+    report.check(
+        "together the whole", differences(before + resumed, part.id), "each record exactly once, checked by id"
+    )
+    report.check(
+        "exactly the rest",
+        ""
+        if found.resumed == found.after
+        else f"it differs from the {len(after):,} records that follow without a stop",
+        "in the same order, in the same steps, on the same replicas as without a stop",
+    )
+
+
+def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
+    report.heading(f"Speed from files to {_count(strategy.num_replicas_in_sync, 'replica')}, without arithmetic")
+    for file_format in FORMATS:
+        dataset = evaluation_batches(place, file_format, TRAINING_BATCH, split="train")
+        batches = strategy.experimental_distribute_dataset(dataset)
+        records = passes = 0
+        began = perf_counter()
+        while (took := perf_counter() - began) < seconds:
+            for batch in batches:
+                records += sum(map(len, strategy.experimental_local_results(batch["id"])))
+            passes += 1
+        report.fact(
+            file_format,
+            f"{records / took:>9,.0f} records/s, over {_count(passes, 'pass', 'passes')} of {took:.1f} s in all",
+        )
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2f} %"
+
+
+def _cut(uneven: int, empty: int) -> str:
+    """How the steps were cut."""
+    return f"{uneven} of them uneven, with {_count(empty, 'empty replica batch', 'empty replica batches')}"

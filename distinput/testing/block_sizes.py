@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny blocks, so that a few elements meet every border between two blocks."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from distinput.core import sizes
+
+__all__ = ["small_blocks"]
+
+# How many rows a loop handles at once, wherever a module has such a number.
+_ROWS = ("BLOCK_ROWS", "MOST_ROWS", "_CHUNK", "_MOST")
+_SECONDS = ("PACE_SECONDS",)
+
+
+@contextmanager
+def small_blocks(rows: int) -> Iterator[None]:
+    """Let sources make blocks of at most `rows` elements, and ops with Python functions send every element at once.
+
+    For tests: results and states must not depend on it.
+
+    >>> import distinput as di
+    >>> with small_blocks(2), di.data.Dataset.range(5).iter_blocks() as blocks:
+    ...     print([len(block) for block in blocks])
+    [2, 2, 1]
+    """
+    whole = sizes.block_rows
+    changes: list[tuple[Any, str, Any]] = []
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("distinput.") or name.startswith("distinput.testing"):
+            continue
+        names = vars(module)
+        changes += [(module, key, rows) for key in _ROWS if isinstance(names.get(key), int)]
+        changes += [(module, key, -1.0) for key in _SECONDS if key in names]
+        changes += [(module, key, lambda _: rows) for key in names if names[key] is whole]
+    with _all([mock.patch.object(module, key, value) for module, key, value in changes]):
+        yield
+
+
+@contextmanager
+def _all(patches: list[Any]) -> Iterator[None]:
+    started: list[Any] = []
+    try:
+        for patch in patches:
+            patch.start()
+            started.append(patch)
+        yield
+    finally:
+        for patch in reversed(started):
+            patch.stop()
