@@ -23,12 +23,12 @@ def records(directory: Path, split: str, file_format: str) -> di.data.Dataset:
     paths = paths_of(directory, split, file_format)
     if file_format == "parquet":
         return di.data.ParquetDataset(paths, columns=["id", "image", "label"])
-    return di.data.TFRecordDataset(paths).apply(di.data.experimental.parse_example_dataset(FEATURES))
+    return di.data.TFRecordDataset(paths).parse_example(FEATURES)
 
 
 def scaled(record: dict[str, Any]) -> dict[str, Any]:
     """Pixels from 0 to 1. Called for many records at once: `image` is [n, 64]."""
-    return {**record, "image": record["image"] / np.float32(16)}
+    return {**record, "image": record["image"].astype(np.float32) / 16}
 
 
 def training_batches(directory: Path, batch_size: int) -> di.data.Dataset:

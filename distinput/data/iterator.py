@@ -8,7 +8,7 @@ from distinput.core.block import Block
 from distinput.core.run import Run
 from distinput.core.state import VERSION, State
 from distinput.errors import OutOfRangeError, StateError
-from distinput.plan.node import Node, fingerprint
+from distinput.plan.node import Node
 
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state"]
 
@@ -102,7 +102,7 @@ class DatasetIterator:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""
         return {
             "version": VERSION,
-            "plan": fingerprint(self._plan),
+            "plan": self._plan.fingerprint,
             "epoch": self._epoch,
             "at": self._at,
             "skip": self._given + self._over,
@@ -207,7 +207,7 @@ def checked_state(plan: Node, state: State) -> State:
     missing = {"plan", "epoch", "at", "skip"} - set(state)
     if missing:
         raise StateError(f"restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave")
-    here, saved = fingerprint(plan), state["plan"]
+    here, saved = plan.fingerprint, state["plan"]
     if here != saved:
         raise StateError(f"restore: the state belongs to another pipeline: {_difference(here, saved)}")
     return state

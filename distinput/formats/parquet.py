@@ -22,6 +22,8 @@ from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
 __all__ = ["Parquet", "write_parquet"]
 
 _BLOCK_BYTES = 1 << 20
+_WHOLE_BYTES = 32 << 20  # a row group up to this is decoded at once
+_BATCH_ROWS = 1 << 16  # rows of a larger one that are decoded at once
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -151,7 +153,7 @@ class Parquet(Format):
         size = self.batch_rows or min(BLOCK_ROWS, max(1, _BLOCK_BYTES // per_row))
         row = 0
         with _reading(path, group):
-            batches = file.iter_batches(size, row_groups=[group], columns=self._names())
+            batches = self._batches(file, group, footer.total_byte_size, size)
         while True:
             with _reading(path, group):
                 batch = next(batches, None)
@@ -161,7 +163,15 @@ class Parquet(Format):
                 first, row = max(over, row), row + batch.num_rows
                 block = self._block(path, group, kept, spec, range(first, row)) if kept.num_rows else None
             if block is not None:
-                yield block
+                for start in range(0, block.size, size):
+                    yield block.rows(start, start + size)
+
+    def _batches(self, file: Any, group: int, nbytes: int, size: int) -> Iterator[Any]:
+        """The rows of a row group as record batches, whole where that fits in little memory, which is quicker."""
+        if nbytes <= _WHOLE_BYTES and self.columns != ():
+            return iter(file.read_row_group(group, columns=self._names()).to_batches(max_chunksize=size))
+        rows = max(1, _BATCH_ROWS // size) * size  # a whole number of blocks
+        return iter(file.iter_batches(rows, row_groups=[group], columns=self._names()))
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         """A batch as a block; `rows` are the numbers of its rows in the row group."""

@@ -96,6 +96,13 @@ class Node(ABC):
         """The elements at positions `rows`, in that order, for nodes with `random_access`."""
         raise NotImplementedError(f"{self.op} has no random access")
 
+    @cached_property
+    def fingerprint(self) -> list[str]:
+        """One short word for each node of the tree, inputs first: its op and a hash of its arguments."""
+        text = json.dumps({k: describe(v) for k, v in self.arguments().items()}, sort_keys=True)
+        own = f"{self.op}#{hashlib.blake2s(text.encode(), digest_size=3).hexdigest()}"
+        return [word for source in self.inputs for word in source.fingerprint] + [own]
+
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""
         return run.watch(f"{self}, made at {self.origin}", id(self), self.stream(state, run))
@@ -177,12 +184,3 @@ def walk(node: Node) -> Iterator[Node]:
     for source in node.inputs:
         yield from walk(source)
     yield node
-
-
-def fingerprint(node: Node) -> list[str]:
-    """One short word for each node of the tree, inputs first: its name and a hash of its arguments."""
-    words = []
-    for step in walk(node):
-        text = json.dumps({k: describe(v) for k, v in step.arguments().items()}, sort_keys=True)
-        words.append(f"{step.op}#{hashlib.blake2s(text.encode(), digest_size=3).hexdigest()}")
-    return words

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.nest import map_leaves, structure_of
+from distinput.core.nest import structure_of
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.core.state import State
@@ -63,14 +63,14 @@ def check_same_as(dataset: Dataset, expected: Sequence[Any]) -> None:
     >>> import distinput as di
     >>> check_same_as(di.data.Dataset.range(4).batch(3), [[0, 1, 2], [3]])
     """
+    count = 0
     with iter(dataset) as elements:
-        for index, element in enumerate(elements):
-            if index >= len(expected):
-                raise AssertionError(f"same as a list: there is an element {index}, expected {len(expected)}: {element!r}")
-            if not matches(element, expected[index]):
-                raise AssertionError(f"same as a list: element {index} is {element!r}, expected {expected[index]!r}")
-            count = index + 1
-    count = count if expected or "count" in locals() else 0
+        for element in elements:
+            if count == len(expected):
+                raise AssertionError(f"same as a list: there is an element {count}, expected only {count}: {element!r}")
+            if not matches(element, expected[count]):
+                raise AssertionError(f"same as a list: element {count} is {element!r}, expected {expected[count]!r}")
+            count += 1
     if count != len(expected):
         raise AssertionError(f"same as a list: there are {count} elements, expected {len(expected)}")
 

@@ -77,7 +77,7 @@ def test_a_name_that_is_there_is_found_to_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "says"),
+    "page, says",
     [
         ("```python\n>>> 1 + 1\n3\n```\n", "Expected:\n    3\nGot:\n    2\n"),
         ('```python\nprint("a")\n```\n\n```text\nb\n```\n', "says that it prints\nb\nbut prints\na\n"),

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a benchmark is made of, and how it is measured.
+
+A benchmark is a module with `QUESTION`, `prepare(folder, scale)` and `cases(folder, scale)`. A case is one amount of work
+that several contenders do: distinput, limits of the machine, and peers. Each contender is a process of its own that waits
+for orders (see `serve.py`), so that none shares thread pools, caches or the memory allocator with another:
+
+1. every contender makes a pass whose delivered values are checked: the checksums of all must be equal;
+2. every contender makes a pass that is not counted;
+3. in each round every contender is timed once, in turn: A B C A B C ...
+
+Figures are medians over the rounds. A ratio is taken within each round (their time / our time) before the median, so that
+a machine that slows down for a while slows both.
+"""
+
+import gc
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from types import ModuleType
+from typing import Any, Literal
+
+from benchmarks.checksum import in_order
+
+__all__ = [
+    "BenchmarkError",
+    "Case",
+    "Contender",
+    "Measured",
+    "Server",
+    "Times",
+    "Work",
+    "delivering",
+    "find_case",
+    "machine",
+    "measure",
+    "missing_packages",
+    "scaled",
+    "summary",
+    "table",
+    "timed",
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED = 20_240_613
+LEAST_SECONDS = 0.1
+"""A contender repeats its pass until a round has taken at least this long."""
+
+
+class BenchmarkError(Exception):
+    """A benchmark cannot be believed: contenders delivered different values, or one of them failed."""
+
+
+class Measured(float):
+    """Seconds that a contender measured itself, in a process of its own for example."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a contender does, loaded and ready.
+
+    Args:
+      once: one pass, the timed region. What it returns is kept until the clock has stopped: destroying an iterator of
+        tf.data waits for a sleeping thread. A `Measured` takes the place of the clock.
+      check: one pass that returns a checksum over everything delivered; None for a limit that delivers no values.
+      facts: figures beside the times, such as the bytes of a state.
+    """
+
+    once: Callable[[], Any]
+    check: Callable[[], str] | None = None
+    facts: Callable[[], Mapping[str, float]] = field(default=dict)
+
+
+def delivering(
+    batches: Callable[[], Iterable[Any]],
+    *,
+    plain: Callable[[Any], Any] | None = None,
+    checksum: Callable[[Iterable[Any]], str] = in_order,
+) -> Work:
+    """Work that iterates to the end and drops each batch when the next one comes.
+
+    Args:
+      batches: begins a pass.
+      plain: batch -> nest of arrays, for the checked pass only; None: `checksum.arrays_of` understands it.
+      checksum: of all batches of a pass.
+    """
+
+    def once() -> Any:
+        iterator = iter(batches())
+        for _ in iterator:
+            pass
+        return iterator
+
+    return Work(once, lambda: checksum(batches() if plain is None else map(plain, batches())))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do the work of a case.
+
+    Args:
+      name: as it is printed.
+      kind: "ours", once in every case; "limit" of the machine; or "peer".
+      load: reads or makes the data and returns the work; called in the contender's own process.
+      needs: packages without which it is left out.
+      reach: the ratio (their time / our time) that we want to reach.
+    """
+
+    name: str
+    kind: Literal["ours", "limit", "peer"]
+    load: Callable[[], Work]
+    needs: tuple[str, ...] = ()
+    reach: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One amount of work.
+
+    Args:
+      name: as it is printed.
+      units: what a pass consists of, by name; the first is the one that times are given for, "byte" is shown as GB/s.
+      contenders: ours, limits and peers.
+    """
+
+    name: str
+    units: Mapping[str, float]
+    contenders: Sequence[Contender]
+
+    @property
+    def ours(self) -> Contender:
+        """The one that the others are compared with."""
+        (found,) = [contender for contender in self.contenders if contender.kind == "ours"]
+        return found
+
+
+def scaled(full: int, scale: float, least: int = 1) -> int:
+    """A size at this scale: 1 is the full one; quick runs and tests take less."""
+    return max(least, round(full * scale))
+
+
+def find_case(module: ModuleType, name: str, folder: Path, scale: float) -> Case:
+    """The case of this name."""
+    (found,) = [case for case in module.cases(folder, scale) if case.name == name]
+    return found  # type: ignore[no-any-return]
+
+
+def missing_packages(contender: Contender) -> list[str]:
+    """What would have to be installed for it to take part."""
+    return [name for name in contender.needs if importlib.util.find_spec(name) is None]
+
+
+# ---- timing, in the contender's process
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one pass: on the clock, and of all cores together."""
+
+    seconds: float
+    cpu: float
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def timed(work: Work, least: float = LEAST_SECONDS) -> Times:
+    """The mean over as many passes as it takes to fill `least` seconds."""
+    gc.collect()
+    kept: list[Any] = []
+    measured: list[float] = []
+    passes, elapsed = 0, 0.0
+    cpu, begin = _cpu_seconds(), perf_counter()
+    while True:
+        result = work.once()
+        passes += 1
+        elapsed = perf_counter() - begin
+        if isinstance(result, Measured):
+            measured.append(result)
+        elif result is not None:
+            kept.append(result)
+        result = None
+        if elapsed >= least:
+            break
+    cpu = _cpu_seconds() - cpu
+    seconds = sum(measured) if measured else elapsed
+    # `kept` is given up here, after the clock has stopped and before the next contender's turn.
+    return Times(seconds / passes, cpu / passes)
+
+
+# ---- measuring, in the process that compares
+
+
+class Server:
+    """A contender in a process of its own.
+
+    Args:
+      module: the benchmark's module.
+      case: which of its cases.
+      contender: which of the case's contenders.
+      folder: where `prepare` put the data.
+      scale: of the data.
+    """
+
+    def __init__(self, module: str, case: str, contender: str, folder: Path, scale: float) -> None:
+        self.name = contender
+        self._said = tempfile.TemporaryFile()
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.serve", module, case, contender, str(folder), repr(scale)],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+        )
+
+    def ask(self, order: str, *arguments: Any) -> Any:
+        """The answer to an order.
+
+        Raises:
+          BenchmarkError: the contender failed; the message ends with what it said last.
+        """
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps([order, *arguments]) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            process.wait()
+            self._said.seek(0)
+            last = self._said.read().decode(errors="replace").strip().splitlines()[-12:]
+            raise BenchmarkError(f"{self.name}: failed at {order!r}:\n  " + "\n  ".join(last))
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        self._said.close()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def measure(
+    module: str,
+    case: Case,
+    folder: Path,
+    scale: float,
+    rounds: int,
+    least: float = LEAST_SECONDS,
+    note: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """All contenders of a case, each in its process; the result is plain JSON.
+
+    Raises:
+      BenchmarkError: contenders delivered different values; or ours or a limit failed. A peer that fails is left out.
+    """
+    servers: dict[str, Server] = {}
+    try:
+        kinds = {contender.name: contender.kind for contender in case.contenders}
+        ready: dict[str, Any] = {}
+        for contender in case.contenders:
+            server = servers[contender.name] = Server(module, case.name, contender.name, folder, scale)
+            note(f"{case.name}: {contender.name}: checked pass")
+            try:
+                ready[contender.name] = {"check": server.ask("check"), "warm": server.ask("time", 0.0)}
+            except BenchmarkError as error:
+                if contender.kind != "peer":
+                    raise
+                print(f"left out: {error}", file=sys.stderr)
+                servers.pop(contender.name).close()
+        _compare(case, {name: answer["check"] for name, answer in ready.items()})
+        taken: dict[str, list[Times]] = {name: [] for name in servers}
+        for number in range(rounds):
+            for name, server in servers.items():
+                note(f"{case.name}: round {number + 1} of {rounds}: {name}")
+                taken[name].append(Times(*server.ask("time", least)))
+        facts = {name: server.ask("facts") for name, server in servers.items()}
+    finally:
+        for server in servers.values():
+            server.close()
+    return {
+        "case": case.name,
+        "units": dict(case.units),
+        "rounds": rounds,
+        "scale": scale,
+        "contenders": [
+            {
+                "name": contender.name,
+                "kind": kinds[contender.name],
+                "reach": contender.reach,
+                "seconds": [t.seconds for t in taken[contender.name]],
+                "cpu": [t.cpu for t in taken[contender.name]],
+                "facts": facts[contender.name],
+            }
+            for contender in case.contenders
+            if contender.name in taken
+        ],
+    }
+
+
+def _compare(case: Case, sums: Mapping[str, str | None]) -> None:
+    expected = sums[case.ours.name]
+    for name, found in sums.items():
+        if found is not None and found != expected:
+            raise BenchmarkError(
+                f"{case.name}: {name} delivered other values than {case.ours.name}: {found} and {expected}; times of "
+                "different work cannot be compared"
+            )
+
+
+# ---- results
+
+
+def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry for each limit and peer: medians, and the ratio their time / ours with its range over the rounds."""
+    (ours,) = [c for c in result["contenders"] if c["kind"] == "ours"]
+    entries = []
+    for other in result["contenders"]:
+        if other is ours:
+            continue
+        ratios = [b / a for a, b in zip(ours["seconds"], other["seconds"], strict=True)]
+        cpu = [b / a for a, b in zip(ours["cpu"], other["cpu"], strict=True) if a > 0]
+        entries.append(
+            {
+                "name": other["name"],
+                "kind": other["kind"],
+                "ours_seconds": median(ours["seconds"]),
+                "seconds": median(other["seconds"]),
+                "ratio": median(ratios),
+                "ratio_low": min(ratios),
+                "ratio_high": max(ratios),
+                "cpu_ratio": median(cpu) if cpu else None,
+                "reach": other["reach"],
+            }
+        )
+    return entries
+
+
+def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:
+    """ours | limit or peer | ratio, a line for each pair; then rates and facts."""
+    rows = [("case", "ours", "limit or peer", "", "ratio", "range", "cpu ratio", "to reach")]
+    below = []
+    for result in results:
+        unit, count = next(iter(result["units"].items()))
+        for entry in summary(result):
+            reach = entry["reach"]
+            rows.append(
+                (
+                    result["case"],
+                    _time(entry["ours_seconds"] / count, unit),
+                    f"{entry['name']} ({entry['kind']})",
+                    _time(entry["seconds"] / count, unit),
+                    _ratio(entry["ratio"]),
+                    f"{_ratio(entry['ratio_low'])} .. {_ratio(entry['ratio_high'])}",
+                    "" if entry["cpu_ratio"] is None else _ratio(entry["cpu_ratio"]),
+                    "" if reach is None else f"{_ratio(reach)} {'yes' if entry['ratio'] >= reach else 'no'}",
+                )
+            )
+        (ours,) = [c for c in result["contenders"] if c["kind"] == "ours"]
+        rates = [_rate(number / median(ours["seconds"]), name) for name, number in result["units"].items()]
+        below.append(f"  {result['case']}: ours {', '.join(rates)}")
+        below += [
+            f"  {result['case']}: {contender['name']} {name} {value:,.6g}"
+            for contender in result["contenders"]
+            for name, value in contender["facts"].items()
+        ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [" | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join([title, *lines, *below])
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
+
+
+def _time(seconds: float, unit: str) -> str:
+    for name, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {name}/{unit}"
+    return f"{seconds * 1e9:.3g} ns/{unit}"
+
+
+def _rate(per_second: float, unit: str) -> str:
+    if unit == "byte":
+        return f"{per_second / 1e9:.3g} GB/s"
+    for name, factor in (("M ", 1e6), ("k ", 1e3)):
+        if per_second >= factor:
+            return f"{per_second / factor:.3g} {name}{unit}/s"
+    return f"{per_second:.3g} {unit}/s"
+
+
+def machine() -> dict[str, Any]:
+    """Where the figures come from, as far as it matters for reading them."""
+    packages = ("numpy", "numba", "pyarrow", "google-crc32c", "tensorflow-cpu", "tensorflow")
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "cores": os.cpu_count(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "packages": versions,
+    }
