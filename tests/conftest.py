@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
 
-from tests.golden.coverage import summary_lines
+from tests.golden.families import summary_lines
 
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}

@@ -9,7 +9,7 @@ import numpy as np
 import distinput as di
 from distinput.cli.files import paths_of
 
-__all__ = ["evaluation_batches", "training_batches"]
+__all__ = ["FEATURES", "evaluation_batches", "training_batches"]
 
 FEATURES = {
     "id": di.io.FixedLenFeature([], "int64"),

@@ -5,6 +5,7 @@ pyarrow is imported when the first function is called.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,7 @@ def _nest_of(kind: Any, name: str) -> Any:
     raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
 
 
+@lru_cache(maxsize=1024)
 def _dtype_of(kind: Any) -> np.dtype[Any] | None:
     """The dtype of a number, a truth value or a time."""
     from pyarrow import types
@@ -163,6 +165,7 @@ def _dtype_of(kind: Any) -> np.dtype[Any] | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
@@ -200,6 +203,9 @@ def _to_columns(array: Any, place: _Place) -> Any:
     from pyarrow import types
 
     kind = array.type
+    if _dtype_of(kind) is not None or _is_text(kind):
+        filled = _filled(array, place) if array.null_count else array
+        return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
     if isinstance(kind, pa.BaseExtensionType):
         return _to_columns(array.storage, place)
     if types.is_dictionary(kind):
@@ -215,9 +221,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         return _fixed_lists(array, place)
     if _is_list(kind):
         return _lists(array, place)
-    if array.null_count:
-        array = _filled(array, place)
-    return _strings(array) if _is_text(kind) else Dense(_numbers(array))
+    raise UnsupportedTypeError(f"column {place.column!r} is of type {kind}")
 
 
 def _nulls(array: Any, place: _Place) -> NullsError:
@@ -244,8 +248,7 @@ def _numbers(array: Any) -> Array:
 
     kind = array.type
     dtype = _dtype_of(kind)
-    if dtype is None:
-        raise UnsupportedTypeError(f"values of type {kind}")
+    assert dtype is not None
     if types.is_boolean(kind):
         return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     stored = np.dtype(f"i{kind.bit_width // 8}") if dtype.kind in "mM" else dtype

@@ -46,6 +46,7 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import Options
 from distinput.plan.render import render
 from distinput.rewrite import rewrite
+from distinput.rewrite.options import options_of
 
 __all__ = ["Dataset"]
 
@@ -595,11 +596,3 @@ def _plain(leaf: Any) -> Any:
 
 def _indented(text: str) -> list[str]:
     return [f"  {line}" for line in text.splitlines()]
-
-
-def options_of(node: Node) -> Options:
-    """The options that hold for a tree: those of later inputs over earlier ones, the node's own over all."""
-    merged = Options()
-    for source in node.inputs:
-        merged = merged.merge(options_of(source))
-    return merged.merge(node.options) if isinstance(node, WithOptions) else merged

@@ -18,7 +18,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.concatenate import common_spec
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "sample_from_datasets"]
 
@@ -46,6 +46,13 @@ class Choose(Node):
     @cached_property
     def spec(self) -> Spec:
         return common_spec("choose_from_datasets", self.sources)
+
+    @property
+    def cardinality(self) -> int:
+        # TensorFlow says infinite as soon as one source is, even where the selector ends or the others are not passed over.
+        endless = [source.cardinality == INFINITE for source in self.sources]
+        lasting = all(endless) or (isinstance(self.selector, Draw) and any(endless) and not self.stop_on_empty_dataset)
+        return INFINITE if lasting and self.selector.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {"inputs": [{"input": node.start(epoch), "skip": 0} for node in self.inputs]}

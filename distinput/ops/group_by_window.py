@@ -24,7 +24,7 @@ from distinput.ops.interleave import node_of
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
-from distinput.plan.node import Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["BucketBySequenceLength", "GroupByWindow"]
 
@@ -88,6 +88,10 @@ class GroupByWindow(Node):
         if not isinstance(leaf, DatasetSpec):
             raise TypeError("group_by_window: reduce_func must return a data set")
         return Spec.of(leaf.element_spec)
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {
@@ -189,6 +193,10 @@ class BucketBySequenceLength(Node):
         sizes = set(map(int, self.bucket_batch_sizes))
         first = sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
         return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[union-attr, index]
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {

@@ -91,7 +91,7 @@ class AssertCardinality(Node):
     def __post_init__(self) -> None:
         if integer("assert_cardinality", "expected_cardinality", self.expected_cardinality) < UNKNOWN:
             raise InvalidArgumentError(
-                f"assert_cardinality: expected_cardinality must be a count, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY, got "
+                f"assert_cardinality: expected_cardinality must be a count or INFINITE_CARDINALITY, got "
                 f"{self.expected_cardinality}"
             )
 
@@ -113,13 +113,13 @@ class AssertCardinality(Node):
     def stream(self, state: State, run: Run) -> Stream:
         row, expected = state["row"], int(self.expected_cardinality)
         for block, after in self.input.open(state["input"], run):
-            if expected >= 0 and row + block.size > expected:
+            if expected != INFINITE and row + block.size > expected:
                 if expected > row:
                     yield block.rows(0, expected - row), {"input": after, "row": expected}
                 raise self._wrong(f"at least {row + block.size}")
             row += block.size
             yield block, {"input": after, "row": row}
-        if expected == INFINITE or (expected >= 0 and row != expected):
+        if expected == INFINITE or row != expected:
             raise self._wrong(str(row))
 
     def _wrong(self, found: str) -> FailedPreconditionError:

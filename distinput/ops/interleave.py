@@ -17,7 +17,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.function import calling, infer
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
-from distinput.plan.node import Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["FlatMap", "Interleave", "node_of"]
 
@@ -132,6 +132,12 @@ class Interleave(Node):
     @cached_property
     def spec(self) -> Spec:
         return _inner_spec("interleave", self.call, self.input)
+
+    @property
+    def cardinality(self) -> int:
+        # TensorFlow's parallel interleave says so of an input without end, its plain one does not.
+        endless = self.num_parallel_calls is not None and self.input.cardinality == INFINITE
+        return INFINITE if endless else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {

@@ -16,7 +16,9 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.node import Node
+from distinput.plan.node import INFINITE, Node
+
+_LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,13 @@ class Range(Node):
 
     @property
     def cardinality(self) -> int:
-        return len(range(self.first, self.stop, self.step))
+        # As in TensorFlow, a range up to the largest number is one without end: `enumerate` zips with it.
+        return INFINITE if self.step > 0 and self.stop >= _LARGEST else self.size
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return max(0, -(-(self.stop - self.first) // self.step))
 
     def start(self, epoch: int) -> State:
         return {"row": 0}
@@ -61,7 +69,7 @@ class Range(Node):
         return {"row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        size, most = self.cardinality, block_rows(8)
+        size, most = self.size, block_rows(8)
         for row in range(state["row"], size, most):
             end = min(row + most, size)
             yield (

@@ -75,7 +75,18 @@ class Shard(Node):
         return len(range(self.index, n, self.num_shards))
 
     def start(self, epoch: int) -> State:
+        self._check_hint()
         return {"input": self.input.start(epoch), "wait": int(self.index)}
+
+    def _check_hint(self) -> None:
+        """A placeholder has no elements to begin with, not even for an op that would not look at them."""
+        if self.is_hint:
+            error = FailedPreconditionError(
+                "shard(SHARD_HINT, SHARD_HINT) can only be used in `tf.distribute.Strategy.experimental_distribute_dataset()` "
+                "with `auto_shard_policy` set to `tf.data.experimental.AutoShardPolicy.HINT`"
+            )
+            error.add_note(f"in {self}, made at {self.origin}")
+            raise error
 
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality
@@ -86,11 +97,6 @@ class Shard(Node):
         return None if at is None else {"input": at, "wait": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.is_hint:
-            raise FailedPreconditionError(
-                "shard(SHARD_HINT, SHARD_HINT) can only be used in `tf.distribute.Strategy.experimental_distribute_dataset()` "
-                "with `auto_shard_policy` set to `tf.data.experimental.AutoShardPolicy.HINT`"
-            )
         wait = state["wait"]
         for block, upstream in self.input.open(state["input"], run):
             kept = block.rows(wait, block.size, self.num_shards)

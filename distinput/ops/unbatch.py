@@ -45,12 +45,10 @@ class Unbatch(Node):
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
-        if n == UNKNOWN:
+        if n < 0:
             return n
         size = first_dimension("unbatch", self.input.spec)
-        if size is None:
-            return UNKNOWN
-        return n if n < 0 else n * size
+        return n * size if size else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}

@@ -5,13 +5,7 @@ The rules are those of tensorflow/core/grappler/optimizers/data/auto_shard.cc; t
 fails half way leaves nothing behind.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-
-from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
@@ -24,6 +18,7 @@ from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
 from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.range import Range
 from distinput.ops.reader import Reader
@@ -37,29 +32,28 @@ from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node, walk
-from distinput.plan.options import AutoShardPolicy, Options
+from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
+from distinput.rewrite.options import options_of
 
-__all__ = ["auto_shard", "policy_of"]
+__all__ = ["TooFewFilesError", "auto_shard", "policy_of"]
+
+
+class TooFewFilesError(InvalidArgumentError):
+    """Policy FILE needs at least one file per worker."""
+
 
 _SOURCES = (Generator, Range, Slices)
 _PASSED_THROUGH = (
-    Batch, Cache, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, Prefetch, Rebatch, Repeat, Shard, Shuffle, Skip, Take,
-    Unbatch, Window, WithOptions,
+    Batch, Cache, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle,
+    Skip, Take, Unbatch, Window, WithOptions,
 )  # fmt: skip
 
 
 def policy_of(node: Node) -> AutoShardPolicy:
     """The policy in the options of a tree."""
-    policy: AutoShardPolicy = _options(node).experimental_distribute.auto_shard_policy
+    policy: AutoShardPolicy = options_of(node).experimental_distribute.auto_shard_policy
     return policy
-
-
-def _options(node: Node) -> Options:
-    merged = Options()
-    for source in node.inputs:
-        merged = merged.merge(_options(source))
-    return merged.merge(node.options) if isinstance(node, WithOptions) else merged
 
 
 def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | None = None) -> Node:
@@ -73,6 +67,7 @@ def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | Non
 
     Raises:
       NotFoundError: policy FILE, and a source is no file.
+      TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
     policy = policy_of(node)
     if policy == AutoShardPolicy.OFF:
@@ -85,47 +80,10 @@ def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | Non
         return node
     try:
         return _by_file(node, num_workers, index)
-    except NotFoundError:
+    except (NotFoundError, TooFewFilesError):
         if policy == AutoShardPolicy.FILE:
             raise
     return _by_data(node, num_workers, index, num_replicas)
-
-
-@dataclass(frozen=True, eq=False)
-class RequiredShard(Shard):
-    """A `shard` that auto-sharding put there: fewer elements than workers is an error for a worker that has one."""
-
-    @property
-    def op(self) -> str:
-        return "shard"
-
-    def stream(self, state: State, run: Run) -> Stream:
-        held: list[object] = []
-        for block, after in super().stream(state, run):
-            if not held and self.num_shards > 1:
-                self._check(run)
-            held.append(True)
-            yield block, after
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
-
-    def _check(self, run: Run) -> None:
-        """There must be an element for every worker."""
-        found = 0
-        stream = self.input.open(self.input.start(0), run)
-        for block, _ in stream:
-            found += block.size
-            if found >= self.num_shards:
-                stream.close()  # type: ignore[attr-defined]
-                return
-        raise InvalidArgumentError(
-            f"Could not apply FILE based sharding: the dataset only has {found} file(s), which is not enough for the required "
-            f"{self.num_shards} shards/workers. If you are using datasets with distribution strategy, consider setting the "
-            "auto sharding policy to either DATA or OFF using the "
-            "`experimental_distribute.auto_shard_policy` option of `tf.data.Options()`."
-        )
 
 
 def _by_data(node: Node, num_workers: int, index: int, num_replicas: int | None) -> Node:
@@ -134,7 +92,7 @@ def _by_data(node: Node, num_workers: int, index: int, num_replicas: int | None)
         return node.with_inputs((_by_data(node.inputs[0], num_workers, index, num_replicas),))
     if isinstance(node, FrameworkRebatch) and num_replicas:
         node = FrameworkLegacyRebatch(node.input, num_replicas, origin=node.origin)
-    return RequiredShard(node, num_workers, index, origin=node.origin)
+    return Shard(node, num_workers, index, origin=node.origin)
 
 
 def _by_hint(node: Node, num_workers: int, index: int) -> Node:
@@ -142,7 +100,7 @@ def _by_hint(node: Node, num_workers: int, index: int) -> Node:
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
     if isinstance(node, Shard) and node.is_hint:
-        return RequiredShard(node.input, num_workers, index, origin=node.origin)
+        return Shard(node.input, num_workers, index, origin=node.origin)
     return node
 
 
@@ -183,7 +141,7 @@ def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
     TensorFlow means "slices of data sets" by this; for a reader over a list it deals out records, not files.
     """
     if isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Slices):
-        return RequiredShard(node, num_workers, index, origin=node.origin)
+        return Shard(node, num_workers, index, origin=node.origin)
     if isinstance(node, _PASSED_THROUGH):
         below = _after_inner(node.inputs[0], num_workers, index)
         return None if below is None else node.with_inputs((below,))
@@ -204,11 +162,36 @@ def _reads(step: Node) -> bool:
 
 
 def _sharded_names(names: Node, num_workers: int, index: int) -> Node:
-    """The names of one worker; a shuffle of the names is moved behind the shard, so that all workers agree on the split."""
+    """The names of one worker; a shuffle of the names is moved behind the shard, so that all workers agree on the split.
+
+    Raises:
+      TooFewFilesError: there are fewer names than workers; every worker finds that out alike, before anything is read.
+    """
     shuffles: list[Shuffle] = []
     bare = _without_shuffles(names, shuffles)
-    sharded: Node = RequiredShard(bare, num_workers, index, origin=names.origin)
+    found = _count_up_to(bare, num_workers)
+    if 0 < found < num_workers:
+        raise TooFewFilesError(
+            f"Could not apply FILE based sharding: the dataset only has {found} file(s), which is not enough for the required "
+            f"{num_workers} shards/workers; use policy DATA, or write more files"
+        )
+    sharded: Node = Shard(bare, num_workers, index, origin=names.origin)
     return shuffles[0].with_inputs((sharded,)) if shuffles else sharded
+
+
+def _count_up_to(names: Node, most: int) -> int:
+    """How many names there are, or `most` if there are at least that many."""
+    if names.cardinality >= 0:
+        return min(most, names.cardinality)
+    found = 0
+    with Run() as run:
+        stream = names.open(names.start(0), run)
+        for block, _ in stream:
+            found += block.size
+            if found >= most:
+                break
+        stream.close()  # type: ignore[attr-defined]
+    return min(most, found)
 
 
 def _without_shuffles(node: Node, found: list[Shuffle]) -> Node:

@@ -10,6 +10,7 @@ from distinput.ops.filter import Filter
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.repeat import Repeat
@@ -22,7 +23,7 @@ from distinput.plan.node import Node
 __all__ = ["FrameworkLegacyRebatch", "FrameworkRebatch", "batch_size_of", "rebatch_for", "sizes_for_worker"]
 
 _PASSED_THROUGH = (
-    AssertCardinality, Cache, Filter, GlobalShuffle, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
+    AssertCardinality, Cache, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
 )  # fmt: skip
 
 

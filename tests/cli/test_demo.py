@@ -16,7 +16,7 @@ import distinput as di
 from distinput.cli import main
 from distinput.cli.digits import load_digits
 from distinput.cli.files import paths_of, write_files
-from distinput.cli.pipelines import evaluation_batches, training_batches
+from distinput.cli.pipelines import FEATURES, evaluation_batches, training_batches
 from distinput.cli.softmax import Softmax
 from distinput.cli.training import evaluate, ids_of, mirrored
 
@@ -98,6 +98,14 @@ def test_both_formats_are_cut_alike_and_completely(copy: Path, replicas: int) ->
     assert passes[0].sizes == passes[1].sizes
     assert sorted(passes[0].ids) == sorted(passes[1].ids) == list(range(0, 1797, 5))
     assert all(max(sizes) - min(sizes) <= 1 for sizes in passes[0].sizes[:-1])
+
+
+def test_records_parsed_after_batching_are_cut_as_those_parsed_before(copy: Path) -> None:
+    files = di.data.TFRecordDataset(paths_of(copy, "test", "tfrecord"))
+    strategy = mirrored(4)
+    orders = [files.parse_example(FEATURES).batch(50), files.batch(50).parse_example(FEATURES)]
+    ids = [[ids_of(strategy, b) for b in strategy.experimental_distribute_dataset(dataset)] for dataset in orders]
+    assert ids[0] == ids[1]
 
 
 def test_a_new_process_goes_on_exactly_where_the_state_was_saved(copy: Path) -> None:

@@ -104,4 +104,6 @@ def test_progress_without_tqdm_is_one_line_that_vanishes(monkeypatch: pytest.Mon
 
 def test_progress_with_tqdm_is_its_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tqdm", reason="tqdm is an extra")
-    assert "training: 100%" in bar(monkeypatch, Terminal())
+    shown = bar(monkeypatch, Terminal())
+    assert "training:   0%" in shown
+    assert "\n" not in shown

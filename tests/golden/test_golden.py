@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.coverage import COVERED, NOT_YET, Case, covered, group, load, quirks, summary_lines
+from tests.golden.families import COVERED, NOT_YET, Case, covered, group, load, quirks, summary_lines
 
 FOLDER = Path(__file__).parent
 PUBLIC = FOLDER / "public.jsonl"

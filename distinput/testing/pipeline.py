@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A drawn pipeline: its recipe, its data set, and the plain list that it must give."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hypothesis import strategies as st
+
+from distinput.core.spec import Spec, TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.plan.node import Node
+
+__all__ = ["Draw", "Ingredient", "Pipeline", "Step", "assembled"]
+
+Step = tuple[str, dict[str, Any]]
+"""The name of an ingredient and its arguments."""
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """A source or an op of random pipelines.
+
+    Args:
+      name: the word for it in recipes.
+      covers: classes of nodes that it makes.
+      build: (data set so far, arguments) -> data set. A source is given None.
+      model: (pipeline so far, arguments) -> the elements as a list. A source is given None.
+      draw: (draw, pipeline so far) -> arguments, JSON values.
+      fits: whether the op can follow the pipeline so far.
+      observed: the order is random; `model` is given the elements that a pass gave as its third argument, and checks them.
+      settled: for an observed ingredient: whether every pass gives the same order with these arguments.
+    """
+
+    name: str
+    covers: tuple[type[Node], ...]
+    build: Callable[[Any, dict[str, Any]], Dataset]
+    model: Callable[..., list[Any]]
+    draw: Callable[[Draw, Any], dict[str, Any]]
+    fits: Callable[["Pipeline"], bool] = lambda pipeline: True
+    observed: bool = False
+    settled: Callable[[dict[str, Any]], bool] = lambda arguments: True
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A drawn pipeline.
+
+    Args:
+      recipe: its steps, the source first.
+      elements: what a pass gives, in order.
+      exact: False after an op that gives every pass another order: then `elements` is one of these passes.
+      table: the ingredients by name.
+    """
+
+    recipe: tuple[Step, ...]
+    elements: list[Any]
+    exact: bool
+    table: Mapping[str, Ingredient]
+
+    @staticmethod
+    def of(name: str, arguments: dict[str, Any], table: Mapping[str, Ingredient]) -> "Pipeline":
+        """The pipeline of a source alone."""
+        source = table[name]
+        step = (name, arguments)
+        if not source.observed:
+            return Pipeline((step,), source.model(None, arguments), True, table)
+        seen = list(source.build(None, arguments))
+        return Pipeline((step,), source.model(None, arguments, seen), source.settled(arguments), table)
+
+    def then(self, name: str, arguments: dict[str, Any]) -> "Pipeline":
+        """This pipeline with one more step."""
+        ingredient = self.table[name]
+        recipe = (*self.recipe, (name, arguments))
+        if not ingredient.observed:
+            return Pipeline(recipe, ingredient.model(self, arguments), self.exact, self.table)
+        elements = ingredient.model(self, arguments, list(assembled(recipe, self.table)))
+        return Pipeline(recipe, elements, self.exact and ingredient.settled(arguments), self.table)
+
+    def build(self) -> Dataset:
+        """A data set of this recipe, made anew."""
+        return assembled(self.recipe, self.table)
+
+    def __repr__(self) -> str:
+        return f"Pipeline({list(self.recipe)})"
+
+    # --- what ops ask for
+
+    @cached_property
+    def spec(self) -> Spec:
+        """What an element looks like."""
+        return self.build().node.spec
+
+    @cached_property
+    def tensors(self) -> bool:
+        """No leaf is a data set."""
+        return all(isinstance(leaf, TensorSpec) for leaf in self.spec.leaves)
+
+    @cached_property
+    def leaves(self) -> tuple[TensorSpec, ...]:
+        """The leaf specs of a pipeline of tensors."""
+        return self.spec.tensors("pipelines")
+
+    @cached_property
+    def ranked(self) -> bool:
+        """All leaves are tensors of known rank."""
+        return self.tensors and all(leaf.shape is not None for leaf in self.leaves)
+
+    @cached_property
+    def static(self) -> bool:
+        """All shapes are known."""
+        return self.ranked and all(None not in (leaf.shape or ()) for leaf in self.leaves)
+
+    @cached_property
+    def stackable(self) -> bool:
+        """Any elements can be stacked: they have one shape."""
+        if not self.tensors:
+            return False
+        return self.static or (self.exact and len({tuple(map(_shape, self.flat(e))) for e in self.elements}) <= 1)
+
+    @cached_property
+    def batched(self) -> bool:
+        """Every element can be taken apart along its first axis."""
+        if not self.ranked or any(leaf.shape == () for leaf in self.leaves):
+            return False
+        firsts = {leaf.shape[0] for leaf in self.leaves if leaf.shape}
+        if len(firsts - {None}) > 1:
+            return False
+        if len(self.leaves) == 1 or (len(firsts) == 1 and None not in firsts):
+            return True
+        return self.exact and all(len({len(leaf) for leaf in self.flat(element)}) == 1 for element in self.elements)
+
+    @cached_property
+    def regular(self) -> bool:
+        """Batches whose rows can be put together in any way: beyond the first axis, all of one shape."""
+        if not self.batched:
+            return False
+        if all(None not in (leaf.shape or ())[1:] for leaf in self.leaves):
+            return True
+        return self.exact and len({tuple(_shape(leaf)[1:] for leaf in self.flat(e)) for e in self.elements}) <= 1
+
+    def flat(self, element: Any) -> list[Any]:
+        """The leaves of an element."""
+        return self.spec.structure.flatten(element)
+
+    def like(self, elements: Sequence[Sequence[Any]]) -> list[Any]:
+        """Elements of this structure from their leaves."""
+        return [self.spec.structure.build(list(leaves)) for leaves in elements]
+
+
+def _shape(leaf: Any) -> tuple[int, ...]:
+    return getattr(leaf, "shape", ())
+
+
+def assembled(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient]) -> Dataset:
+    """The data set of a recipe."""
+    made: Any = None
+    for name, arguments in recipe:
+        made = table[name].build(made, arguments)
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources of random pipelines: numbers, arrays, generators and small files."""
+
+import gzip
+import hashlib
+import json
+import tempfile
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from distinput.core.nest import structure_of
+from distinput.core.spec import TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.data.makers import FixedLengthRecordDataset, ParquetDataset, TextLineDataset, TFRecordDataset
+from distinput.formats.parquet import write_parquet
+from distinput.formats.tfrecord import TFRecordWriter
+from distinput.ops.generator import Generator
+from distinput.ops.interleave import Interleave
+from distinput.ops.range import Range
+from distinput.ops.reader import Reader
+from distinput.ops.shuffle import Shuffle
+from distinput.ops.slices import Slices
+from distinput.testing.functions import Point, Record
+from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.shuffles import checked_shuffle
+
+__all__ = ["KINDS", "SOURCES", "interleaved"]
+
+
+def words(n: int, salt: int) -> Any:
+    """Text of different lengths, empty among it."""
+    made = np.empty(n, object)
+    made[:] = [b"x" * ((i + salt) % 4) + (b"%d" % i if i % 5 else b"") for i in range(n)]
+    return made
+
+
+KINDS: dict[str, Callable[[int, int], Any]] = {
+    "bool": lambda n, salt: (np.arange(n) + salt) % 3 == 0,
+    "deep": lambda n, salt: {"x": ({"y": np.arange(n) * 2 + salt},), "z": (words(n, salt),)},
+    "dict": lambda n, salt: {"b": np.arange(2 * n, dtype=np.float32).reshape(n, 2) + salt, "a": np.arange(n, dtype=np.int32)},
+    "float": lambda n, salt: np.arange(n, dtype=np.float32) / 2 + salt,
+    "int": lambda n, salt: np.arange(n) * 3 + salt,
+    "int32": lambda n, salt: (np.arange(n, dtype=np.int32) + salt) % 7,
+    "narrow": lambda n, salt: np.zeros((n, 0), np.int64) + salt,
+    "pair": lambda n, salt: (np.arange(n) + salt, words(n, salt)),
+    "point": lambda n, salt: Point(np.arange(n) + salt, (words(n, salt), np.arange(3 * n, dtype=np.int32).reshape(n, 3))),
+    "record": lambda n, salt: Record(np.arange(n) + salt, words(n, salt)),
+    "single": lambda n, salt: (np.arange(n) + salt,),
+    "str": words,
+    "texts": lambda n, salt: words(2 * n, salt).reshape(n, 2),
+    "wide": lambda n, salt: np.arange(4 * n).reshape(n, 4) + salt,
+}
+"""Arrays with a first axis of n, as nests of several kinds."""
+
+
+def rows_of(arrays: Any) -> list[Any]:
+    """The elements that slicing arrays gives."""
+    structure = structure_of(arrays)
+    leaves = structure.flatten(arrays)
+    return [structure.build([leaf[i] for leaf in leaves]) for i in range(len(leaves[0]))]
+
+
+_COUNT = st.integers(0, 12)
+_SALT = st.integers(0, 9)
+
+
+def _draw_kind(draw: Draw, _: Any) -> dict[str, Any]:
+    return {"kind": draw(st.sampled_from(sorted(KINDS))), "n": draw(_COUNT), "salt": draw(_SALT)}
+
+
+def _kind(arguments: dict[str, Any]) -> Any:
+    return KINDS[arguments["kind"]](arguments["n"], arguments["salt"])
+
+
+# --- numbers and arrays
+
+
+def _draw_range(draw: Draw, _: Any) -> dict[str, Any]:
+    step = draw(st.sampled_from([1, 1, 2, -1, 3]))
+    start = draw(st.integers(-3, 9))
+    dtype = draw(st.sampled_from(["int64", "int64", "int32", "float32"]))
+    return {"start": start, "stop": start + step * draw(st.integers(-1, 15)), "step": step, "dtype": dtype}
+
+
+def _range_model(_: None, a: dict[str, Any]) -> list[Any]:
+    return [np.dtype(a["dtype"]).type(i) for i in range(a["start"], a["stop"], a["step"])]
+
+
+def _build_range(_: None, a: dict[str, Any]) -> Dataset:
+    return Dataset.range(a["start"], a["stop"], a["step"], output_type=np.dtype(a["dtype"]))
+
+
+def _whole(arguments: dict[str, Any]) -> Any:
+    return _kind(arguments)
+
+
+# --- a generator
+
+
+_GENERATED = ("dict", "int", "pair", "ragged", "str", "uneven", "wide")
+
+
+def generated(kind: str, n: int, salt: int) -> list[Any]:
+    """Elements for a generator, some of which differ in shape."""
+    if kind == "ragged":
+        return [{"id": np.int64(i), "values": np.arange((i + salt) % 4) + i} for i in range(n)]
+    if kind == "uneven":
+        return [np.full((i % 3, (i + salt) % 2), i, np.int32) for i in range(n)]
+    return rows_of(KINDS[kind](n, salt))
+
+
+def signature(kind: str) -> Any:
+    """The signature of a generated kind."""
+    if kind == "ragged":
+        return {"id": TensorSpec((), np.int64), "values": TensorSpec((None,), np.int64)}
+    if kind == "uneven":
+        return TensorSpec((None, None), np.int32)
+    arrays = KINDS[kind](1, 0)
+    structure = structure_of(arrays)
+    return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in structure.flatten(arrays)])
+
+
+def _draw_generator(draw: Draw, _: Any) -> dict[str, Any]:
+    return {"kind": draw(st.sampled_from(_GENERATED)), "n": draw(_COUNT), "salt": draw(_SALT)}
+
+
+def _build_generator(_: None, a: dict[str, Any]) -> Dataset:
+    def elements() -> Any:
+        yield from generated(a["kind"], a["n"], a["salt"])
+
+    return Dataset.from_generator(elements, output_signature=signature(a["kind"]))
+
+
+# --- files
+
+
+@cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="distinput-testing-")
+
+
+def written(arguments: dict[str, Any], write: Callable[[Path, list[int]], None]) -> list[str]:
+    """Paths of the files that arguments describe: `rows` in each; written once for each process."""
+    word = hashlib.blake2s(json.dumps(arguments, sort_keys=True).encode(), digest_size=8).hexdigest()
+    folder = Path(_folder().name) / word
+    paths = [folder / f"part-{index}" for index in range(len(arguments["rows"]))]
+    if not folder.exists():
+        folder.mkdir()
+        before = 0
+        for path, rows in zip(paths, arguments["rows"], strict=True):
+            write(path, list(range(before, before + rows)))
+            before += rows
+    return [str(path) for path in paths]
+
+
+_FILES = st.lists(st.integers(0, 6), min_size=1, max_size=4)
+_READS = st.sampled_from([None, None, 1, 2, 3])
+_COMPRESSION = st.sampled_from(["", "GZIP", "ZLIB"])
+
+
+def interleaved(lists: list[list[Any]], cycle: int, block: int) -> list[Any]:
+    """Elements of several lists, `cycle` of which are open and take turns of `block` elements."""
+    waiting = iter(lists)
+    slots: list[list[Any] | None] = [None] * cycle
+    given: list[Any] = []
+    more, turn = True, 0
+    while more or any(slot is not None for slot in slots):
+        if slots[turn] is None and more:
+            following = next(waiting, None)
+            more = following is not None
+            slots[turn] = None if following is None else list(following)
+        slot = slots[turn]
+        if slot is not None:
+            for _ in range(block):
+                if not slot:
+                    slots[turn] = None
+                    break
+                given.append(slot.pop(0))
+        turn = (turn + 1) % cycle
+    return given
+
+
+def _read_order(lists: list[list[Any]], reads: int | None) -> list[Any]:
+    return [row for rows in lists for row in rows] if reads is None else interleaved(lists, reads, 1)
+
+
+def _by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
+    lists, before = [], 0
+    for rows in a["rows"]:
+        lists.append([record(i) for i in range(before, before + rows)])
+        before += rows
+    return lists
+
+
+def _squeezed(data: bytes, compression: str) -> bytes:
+    if compression == "GZIP":
+        return gzip.compress(data)
+    return zlib.compress(data) if compression == "ZLIB" else data
+
+
+def _line(index: int) -> bytes:
+    return b"" if index % 6 == 5 else b"line %d" % index
+
+
+def _text_files(a: dict[str, Any]) -> list[str]:
+    def write(path: Path, rows: list[int]) -> None:
+        ends = [b"\r\n" if i % 2 else b"\n" for i in rows]
+        if ends and _line(rows[-1]) and rows[-1] % 3 == 0:
+            ends[-1] = b""
+        data = b"".join(_line(i) + end for i, end in zip(rows, ends, strict=True))
+        path.write_bytes(_squeezed(data, a["compression"]))
+
+    return written(a, write)
+
+
+def _draw_files(draw: Draw, _: Any) -> dict[str, Any]:
+    return {"rows": draw(_FILES), "reads": draw(_READS), "compression": draw(_COMPRESSION)}
+
+
+def _build_text(_: None, a: dict[str, Any]) -> Dataset:
+    return TextLineDataset(_text_files({**a, "format": "text"}), a["compression"], num_parallel_reads=a["reads"])
+
+
+def _record(index: int) -> bytes:
+    return b"record" * (index % 3) + b"%d" % index
+
+
+def _build_tfrecord(_: None, a: dict[str, Any]) -> Dataset:
+    def write(path: Path, rows: list[int]) -> None:
+        with TFRecordWriter(str(path), a["compression"]) as writer:
+            for index in rows:
+                writer.write(_record(index))
+
+    paths = written({**a, "format": "tfrecord"}, write)
+    return TFRecordDataset(paths, a["compression"], num_parallel_reads=a["reads"])
+
+
+def _build_fixed(_: None, a: dict[str, Any]) -> Dataset:
+    def write(path: Path, rows: list[int]) -> None:
+        data = b"HEAD"[: a["header"]] + b"".join(b"%03d" % i for i in rows) + b"FOOT"[: a["footer"]]
+        path.write_bytes(_squeezed(data, a["compression"]))
+
+    paths = written({**a, "format": "fixed"}, write)
+    return FixedLengthRecordDataset(
+        paths, 3, a["header"], a["footer"], compression_type=a["compression"], num_parallel_reads=a["reads"]
+    )
+
+
+def _draw_fixed(draw: Draw, _: Any) -> dict[str, Any]:
+    return {**_draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))}
+
+
+def _parquet_row(index: int) -> dict[str, Any]:
+    return {
+        "id": np.int64(index),
+        "name": b"n%d" % index,
+        "values": np.arange(index % 3, dtype=np.float64) + index,
+    }
+
+
+def _draw_parquet(draw: Draw, _: Any) -> dict[str, Any]:
+    # Of files without a row nobody can tell how long the lists are, so the first one has a row.
+    columns = draw(st.sampled_from([None, ["id"], ["name", "id"], ["values"]]))
+    rows = [draw(st.integers(1, 6)), *draw(st.lists(st.integers(0, 6), max_size=2))]
+    return {"rows": rows, "reads": draw(_READS), "columns": columns, "group": draw(st.integers(1, 4))}
+
+
+def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
+    import pyarrow as pa  # noqa: PLC0415
+
+    def write(path: Path, rows: list[int]) -> None:
+        made = [_parquet_row(i) for i in rows]
+        columns: dict[str, Any] = {
+            "id": np.array([row["id"] for row in made], np.int64),
+            "name": pa.array([row["name"] for row in made], pa.binary()),
+            "values": pa.array([row["values"].tolist() for row in made], pa.list_(pa.float64())),
+        }
+        write_parquet(str(path), columns, row_group_size=a["group"])
+
+    return ParquetDataset(written({**a, "format": "parquet"}, write), a["columns"], num_parallel_reads=a["reads"])
+
+
+def _parquet_model(_: None, a: dict[str, Any]) -> list[Any]:
+    names = a["columns"] or ["id", "name", "values"]
+
+    def row(index: int) -> dict[str, Any]:
+        whole = _parquet_row(index)
+        return {name: whole[name] for name in names}
+
+    return _read_order(_by_file(a, row), a["reads"])
+
+
+def _listed(a: dict[str, Any]) -> list[str]:
+    return written({"rows": a["rows"], "format": "listed"}, lambda path, rows: path.write_bytes(b"x" * len(rows)) and None)
+
+
+def _build_listed(_: None, a: dict[str, Any]) -> Dataset:
+    folder = str(Path(_listed(a)[0]).parent / "part-*")
+    return Dataset.list_files(folder, shuffle=a["shuffle"], seed=a["seed"])
+
+
+def _listed_model(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
+    names = [path.encode() for path in _listed(a)]
+    return checked_shuffle(names, seen, len(names)) if a["shuffle"] else names
+
+
+SOURCES: tuple[Ingredient, ...] = (
+    Ingredient("range", (Range,), _build_range, _range_model, _draw_range),
+    Ingredient(
+        "slices",
+        (Slices,),
+        lambda _, a: Dataset.from_tensor_slices(_kind(a)),
+        lambda _, a: rows_of(_kind(a)),
+        _draw_kind,
+    ),
+    Ingredient("tensors", (Slices,), lambda _, a: Dataset.from_tensors(_whole(a)), lambda _, a: [_whole(a)], _draw_kind),
+    Ingredient(
+        "generator", (Generator,), _build_generator, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_generator
+    ),
+    Ingredient(
+        "text", (Reader, Interleave), _build_text, lambda _, a: _read_order(_by_file(a, _line), a["reads"]), _draw_files
+    ),
+    Ingredient(
+        "tfrecord",
+        (Reader, Interleave),
+        _build_tfrecord,
+        lambda _, a: _read_order(_by_file(a, _record), a["reads"]),
+        _draw_files,
+    ),
+    Ingredient(
+        "fixed_length",
+        (Reader, Interleave),
+        _build_fixed,
+        lambda _, a: _read_order(_by_file(a, lambda i: b"%03d" % i), a["reads"]),
+        _draw_fixed,
+    ),
+    Ingredient("parquet", (Reader, Interleave), _build_parquet, _parquet_model, _draw_parquet),
+    Ingredient(
+        "list_files",
+        (Slices, Shuffle),
+        _build_listed,
+        _listed_model,
+        lambda draw, _: {"rows": draw(_FILES), "shuffle": draw(st.booleans()), "seed": draw(_SALT)},
+        observed=True,
+        settled=lambda a: not a["shuffle"],
+    ),
+)
+"""Where random pipelines begin."""
