@@ -62,9 +62,10 @@ def _row_hashes(array: Array) -> Array:
     padded[:, : raw.shape[1]] = raw
     words = padded.view(np.uint64)
     factors = np.random.default_rng(1).integers(0, 2**63, words.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
-    return _mix((words * factors).sum(axis=1, dtype=np.uint64))
+    hashes: Array = _mix((words * factors).sum(axis=1, dtype=np.uint64))
+    return hashes
 
 
-def _mix(words: Array) -> Array:
+def _mix(words: Any) -> Any:
     words = (words ^ (words >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     return words ^ (words >> np.uint64(29))

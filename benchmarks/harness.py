@@ -13,6 +13,7 @@ Figures are medians over the rounds. A ratio is taken within each round (their t
 a machine that slows down for a while slows both.
 """
 
+import contextlib
 import gc
 import importlib
 import importlib.metadata
@@ -27,9 +28,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from benchmarks.checksum import in_order
 
@@ -174,7 +175,7 @@ class Times:
 
 def _cpu_seconds() -> float:
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    return process_time() + times.children_user + times.children_system
 
 
 def timed(work: Work, least: float = LEAST_SECONDS) -> Times:
@@ -217,8 +218,9 @@ class Server:
 
     def __init__(self, module: str, case: str, contender: str, folder: Path, scale: float) -> None:
         self.name = contender
-        self._said = tempfile.TemporaryFile()
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        # Without a cache of compiled kernels their references would serve at first, and be measured.
+        environment = {**os.environ, "DISTINPUT_KERNELS": "compiled", "TF_CPP_MIN_LOG_LEVEL": "3"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.serve", module, case, contender, str(folder), repr(scale)],
             cwd=ROOT,
@@ -256,10 +258,8 @@ class Server:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
@@ -268,7 +268,7 @@ class Server:
         process.stdout.close()
         self._said.close()
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -282,7 +282,7 @@ def measure(
     scale: float,
     rounds: int,
     least: float = LEAST_SECONDS,
-    note: Callable[[str], None] = lambda text: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """All contenders of a case, each in its process; the result is plain JSON.
 
@@ -372,7 +372,7 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:
-    """ours | limit or peer | ratio, a line for each pair; then rates and facts."""
+    """A line for each pair, ours | limit or peer | ratio; then rates and facts."""
     rows = [("case", "ours", "limit or peer", "", "ratio", "range", "cpu ratio", "to reach")]
     below = []
     for result in results:

@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all when left out")
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK:g} of the data and of the least time, 3 rounds at most")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{QUICK:g} of the data and of the least time, 3 rounds at most"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="of the data; ratios of small data mean little")
     parser.add_argument("--case", default="", help="only cases whose names contain this")
     parser.add_argument("--no-peers", action="store_true", help="only the limits of the machine")
@@ -99,7 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (given.results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(table(f"{name}: {result['question']}", result["results"]), end="\n\n", flush=True)
     for package in sorted(absent):
-        print(f"{package} is not installed, so its figures are left out; `pip install -e '.[bench]'` installs the peers")
+        print(
+            f"{package} is not installed, so its figures are left out; `pip install -e '.[bench]'` installs the peers"
+        )
     return 0
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness import find_case, timed
 
@@ -25,6 +26,7 @@ def main() -> None:
     work = contender.load()
     for line in sys.stdin:
         order, *arguments = json.loads(line)
+        answer: Any
         if order == "check":
             answer = None if work.check is None else work.check()
         elif order == "time":

@@ -71,12 +71,26 @@ def public_names(module: ModuleType) -> list[str]:
     return sorted(module.__all__)
 
 
-def members(cls: type) -> Iterator[tuple[str, object]]:
-    """Public methods, properties and enum members that a class has from classes of ours."""
+def public_classes() -> dict[type, str]:
+    """The public classes, each by the name under which it is described."""
+    found: dict[type, str] = {}
+    for module_name, module in public_modules().items():
+        for name in public_names(module):
+            value = getattr(module, name)
+            if inspect.isclass(value):
+                found.setdefault(value, f"{module_name}.{name}")
+    return found
+
+
+def members(cls: type, public: dict[type, str]) -> Iterator[tuple[str, object]]:
+    """Public methods, properties and enum members of a class, those aside that a public class above it has already."""
     if issubclass(cls, enum.Enum):
         yield from cls.__members__.items()
     ours = [base for base in cls.__mro__ if base.__module__.split(".")[0] == ROOT]
     for name in sorted({name for base in ours for name in vars(base)}):
+        owner = next(base for base in ours if name in vars(base))
+        if owner is not cls and owner in public:
+            continue
         raw = inspect.getattr_static(cls, name)
         is_member = (
             callable(raw) or isinstance(raw, property | classmethod | staticmethod) or inspect.isdatadescriptor(raw)
@@ -87,12 +101,13 @@ def members(cls: type) -> Iterator[tuple[str, object]]:
 
 def entries() -> Iterator[tuple[str, str, object]]:
     """(module, dotted public name, object) of everything that has a heading."""
+    public = public_classes()
     for module_name, module in public_modules().items():
         for name in public_names(module):
             value = getattr(module, name)
             yield module_name, f"{module_name}.{name}", value
             if inspect.isclass(value):
-                for member, raw in members(value):
+                for member, raw in members(value, public):
                     yield module_name, f"{module_name}.{name}.{member}", raw
 
 
@@ -187,6 +202,7 @@ def _fenced(text: str) -> str:
 def pages() -> dict[str, str]:
     """The text of every page by file name, with an index."""
     modules = public_modules()
+    public = public_classes()
     first: dict[int, str] = {}
     written: dict[str, list[str]] = {name: [] for name in modules}
     for module_name, name, value in entries():
@@ -211,6 +227,8 @@ def pages() -> dict[str, str]:
             body += ["```python", f"{name.rsplit('.', 1)[1] if is_member else name}{call}", "```", ""]
         text = _body(value)
         body += [text, ""] if text else []
+        above = [f"`{public[base]}`" for base in value.__mro__[1:] if base in public] if inspect.isclass(value) else []
+        body += [f"Inherits from {' and '.join(above)}.", ""] if above else []
     result = {}
     for name, module in modules.items():
         head = [f"# `{name}`", "", "<!-- written by docs/make_reference.py from the docstrings; do not edit -->", ""]

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         epochs = given.epochs or (3 if given.quick else 15)
         return 0 if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else 1
+    except BrokenPipeError:  # whoever reads our output wants no more of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (di.errors.DistinputError, OSError) as error:
         _explain_failure(error, given.directory)
         return 1
@@ -61,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--epochs", type=_positive, metavar="N", help="passes over the training data (default: 15)")
     demo.add_argument(
         "--directory",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="keep the files here; those of an earlier demo are read again (default: a temporary directory)",
     )
@@ -80,6 +84,13 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
     return number
+
+
+def _directory(text: str) -> Path:
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"must be a directory, but {text} is a file")
+    return path
 
 
 def _explain_failure(error: Exception, directory: Path | None) -> None:

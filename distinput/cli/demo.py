@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +23,9 @@ from distinput.cli.training import Pass, evaluate, mirrored, train_epoch
 __all__ = ["run_demo"]
 
 TRAINING_BATCH = 64
-EVALUATION_BATCH = 50  # divides neither the test data nor, by 4 replicas, itself
+EVALUATION_BATCH = (
+    50  # 360 records are no whole number of batches, and a batch is no whole number of rows for 4 replicas
+)
 LEARNED = 0.9  # guessing finds a tenth of the digits
 
 
@@ -43,7 +44,7 @@ def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool)
     began = perf_counter()
     report = Report()
     strategy = mirrored(replicas)
-    print(f"distinput {di.__version__}: hand-written digits, from files to {_count(replicas, 'replica')}")
+    report.say(f"distinput {di.__version__}: hand-written digits, from files to {_count(replicas, 'replica')}")
     with _place(directory) as place:
         parts = _files(report, place, kept=directory is not None)
         model = _training(report, strategy, place, parts["train"], epochs)
@@ -116,17 +117,14 @@ def _training(report: Report, strategy: di.distribute.Strategy, place: Path, par
         "" if orders == epochs else f"{epochs} epochs had only {_count(orders, 'order')}",
         f"{_count(orders, 'order')} in {_count(epochs, 'epoch')}",
     )
-    speed = median(len(done.ids) / done.seconds for done in passes)
-    report.fact("speed", f"{speed:,.0f} records/s, NumPy's arithmetic included")
     return model
 
 
 def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax) -> None:
     replicas = strategy.num_replicas_in_sync
-    report.heading(
-        f"Evaluation: {len(part.id)} records in batches of {EVALUATION_BATCH}, on {_count(replicas, 'replica')} and on 1"
-    )
     strategies = {replicas: strategy, 1: mirrored(1)}
+    where = " and on ".join(_count(n, "replica") for n in strategies)
+    report.heading(f"Evaluation: {len(part.id)} records in batches of {EVALUATION_BATCH}, on {where}")
     done = {
         (n, file_format): evaluate(on, model, evaluation_batches(place, file_format, EVALUATION_BATCH))
         for n, on in strategies.items()
@@ -145,7 +143,7 @@ def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, p
     )
     many, one = done[replicas, FORMATS[0]], done[1, FORMATS[0]]
     report.fact("steps", f"{len(many.sizes)}, {_cut(*many.unevenness())}")
-    report.fact("rows in the last step", " + ".join(map(str, many.sizes[-1])))
+    report.fact("rows in the last step", " + ".join(str(n) for sizes in many.sizes[-1:] for n in sizes) or "none")
     wrong = [(key, differences(found.ids, part.id)) for key, found in done.items()]
     report.check(
         "each exactly once",
@@ -176,37 +174,41 @@ def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
     steps = ceil(len(part.id) / TRAINING_BATCH)
     report.heading("Stopping in the middle of an epoch, and going on in a new process")
     found = stop_and_resume(place, replicas, TRAINING_BATCH, steps // 3)
-    before, after, resumed = (list(chain(*chain(*part))) for part in (found.before, found.after, found.resumed))
+    before, resumed = list(chain(*chain(*found.before))), list(chain(*chain(*found.resumed)))
     report.fact("stopped", f"after {len(found.before)} of {steps} steps, {len(before):,} records")
     report.fact("state saved", f"{found.state_bytes:,} bytes of JSON: positions, no records")
     report.fact("new process", f"{len(found.resumed)} steps, {len(resumed):,} records")
-    report.check(
-        "together the whole", differences(before + resumed, part.id), "each record exactly once, checked by id"
-    )
+    wrong = differences(before + resumed, part.id)
+    report.check("together the whole", wrong, "each record exactly once, checked by id")
     report.check(
         "exactly the rest",
-        ""
-        if found.resumed == found.after
-        else f"it differs from the {len(after):,} records that follow without a stop",
-        "in the same order, in the same steps, on the same replicas as without a stop",
+        "" if found.resumed == found.after else "not what follows without a stop",
+        "the same order, the same steps, the same replicas as without a stop",
     )
 
 
 def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
-    report.heading(f"Speed from files to {_count(strategy.num_replicas_in_sync, 'replica')}, without arithmetic")
-    for file_format in FORMATS:
-        dataset = evaluation_batches(place, file_format, TRAINING_BATCH, split="train")
+    report.heading(f"Speed, from files to {_count(strategy.num_replicas_in_sync, 'replica')}")
+
+    def delivered(batches: di.distribute.DistributedDataset) -> int:
+        return sum(len(part) for batch in batches for part in strategy.experimental_local_results(batch["id"]))
+
+    def trained(batches: di.distribute.DistributedDataset) -> int:
+        return len(train_epoch(strategy, Softmax(pixels=64, classes=10), batches).ids)
+
+    in_order = {f: evaluation_batches(place, f, TRAINING_BATCH, split="train") for f in FORMATS}
+    for what, one_pass, dataset in [
+        *[(f"{file_format}, in order", delivered, dataset) for file_format, dataset in in_order.items()],
+        ("tfrecord, shuffled", delivered, training_batches(place, TRAINING_BATCH)),
+        ("the same, and training", trained, training_batches(place, TRAINING_BATCH)),
+    ]:
         batches = strategy.experimental_distribute_dataset(dataset)
         records = passes = 0
         began = perf_counter()
         while (took := perf_counter() - began) < seconds:
-            for batch in batches:
-                records += sum(map(len, strategy.experimental_local_results(batch["id"])))
+            records += one_pass(batches)
             passes += 1
-        report.fact(
-            file_format,
-            f"{records / took:>9,.0f} records/s, over {_count(passes, 'pass', 'passes')} of {took:.1f} s in all",
-        )
+        report.fact(what, f"{records / took:>9,.0f} records/s, measured over {_count(passes, 'pass', 'passes')}")
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

@@ -20,14 +20,18 @@ class Report:
         self.checked = 0
         self.failed: list[str] = []
 
+    def say(self, text: str) -> None:
+        """Print a line at once, also where the output is collected."""
+        print(text, flush=True)
+
     def heading(self, text: str) -> None:
         """Begin a chapter."""
-        print(f"\n{text}\n{'-' * len(text)}")
+        self.say(f"\n{text}\n{'-' * len(text)}")
 
     def fact(self, name: str, value: str) -> None:
         """A name, and what there is to say."""
         lines = textwrap.wrap(value, _WIDTH - _NAMES - 2, break_long_words=False, break_on_hyphens=False)
-        print(f"  {name:<{_NAMES}}" + f"\n{'':{_NAMES + 2}}".join(lines))
+        self.say(f"  {name:<{_NAMES}}" + f"\n{'':{_NAMES + 2}}".join(lines))
 
     def check(self, name: str, wrong: str, right: str) -> None:
         """A fact that must hold; `wrong` says what is wrong and is empty when nothing is."""
@@ -40,20 +44,20 @@ class Report:
         """Named rows of values, aligned to the right."""
         width = max(12, *(len(column) + 2 for column in columns))
         for name, values in (("", columns), *rows):
-            print(f"  {name:<{_NAMES}}" + "".join(f"{value:>{width}}" for value in values))
+            self.say(f"  {name:<{_NAMES}}" + "".join(f"{value:>{width}}" for value in values))
 
     def text(self, lines: str) -> None:
         """Lines as they are, folded where they are too long."""
         for line in lines.splitlines():
             indent = " " * (len(line) - len(line.lstrip()) + 2)
-            print(textwrap.fill(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent + "    "))
+            self.say(textwrap.fill(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent + "    "))
 
     def conclude(self, seconds: float) -> bool:
         """Say how it went; true when every check held."""
         if self.failed:
-            print(f"\n{len(self.failed)} of {self.checked} checks FAILED: {'; '.join(self.failed)}.")
+            self.say(f"\n{len(self.failed)} of {self.checked} checks FAILED: {'; '.join(self.failed)}.")
         else:
-            print(f"\nAll {self.checked} checks passed, in {seconds:.1f} seconds.")
+            self.say(f"\nAll {self.checked} checks passed, in {seconds:.1f} seconds.")
         return not self.failed
 
 

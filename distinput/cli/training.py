@@ -33,12 +33,12 @@ class Pass:
     @property
     def mean_loss(self) -> float:
         """The loss of a record."""
-        return self.loss / len(self.ids)
+        return self.loss / max(1, len(self.ids))
 
     @property
     def accuracy(self) -> float:
         """The part of the records whose class was found."""
-        return self.correct / len(self.ids)
+        return self.correct / max(1, len(self.ids))
 
     def unevenness(self) -> tuple[int, int]:
         """How many steps gave some replica more rows than another, and how many replica batches had no row at all."""
@@ -63,7 +63,7 @@ def train_epoch(
     strategy: di.distribute.Strategy,
     model: Softmax,
     batches: di.distribute.DistributedDataset,
-    on_step: Callable[[Pass], None],
+    on_step: Callable[[Pass], object] | None = None,
 ) -> Pass:
     """One pass over the training data; the model learns from each global batch.
 
@@ -86,7 +86,8 @@ def train_epoch(
         gradients = strategy.reduce("SUM", results["gradients"], axis=None)
         rows = sum(done.sizes[-1])
         model.update({name: gradient / rows for name, gradient in gradients.items()})
-        on_step(done)
+        if on_step is not None:
+            on_step(done)
     done.seconds = perf_counter() - began
     return done
 

@@ -8,7 +8,7 @@ rebuilt in their own order. Flattening and building are compiled once for each s
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 __all__ = ["LEAF", "NONE", "Structure", "flatten", "map_leaves", "structure_of", "tuple_of"]
@@ -51,7 +51,7 @@ class Structure:
         names: dict[str, Any] = {}
         count = iter(range(self.num_leaves))
         source = _build_source(self, count, names)
-        return eval(f"lambda c: {source}", names)  # type: ignore[no-any-return]  # noqa: S307 - only our own words
+        return _compiled(source, tuple(names.items()))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -204,6 +204,11 @@ def _shape(value: Nest) -> str:
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"
+
+
+@lru_cache(maxsize=4096)
+def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[[Sequence[Leaf]], Nest]:
+    return eval(f"lambda c: {source}", dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
 
 def _build_source(structure: Structure, count: Iterable[int], names: dict[str, Any]) -> str:

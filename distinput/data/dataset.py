@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.core.nest import map_leaves, structure_of
 from distinput.core.state import State
-from distinput.data.iterator import BlockIterator, DatasetIterator, checked_state
+from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import list_matching
 from distinput.ops.batch import Batch
@@ -468,9 +468,9 @@ class Dataset:
         >>> sorted(seen + list(ds.restore(it.state())))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        checked_state(self._node, state)
+        plan, running = resumed(self._node, self._runs(), state)
         self._passes.begun = max(self._passes.begun, state["epoch"] + 1)
-        return DatasetIterator(self._node, self._runs(), state)
+        return DatasetIterator(plan, running, state)
 
     def iter_blocks(self) -> BlockIterator:
         """Blocks of many elements as the pipeline makes them, columns by leaf, without conversion to elements.

@@ -9,8 +9,10 @@ from distinput.core.run import Run
 from distinput.core.state import VERSION, State
 from distinput.errors import OutOfRangeError, StateError
 from distinput.plan.node import Node
+from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.rewrite import rewrite
 
-__all__ = ["BlockIterator", "DatasetIterator", "checked_state"]
+__all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
 
 _EMPTY: Iterator[Any] = iter(())
 _END: Any = object()
@@ -33,6 +35,7 @@ class DatasetIterator:
 
     def __init__(self, plan: Node, node: Node, state: State) -> None:
         self._plan, self._node = plan, node
+        self._seeds = drawn_seeds(plan)
         self._run = Run()
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
@@ -100,13 +103,16 @@ class DatasetIterator:
 
     def state(self) -> State:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""
-        return {
+        made = {
             "version": VERSION,
             "plan": self._plan.fingerprint,
             "epoch": self._epoch,
             "at": self._at,
             "skip": self._given + self._over,
         }
+        if self._seeds:
+            made["seeds"] = self._seeds
+        return made
 
     def state_dict(self) -> State:
         """`state()`, under the name PyTorch looks for."""
@@ -118,9 +124,9 @@ class DatasetIterator:
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        checked_state(self._plan, state)
+        plan, node = resumed(self._plan, self._node, state)
         self.close()
-        self.__init__(self._plan, self._node, state)  # type: ignore[misc]
+        self.__init__(plan, node, state)  # type: ignore[misc]
 
     def stats(self) -> dict[str, dict[str, float]]:
         """What each op did so far: blocks, elements, and seconds in it and what it reads from."""
@@ -211,6 +217,25 @@ def checked_state(plan: Node, state: State) -> State:
     if here != saved:
         raise StateError(f"restore: the state belongs to another pipeline: {_difference(here, saved)}")
     return state
+
+
+def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
+    """The tree as described and as it runs, with the seeds that were drawn where `state` was saved.
+
+    Raises:
+      StateError: the state is of another pipeline or version.
+    """
+    checked_state(plan, state)
+    here, saved = drawn_seeds(plan), state.get("seeds", [])
+    if len(here) != len(saved):
+        raise StateError(
+            f"restore: the state must hold a seed for each of the {len(here)} steps that draw one, got {len(saved)}; it must be "
+            "what iterator.state() gave"
+        )
+    if here == saved:
+        return plan, node
+    plan = with_drawn_seeds(plan, saved)
+    return plan, rewrite(plan)[0]
 
 
 def _difference(here: list[str], saved: list[str]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One program on many replicas, with the names of `tf.distribute`."""
 
-from distinput.distribute import experimental
+from distinput.distribute import cluster_resolver, experimental
 from distinput.distribute.context import (
     ReplicaContext,
     ValueContext,
@@ -42,6 +42,7 @@ __all__ = [
     "Strategy",
     "StrategyExtended",
     "ValueContext",
+    "cluster_resolver",
     "experimental",
     "experimental_set_strategy",
     "get_replica_context",

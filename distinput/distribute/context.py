@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import gather_parts, reduce_parts
 from distinput.distribute.strategies import strategy_class
 from distinput.distribute.values import regroup, replica_leaves, select_replica
 
@@ -366,7 +365,7 @@ class ReplicaContext:
         op = ReduceOp.of(reduce_op)
         if self._strategy.is_default:
             return value
-        return self._all(value, lambda parts: reduce_parts(op, parts))
+        return self._all(value, lambda parts: self._strategy._arithmetic.reduce(op, parts, None))
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """The values of all replicas, one after the other along `axis`; each replica gets its own copy.
@@ -384,7 +383,7 @@ class ReplicaContext:
         """
         if self._strategy.is_default:
             return value
-        return self._all(value, lambda parts: gather_parts(parts, axis))
+        return self._all(value, lambda parts: self._strategy._arithmetic.gather(parts, axis))
 
     def _all(self, value: Any, combine: Callable[[Sequence[Any]], Any]) -> Any:
         """`combine` over each leaf of all replicas; the same nest, copied for this replica."""

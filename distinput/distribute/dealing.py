@@ -16,7 +16,7 @@ from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Cutter", "StandIn", "balanced_slices", "dealer", "per_replica_spec"]
+__all__ = ["Cutter", "StandIn", "balanced_slices", "dealer", "equal_slices", "per_replica_spec"]
 
 
 @lru_cache(maxsize=256)
@@ -73,21 +73,37 @@ def balanced_slices(rows: int, replicas: int) -> tuple[slice, ...]:
     return tuple([slice(a, b) for a, b in pairwise(bounds)])
 
 
+@lru_cache(maxsize=1024)
+def equal_slices(rows: int, replicas: int) -> tuple[slice, ...]:
+    """Consecutive slices of ceil(rows / replicas) rows; the last ones may have fewer rows, or none.
+
+    >>> from distinput.distribute.dealing import equal_slices
+    >>> [s.stop - s.start for s in equal_slices(6, 4)]
+    [2, 2, 2, 0]
+
+    Source: `_LegacyRebatchDataset` of tensorflow/python/data/experimental/ops/distribute.py.
+    """
+    size = -(-rows // replicas)
+    return tuple([slice(min(i * size, rows), min((i + 1) * size, rows)) for i in range(replicas)])
+
+
 class Cutter:
-    """Cuts global batches evenly: an element of n rows -> R elements of n // R or n // R + 1 rows.
+    """Cuts global batches: an element of n rows -> the elements of this worker's replicas, all of them views.
 
     Args:
       spec: of the global batches.
-      replicas: R.
+      replicas: N, over all workers.
+      mine: which of the N pieces go to this worker.
+      balanced: sizes differ by at most one; otherwise TensorFlow's pieces of ceil(n / N) rows.
     """
 
-    __slots__ = ("_replicas", "_structure")
+    __slots__ = ("_balanced", "_mine", "_replicas", "_structure")
 
-    def __init__(self, spec: Spec, replicas: int) -> None:
-        self._structure, self._replicas = spec.structure, replicas
+    def __init__(self, spec: Spec, replicas: int, mine: slice, *, balanced: bool) -> None:
+        self._structure, self._replicas, self._mine, self._balanced = spec.structure, replicas, mine, balanced
 
     def __call__(self, batch: Any) -> Any:
-        """The nest with a `PerReplica` of R views for each leaf, each `[n, ...] -> [n_r, ...]`.
+        """The nest with a `PerReplica` of views for each leaf, each `[n, ...] -> [n_r, ...]`.
 
         Raises:
           InvalidArgumentError: components without rows, or with different numbers of rows.
@@ -99,13 +115,13 @@ class Cutter:
                 "distribute: All components must have at least one dimension to be cut for the replicas; batch the "
                 "data set first"
             )
-        if len({shape[0] for shape in shapes}) > 1:
+        if self._balanced and len({shape[0] for shape in shapes}) > 1:
             raise InvalidArgumentError(
                 f"distribute: all components of a global batch must have as many rows, got "
                 f"{[shape[0] for shape in shapes]}"
             )
-        slices = balanced_slices(shapes[0][0], self._replicas)
-        return self._structure.build([PerReplica([leaf[s] for s in slices]) for leaf in leaves])
+        cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
+        return self._structure.build([PerReplica([leaf[s] for s in cut(len(leaf), replicas)[mine]]) for leaf in leaves])
 
     def spec(self, spec: Spec) -> Spec:
         """What a replica's part looks like: the rows divided by R where that is exact, else unknown."""

@@ -7,16 +7,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from distinput.core.nest import map_leaves
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import VERSION, State
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.dealing import Cutter, StandIn, dealer, per_replica_spec
 from distinput.distribute.input_context import InputContext
+from distinput.distribute.lockstep import Lockstep
 from distinput.distribute.optional import Optional
 from distinput.distribute.options import InputOptions
 from distinput.distribute.values import PerReplica
 from distinput.errors import OutOfRangeError, StateError
+from distinput.plan.options import AutoShardPolicy
+from distinput.rewrite.autoshard import effective_policy
 
 if TYPE_CHECKING:
     from distinput.distribute.strategy import Strategy
@@ -40,25 +43,49 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
     """Cut a data set of global batches for the replicas; see `Strategy.experimental_distribute_dataset`."""
     _check_dataset(dataset, "experimental_distribute_dataset needs")
     spec = Spec.of(dataset.element_spec)
+    peers = strategy._peers
     replicas = strategy.num_replicas_in_sync
+    workers, worker = (1, 0) if peers is None else (peers.size, peers.rank)
     splits = strategy.splits_batches and replicas > 1
     if splits:
         _check_batched(spec)
     balanced = splits and options.balanced_split
-    rebatched = _rebatch(dataset, replicas) if splits and not balanced else dataset
-    source = _auto_shard(rebatched, replicas)
+    equal = peers is None or len(set(peers.replicas)) == 1
+    by_batch = splits and (balanced or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA)
+    if splits and not balanced and not equal:
+        raise ValueError(
+            "tf.distribute expects every worker to have the same number of replicas; cut the batches with "
+            "InputOptions(balanced_split=True) for workers of different sizes"
+        )
+    rebatched = rebatch_for_worker(dataset, workers, replicas // workers, worker) if splits and not balanced else dataset
+    cutter = None
+    if by_batch:
+        # Every worker goes through the global batches and takes its own pieces of each, so all have the same steps and a
+        # state is the position in the global order, whatever the number of workers.
+        mine = _replicas_of(strategy) if balanced else slice(worker, None, workers)
+        cutter = Cutter(spec, replicas, mine, balanced=balanced)
+        source = dataset.prefetch(1)
+    else:
+        source = auto_shard_dataset(rebatched, workers, worker, replicas)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
-        source = source.prefetch(ahead if balanced else ahead * replicas)
+        source = source.prefetch(ahead if by_batch else ahead * replicas)
+    part = cutter.spec(spec) if cutter is not None and balanced else Spec.of(rebatched.element_spec)
     return DistributedDataset(
         strategy,
         [source],
-        Spec.of(rebatched.element_spec),
+        part,
         int(dataset.cardinality()),
         keeps_partial=_keeps_partial(strategy, dataset, spec),
-        balanced=balanced,
+        cutter=cutter,
         fetch=options.experimental_fetch_to_device,
     )
+
+
+def _replicas_of(strategy: "Strategy") -> slice:
+    """This worker's replicas among all."""
+    first = strategy._first_replica
+    return slice(first, first + strategy._replicas)
 
 
 def distribute_from_function(
@@ -87,14 +114,6 @@ def distribute_from_function(
     )
 
 
-def _rebatch(dataset: Any, replicas: int) -> Any:
-    return rebatch_for_worker(dataset, 1, replicas, 0)
-
-
-def _auto_shard(dataset: Any, replicas: int) -> Any:
-    return auto_shard_dataset(dataset, 1, 0, replicas)
-
-
 def _check_dataset(dataset: Any, what: str) -> None:
     if isinstance(dataset, DistributedDataset):
         raise TypeError(f"{what} a data set, got one that is distributed already")
@@ -116,6 +135,8 @@ def _keeps_partial(strategy: "Strategy", dataset: Any, spec: Spec) -> bool:
     """True when `next` delivers a last step for which some replicas have no element."""
     if not strategy.keeps_partial_steps or int(dataset.cardinality()) == _INFINITE:
         return False
+    if strategy._peers is not None and strategy._peers.size > 1:
+        return True
     return any(isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape) for leaf in spec.leaves)
 
 
@@ -127,10 +148,10 @@ class DistributedDataset:
     Args:
       strategy: whose replicas it feeds.
       sources: the input pipelines, one for all replicas or one for each.
-      spec: of one replica's part, before a balanced cut.
+      spec: of one replica's part.
       cardinality: of the data set as it was given.
       keeps_partial: deliver a last step in which some replicas have no element.
-      balanced: the pipeline gives global batches, which are cut evenly.
+      cutter: for a pipeline that gives global batches, how they are cut; None: it gives one element per replica.
       fetch: put the parts on the devices.
 
     >>> import distinput as di
@@ -150,14 +171,15 @@ class DistributedDataset:
         cardinality: int,
         *,
         keeps_partial: bool = True,
-        balanced: bool = False,
+        cutter: Cutter | None = None,
         fetch: bool = True,
     ) -> None:
         self._strategy = strategy
         self._sources: list[InputDataset] = list(sources)
-        self._replicas = strategy.num_replicas_in_sync
-        self._cutter = Cutter(spec, self._replicas) if balanced else None
-        self._spec = self._cutter.spec(spec) if self._cutter else spec
+        self._replicas = strategy._replicas
+        self._wraps = strategy._wraps
+        self._cutter = cutter
+        self._spec = spec
         self._cardinality = cardinality
         self._keeps_partial = keeps_partial
         self._puts = fetch and not strategy._devices.host_memory
@@ -168,7 +190,11 @@ class DistributedDataset:
 
         Source: `tf.distribute.DistributedDataset.element_spec`.
         """
-        return self._spec.nest if self._replicas == 1 else per_replica_spec(self._spec, self._replicas)
+        if not self._wraps:
+            return self._spec.nest
+        several = self._strategy._peers is not None and self._strategy._peers.size > 1
+        spec = self._spec.map(_open_rows) if several and self._keeps_partial else self._spec
+        return per_replica_spec(spec, self._replicas)
 
     @property
     def cardinality(self) -> int:
@@ -203,10 +229,22 @@ class DistributedDataset:
                 state = reduce_func(state, step.get_value())
         return state
 
+    def _control(self) -> Any:
+        """The channel on which workers agree on each step; None where every worker knows the steps by itself."""
+        peers = self._strategy._peers
+        if peers is None or peers.size == 1 or self._cardinality == _INFINITE:
+            return None
+        if self._cutter is not None and self._cardinality >= 0:
+            return None  # all go through the same global batches, whose number is known
+        return self._strategy._control
+
     def _layout(self) -> dict[str, Any]:
         """What must be the same for a state to fit."""
-        cut = "balanced" if self._cutter else ("per_replica" if len(self._sources) > 1 else "per_worker")
-        return {"replicas": self._replicas, "cut": cut}
+        if self._cutter is not None:  # a position in the global batches, which any number of replicas can go on from
+            return {"cut": "batches"}
+        peers = self._strategy._peers
+        cut = "per_replica" if len(self._sources) > 1 else "per_worker"
+        return {"replicas": self._strategy.num_replicas_in_sync, "workers": 1 if peers is None else peers.size, "cut": cut}
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -272,6 +310,10 @@ class DistributedIterator:
         self._last: Any = None
         self._seen = seen
         self._ended = ended
+        self._lockstep: Lockstep | None = None
+        control = dataset._control()
+        if control is not None:
+            self._lockstep = Lockstep(control, self._draw, self._iterators[0].state())  # type: ignore[attr-defined]
 
     @property
     def element_spec(self) -> Any:
@@ -328,6 +370,12 @@ class DistributedIterator:
         if self._ended:
             return _END
         replicas = self._replicas
+        if self._lockstep is not None and (keeps_partial or self._cutter is not None):
+            drawn = self._lockstep.next()
+            if drawn is None:
+                self._ended = True
+                return _END
+            return self._given(drawn, replicas - len(drawn))
         if self._cutter is not None:
             batch = next(self._iterators[0], _END)
             if batch is _END:
@@ -341,21 +389,34 @@ class DistributedIterator:
         else:
             parts.extend([next(iterator, _END) for iterator in self._iterators[len(parts) :]])
             missing = sum([part is _END for part in parts])
-        if missing:
-            if missing == replicas or not keeps_partial:
-                self._ended = True
-                parts.clear()
-                return _END
-            self._fill(parts)
+        if missing and (missing == replicas or not keeps_partial):
+            self._ended = True
+            parts.clear()
+            return _END
         self._pending = []
+        return self._given(parts, missing)
+
+    def _given(self, parts: list[Any], missing: int) -> Any:
+        """A step of these elements, those of replicas that have none made up."""
+        if self._cutter is not None and parts:
+            return self._put(self._cutter(parts[0]))
+        if missing:
+            self._fill(parts)
         if self._watches:
             self._last = parts[-1]
-        return self._put(self._deal(*parts) if replicas > 1 else parts[0])
+        return self._put(self._deal(*parts) if self._dataset._wraps else parts[0])
+
+    def _draw(self) -> tuple[list[Any], State]:
+        """The elements of one step, and the input's state after them; for lockstep."""
+        parts = list(islice(self._iterators[0], 1 if self._cutter is not None else self._replicas))
+        return parts, self._iterators[0].state()  # type: ignore[attr-defined]
 
     def _fill(self, parts: list[Any]) -> None:
         """Elements without rows where there are none."""
         there = [part for part in parts if part is not _END]
-        empty = self._stand_in.element(self._stand_in.shapes(there[-1]) if self._watches else None)
+        if there and self._watches:
+            self._seen = self._stand_in.shapes(there[-1])
+        empty = self._stand_in.element(self._seen if self._watches else None)
         for i, part in enumerate(parts):
             if part is _END:
                 parts[i] = empty
@@ -380,7 +441,8 @@ class DistributedIterator:
             )
         if self._last is not None:
             self._seen, self._last = self._stand_in.shapes(self._last), None
-        inputs = [iterator.state() for iterator in self._iterators]  # type: ignore[attr-defined]
+        iterators: list[Any] = self._iterators
+        inputs = [self._lockstep.state] if self._lockstep is not None else [it.state() for it in iterators]
         layout = self._dataset._layout()
         return {
             "version": VERSION,
@@ -405,6 +467,9 @@ class DistributedIterator:
         self.close()
         self._iterators, self._pending = other._iterators, []
         self._seen, self._last, self._ended = other._seen, None, other._ended
+        self._lockstep = other._lockstep
+        if self._lockstep is not None:
+            self._lockstep._draw = self._draw
 
     # ---- end
 
@@ -413,6 +478,8 @@ class DistributedIterator:
         self._ended = True
         self._pending = []
         self._last = None
+        if self._lockstep is not None:
+            self._lockstep.close()
         for iterator in self._iterators:
             close = getattr(iterator, "close", None)
             if close is not None:
@@ -433,6 +500,11 @@ class _End:
 
 
 _END = _End()
+
+
+def _open_rows(leaf: LeafSpec) -> LeafSpec:
+    """A worker that has run out gets no rows, so their number is not known."""
+    return leaf.with_shape((None, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf
 
 
 def _put_step(strategy: "Strategy", step: Any) -> Any:

@@ -11,10 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from distinput.distribute.exact_sum import Bands, bands_of, joined, rounded
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["check_axis", "gather_parts", "local_sum", "reduce_parts", "reduce_rows", "reduce_undistributed"]
+__all__ = [
+    "check_axis",
+    "exact_rows",
+    "exact_total",
+    "gather_parts",
+    "reduce_parts",
+    "reduce_rows",
+    "reduce_undistributed",
+    "row_sums",
+    "total_of_rows",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -67,11 +78,30 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
 
     Source: `tf.distribute.Strategy.reduce` with an axis.
     """
+    sums, counts, dtype = row_sums(op, parts, axis)
+    return total_of_rows(op, sums, counts, dtype, axis)
+
+
+def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Array], list[int], np.dtype[Any]]:
+    """The sum of each part over its axes, how many items that were, and the dtype of the parts.
+
+    Raises:
+      As `reduce_rows`, for what one part shows.
+    """
     arrays = [_numbers(part, op) for part in parts]
     axes = [check_axis(axis, array.ndim) for array in arrays]
     dtype = arrays[0].dtype
     wide = dtype if op is ReduceOp.SUM else _wide(dtype)
     sums = [_row_sum(array, of, wide, dtype) for array, of in zip(arrays, axes, strict=True)]
+    return sums, [_count(array, of) for array, of in zip(arrays, axes, strict=True)], dtype
+
+
+def total_of_rows(op: ReduceOp, sums: Sequence[Array], counts: Sequence[int], dtype: np.dtype[Any], axis: Any) -> Any:
+    """The sum or mean of what `row_sums` gave, in the order of the parts.
+
+    Raises:
+      InvalidArgumentError: the sums differ in shape or dtype.
+    """
     for i, total in enumerate(sums):
         if total.shape != sums[0].shape:
             raise InvalidArgumentError(
@@ -79,17 +109,49 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
                 "replica, "
                 f"got {list(sums[0].shape)} on replica 0 and {list(total.shape)} on replica {i}"
             )
-    total = _total(sums, wide)
+        if total.dtype != sums[0].dtype:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {sums[0].dtype} on replica 0 and {total.dtype} on "
+                f"replica {i}"
+            )
+    total = _total(sums, sums[0].dtype)
     if op is ReduceOp.SUM:
         return total[()]
-    rows = sum([_count(array, of) for array, of in zip(arrays, axes, strict=True)])
+    rows = sum(counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # no rows at all is NaN by definition, no accident
         return _keep(np.true_divide(total, rows), dtype)
 
 
-def local_sum(value: Any, axis: Any) -> Any:
-    """The sum of one part over its axes, in its own dtype."""
-    return reduce_rows(ReduceOp.SUM, [value], axis)
+def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Bands], list[int], np.dtype[Any]]:
+    """As `row_sums`, with exact sums; `axis=None` keeps all axes and counts each part once."""
+    arrays = [_numbers(part, op) for part in parts]
+    for array in arrays:
+        if array.dtype.kind != "f":
+            raise InvalidArgumentError(
+                f"reduce: deterministic=True is for floats, got {array.dtype}; sums of integers are exact without it"
+            )
+        if array.dtype != arrays[0].dtype:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {arrays[0].dtype} and {array.dtype}"
+            )
+    axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
+    counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]
+    return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
+
+
+def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """The sum or mean of what `exact_rows` gave, rounded once: the same bits whatever the division into parts.
+
+    Raises:
+      InvalidArgumentError: the sums differ in shape.
+    """
+    for i, part in enumerate(sums):
+        if part.digits.shape[1:] != sums[0].digits.shape[1:]:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same size and shape, got {list(sums[0].digits.shape[1:])} on replica 0 and "
+                f"{list(part.digits.shape[1:])} on replica {i}"
+            )
+    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), dtype)
 
 
 def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:

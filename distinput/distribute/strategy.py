@@ -7,12 +7,14 @@ from typing import Any
 from distinput.core.nest import map_leaves
 from distinput.data import Dataset
 from distinput.distribute import input as distributed_input
+from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.backends import open_devices
 from distinput.distribute.context import Mode, ReplicaContext, Scope, ValueContext, modes, require_cross_replica
 from distinput.distribute.input_context import InputContext
 from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.peers import Peers
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import gather_parts, reduce_parts, reduce_rows, reduce_undistributed
+from distinput.distribute.reduction import reduce_undistributed
 from distinput.distribute.rendezvous import Rendezvous
 from distinput.distribute.values import (
     DistributedValues,
@@ -50,6 +52,9 @@ class Strategy:
         self._devices = open_devices(backend, devices)
         self._replicas = len(self._devices.local)
         self._parameter_devices = self._devices.local
+        self._peers: Peers | None = None
+        self._control: Any = None
+        self._arithmetic = Arithmetic()
 
     # ---- facts
 
@@ -59,7 +64,17 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.num_replicas_in_sync`.
         """
-        return self._replicas
+        return self._replicas if self._peers is None else sum(self._peers.replicas)
+
+    @property
+    def _first_replica(self) -> int:
+        """The number of this process's first replica among all."""
+        return 0 if self._peers is None else self._peers.first_replica
+
+    @property
+    def _wraps(self) -> bool:
+        """True when steps come as distributed values, even for one replica."""
+        return self._replicas > 1 or self._peers is not None
 
     @property
     def cluster_resolver(self) -> Any:
@@ -150,10 +165,11 @@ class Strategy:
         spread = any(map(has_distributed, given))
         spread_named = any(map(has_distributed, named.values()))
         meeting = Rendezvous(count)
+        first = self._first_replica
 
         def replica(index: int) -> Any:
             stack = modes.stack
-            mode = Mode(self, ReplicaContext(self, index, meeting, index))
+            mode = Mode(self, ReplicaContext(self, first + index, meeting, index))
             stack.append(mode)
             try:
                 result = fn(
@@ -187,7 +203,10 @@ class Strategy:
         failures, meeting.failures = meeting.failures, []
         index, error = failures[0]
         name = getattr(fn, "__name__", type(fn).__name__)
-        error.add_note(f"in replica {index} of {self._replicas} ({self._devices.local[index]}), run({name})")
+        number = self._first_replica + index
+        error.add_note(
+            f"in replica {number} of {self.num_replicas_in_sync} ({self._devices.local[index]}), run({name})"
+        )
         for i, other in failures[1:]:
             error.add_note(f"replica {i} failed too: {type(other).__name__}: {other}")
         try:
@@ -197,7 +216,7 @@ class Strategy:
 
     # ---- cross-replica arithmetic
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False) -> Any:
         """One value of those of all replicas.
 
         Args:
@@ -206,6 +225,8 @@ class Strategy:
           axis: None adds element by element, all shapes being equal. An int or a tuple of ints first sums over these
             axes of each component, whose sizes there may differ; the mean then divides by the true number of items, so
             a row of a short batch weighs as much as any other and empty replicas count nothing.
+          deterministic: round exact sums of floats once: the same bits however the rows are divided over replicas and
+            workers. It costs more time.
 
         Returns:
           A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
@@ -229,19 +250,21 @@ class Strategy:
         op = ReduceOp.of(reduce_op)
         if axis is None:
             if isinstance(value, DistributedValues):
-                return self._reduce_leaf(op, value)
-            return map_leaves(lambda leaf: self._reduce_leaf(op, leaf), value, lists=True)
+                return self._reduce_leaf(op, value, deterministic)
+            return map_leaves(lambda leaf: self._reduce_leaf(op, leaf, deterministic), value, lists=True)
         if isinstance(value, DistributedValues):
-            return reduce_rows(op, value.values, axis)
+            return self._arithmetic.reduce(op, value.values, axis, deterministic=deterministic)
         structure, _ = replica_leaves(value)
         if not structure.is_leaf:
             raise TypeError(f"reduce: with an axis the value must be a single one, got the structure {structure}")
-        return reduce_rows(op, [value] * self._replicas, axis)
+        return self._arithmetic.reduce(op, [value] * self._replicas, axis, deterministic=deterministic)
 
-    def _reduce_leaf(self, op: ReduceOp, value: Any) -> Any:
+    def _reduce_leaf(self, op: ReduceOp, value: Any, deterministic: bool) -> Any:
         if isinstance(value, DistributedValues):
-            return reduce_parts(op, value.values)
-        return reduce_undistributed(op, value, self._replicas)
+            return self._arithmetic.reduce(op, value.values, None, deterministic=deterministic)
+        if self._peers is not None and self._replicas == 1:  # what `run` gives where a worker has one replica
+            return self._arithmetic.reduce(op, [value], None, deterministic=deterministic)
+        return reduce_undistributed(op, value, self.num_replicas_in_sync)
 
     def gather(self, value: Any, axis: int) -> Any:
         """The components of all replicas, one after the other along `axis`, in replica order.
@@ -268,12 +291,13 @@ class Strategy:
             "get_replica_context().all_gather()",
         )
         if isinstance(value, DistributedValues):
-            return gather_parts(value.values, axis)
-        return map_leaves(
-            lambda leaf: gather_parts(leaf.values, axis) if isinstance(leaf, DistributedValues) else leaf,
-            value,
-            lists=True,
-        )
+            return self._arithmetic.gather(value.values, axis)
+        return map_leaves(lambda leaf: self._gather_leaf(leaf, axis), value, lists=True)
+
+    def _gather_leaf(self, leaf: Any, axis: int) -> Any:
+        if isinstance(leaf, DistributedValues):
+            return self._arithmetic.gather(leaf.values, axis)
+        return self._arithmetic.gather([leaf], axis) if self._peers is not None and self._replicas == 1 else leaf
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a value, one for each replica of this process.
@@ -320,7 +344,8 @@ class Strategy:
         Source: `tf.distribute.Strategy.experimental_distribute_values_from_function`.
         """
         return regroup(
-            [value_fn(ValueContext(i, self.num_replicas_in_sync)) for i in range(self._replicas)], always_wrap=True
+            [value_fn(ValueContext(self._first_replica + i, self.num_replicas_in_sync)) for i in range(self._replicas)],
+            always_wrap=True,
         )
 
     # ---- input
@@ -422,8 +447,12 @@ class Strategy:
                 f"InputReplicationMode.PER_REPLICA is only supported in `MirroredStrategy`, not in "
                 f"{type(self).__name__}"
             )
-        count = self._replicas if per_replica else 1
-        contexts = [InputContext(count, i, self.num_replicas_in_sync) for i in range(count)]
+        total = self.num_replicas_in_sync
+        if self._peers is not None:
+            contexts = [InputContext(self._peers.size, self._peers.rank, total)]
+        else:
+            count = self._replicas if per_replica else 1
+            contexts = [InputContext(count, i, total) for i in range(count)]
         return distributed_input.distribute_from_function(self, dataset_fn, contexts, options)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of records that all have the same length, perhaps between a header and a footer."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
+from distinput.core.block import Block
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import Source, size_of
+from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
 
@@ -74,6 +77,27 @@ class FixedLengthRecords(SpanFormat):
         step = max(1, _FRAGMENT_BYTES // self.record_bytes)
         cuts = [*range(0, rows, step), rows] if rows else [0, 0]
         return [Fragment(path, {"row": a}, {"row": b}, b - a, (b - a) * self.record_bytes) for a, b in pairwise(cuts)]
+
+    def units(self, files: FileTable) -> Ints | None:
+        if self.compression:
+            return None
+        body = files.sizes - (self.header_bytes + self.footer_bytes)
+        for bad in np.flatnonzero(((body < 0) | (body % self.record_bytes > 0)) & (files.sizes > 0)):
+            self._count(files.path(int(bad)), int(files.sizes[bad]))
+        return np.maximum(body, 0) // self.record_bytes
+
+    @property
+    def unit_bytes(self) -> int:
+        return self.record_bytes
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        if self.compression or stop is None:
+            return Fragment(path, {"row": start}, None, None, 0)
+        return Fragment(path, {"row": start}, {"row": stop}, stop - start, (stop - start) * self.record_bytes)
+
+    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+        end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes
+        return self._read(path, position, None if self.compression else end)
 
     def open(self, path: str, position: Position) -> tuple[Source, int]:
         if not self.compression:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.core.block import Block
+from distinput.core.column import Ints
 from distinput.core.spec import Spec
+from distinput.errors import DataLossError
 from distinput.files.source import size_of
+from distinput.files.table import FileTable
 
 __all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position"]
 
@@ -94,3 +97,55 @@ class Format(ABC):
     def start(self) -> Position:
         """The position of the first record of any file."""
         return {"row": 0}
+
+    def units(self, files: FileTable) -> Ints | None:
+        """How many units each file has, if files of this format can be cut between any two of them, else None.
+
+        A unit is what `part` counts: a byte of text, a record of fixed length.
+
+        Raises:
+          InvalidArgumentError: a file cannot have this size.
+        """
+        del files
+        return None
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of a unit."""
+        return 1
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The part of a file from unit `start` to before unit `stop`; None: to its end.
+
+        The parts of a file that begin where others end have each record of the file exactly once.
+        """
+        if start or stop is not None:
+            raise ValueError(f"{self.name}: files can only be read whole, got the part from {start} to {stop}")
+        return Fragment(path, self.start(), None, None, 0)
+
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        """The records of a fragment, or those from a position in it on, as `read` gives those of a file.
+
+        Raises:
+          NotFoundError: the file is not there.
+          DataLossError: the file is damaged, or is shorter than the fragment says.
+        """
+        at = fragment.start if position is None else position
+        if fragment.stop is None:
+            yield from self.read(fragment.path, at)
+            return
+        left = fragment.stop["row"] - at["row"]
+        if left <= 0:
+            return
+        for block, after in self.read_until(fragment.path, at, fragment.stop):
+            if block.size >= left:
+                yield block.rows(0, left), after if block.size == left else fragment.stop
+                return
+            left -= block.size
+            yield block, after
+        raise DataLossError(f"{fragment.path}: ends {left} records before record {fragment.stop['row']}; it changed")
+
+    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+        """`read`, for a caller who will not look behind `stop`."""
+        del stop
+        return self.read(path, position)

@@ -92,6 +92,12 @@ class Parquet(Format):
             row += rows
         return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
 
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The rows from `start` to before `stop`."""
+        if stop is None:
+            return Fragment(path, {"row": start}, None, None, 0)
+        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
+
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         begin = 0 if position is None else position["row"]
         footer = self._footer(path)

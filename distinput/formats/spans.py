@@ -24,6 +24,7 @@ __all__ = ["Found", "Piece", "SpanFormat"]
 
 FIRST_BYTES = 64 * 1024  # of the first chunk: the first record must not wait for many others
 CHUNK_BYTES = 512 * 1024  # of later ones: about what a core's own cache holds
+_BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -108,11 +109,14 @@ class SpanFormat(Format):
         return {"row": row} if self.compression else {"byte": byte, "row": row}
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        wanted = position if position is not None else self.start()
+        return self._read(path, position if position is not None else self.start(), None)
+
+    def _read(self, path: str, wanted: Position, until: int | None) -> Iterator[tuple[Block, Position]]:
+        """The records from a position on; what lies behind byte `until` is only read where a record goes on there."""
         source, row = self.open(path, wanted)
         with source:
             over = wanted["row"] - row
-            for piece, found, starts, sizes in self._found(source, row):
+            for piece, found, starts, sizes in self._found(source, row, until):
                 row = piece.row + found.count
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
@@ -126,7 +130,7 @@ class SpanFormat(Format):
                     f"{path}: has {row} records, but reading was to go on at record {wanted['row']}; it changed"
                 )
 
-    def _found(self, source: Source, row: int) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
+    def _found(self, source: Source, row: int, until: int | None = None) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
         """Pieces of the file with the records found in each."""
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
         data, at, byte, ended = EMPTY, 0, source.offset, False
@@ -135,7 +139,10 @@ class SpanFormat(Format):
             kept = data[at:]
             # What a length field claims is only believed as far as the file is known to be that long.
             likely = len(kept) if source.size is None else source.size - source.offset
-            data, ended = source.more(kept, max(chunk, min(need - len(kept), likely) if need else len(kept)))
+            size = max(chunk, min(need - len(kept), likely) if need else len(kept))
+            if until is not None:
+                size = min(size, max(until - source.offset, _BEYOND_BYTES))
+            data, ended = source.more(kept, size)
             chunk, at = min(2 * chunk, CHUNK_BYTES), 0
             while True:
                 piece = Piece(source.path, data, at, byte, row, ended, source.size)

@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text files: every line is a record."""
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Strings
+from distinput.core.nest import LEAF
 from distinput.files.compression import as_compression
+from distinput.files.source import Source, size_of
+from distinput.files.table import FileTable
+from distinput.formats.format import Fragment, Position
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
 from distinput.kernels.lines import scan_lines
 
 __all__ = ["TextLines"]
 
 _RETURN = 13
+_FRAGMENT_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -45,3 +56,43 @@ class TextLines(SpanFormat):
                 count += 1
             after = end
         return Found(count, after)
+
+    def units(self, files: FileTable) -> Ints | None:
+        return None if self.compression else files.sizes
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The lines that begin from byte `start` on and before byte `stop`."""
+        if self.compression:
+            return super().part(path, start, stop)
+        begin = {"near": start} if start else self.start()
+        return Fragment(path, begin, None if stop is None else {"near": stop}, None, (stop or start) - start)
+
+    def fragments(self, path: str) -> list[Fragment]:
+        size = size_of(path)
+        if self.compression or not size:
+            return super().fragments(path)
+        cuts = range(0, size, _FRAGMENT_BYTES)
+        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
+
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        at = fragment.start if position is None else position
+        if fragment.stop is None and "near" not in at:
+            yield from self.read(fragment.path, at)
+            return
+        stop = sys.maxsize if fragment.stop is None else fragment.stop["near"]
+        # The line that goes on at `near` began before it and is another's. From the byte before on, it is the first line
+        # found, and an empty one if it ended there.
+        first, row = at.get("near", at.get("byte")), at.get("row", 0)
+        if first >= stop:
+            return
+        with Source(fragment.path, start=first - 1 if at.get("near") else first) as source:
+            for piece, found, starts, sizes in self._found(source, 0, None if fragment.stop is None else stop):
+                shift = piece.byte - piece.at
+                low, high = np.searchsorted(starts, [first - shift, stop - shift]).tolist()
+                after = shift + found.after
+                row += high - low
+                if high > low:
+                    column = Strings(piece.data, starts[low:high], sizes[low:high])
+                    yield Block(LEAF, [column], high - low), {"byte": after, "row": row}
+                if after >= stop:
+                    return

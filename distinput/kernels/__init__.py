@@ -3,6 +3,7 @@
 
 Nothing here imports numba before a kernel is first called, see `distinput.kernels.kernel`. The kernels:
 
+* `balance`: `deal_by_size`
 * `crc32c`: `crc32c`, `masked_crc32c`
 * `example`: `locate_features`, `count_values`, `fill_floats`, `fill_int64s`, `fill_bytes_spans`
 * `lines`: `scan_lines`

@@ -5,6 +5,8 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
@@ -13,26 +15,27 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import UnimplementedError
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import Node
 
 __all__ = ["Cache"]
 
 
 class Store:
-    """What a complete pass left behind: its elements and the epoch they were made in."""
+    """What the first complete pass left behind: the epoch it was, and its elements unless part of it ran elsewhere."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.block: Block | None = None
         self.complete = False
-        self.epoch = 0
+        self.epoch: int | None = None
 
-    def keep(self, blocks: list[Block], epoch: int) -> None:
-        """Keep the elements of a complete pass, unless another pass was first."""
+    def keep(self, blocks: list[Block] | None, epoch: int) -> None:
+        """Keep the elements of a complete pass, unless another pass was first; None: it was complete, but began elsewhere."""
         with self.lock:
-            if not self.complete:
-                self.block = concat_blocks(blocks) if blocks else None
+            if self.epoch is None:
                 self.epoch = epoch
+            if blocks is not None and not self.complete and epoch == self.epoch:
+                self.block = concat_blocks(blocks) if blocks else None
                 self.complete = True
 
 
@@ -41,7 +44,8 @@ class Cache(Node):
     """Keep the elements of the first complete pass in memory and serve later passes from there.
 
     Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and while that pass is
-    under way the input's state. A restart in a new process makes the pass again.
+    under way the input's state. A restart in a new process makes the pass again; so does `skip`, since only a whole pass is
+    kept. An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
     Args:
       filename: must be empty: only the cache in memory exists.
@@ -76,17 +80,12 @@ class Cache(Node):
         return self.input.cardinality
 
     def start(self, epoch: int) -> State:
-        store = self.store
-        if store.complete:
-            return {"row": 0, "epoch": store.epoch, "input": None}
-        return {"row": 0, "epoch": epoch, "input": self.input.start(epoch)}
+        return self.start_at(0, epoch)
 
-    def start_at(self, row: int, epoch: int) -> State | None:
-        store = self.store
-        if store.complete:
-            return {"row": row, "epoch": store.epoch, "input": None}
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"row": row, "epoch": epoch, "input": at}
+    def start_at(self, row: int, epoch: int) -> State:
+        # The rows before are made too, since only a whole pass can be kept.
+        kept = self.store.epoch
+        return {"row": row, "epoch": epoch if kept is None else kept, "input": None}
 
     def stream(self, state: State, run: Run) -> Stream:
         store, row, epoch = self.store, state["row"], state["epoch"]
@@ -106,8 +105,7 @@ class Cache(Node):
                     block.rows(max(0, row - (at - block.size)), block.size),
                     {"row": at, "epoch": epoch, "input": after},
                 )
-        if whole:
-            store.keep(kept, epoch)
+        store.keep(kept if whole else None, epoch)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block
@@ -120,9 +118,11 @@ class Cache(Node):
 
     @property
     def random_access(self) -> bool:
-        return self.input.random_access and self.input.cardinality != UNKNOWN
+        return self.input.random_access and self.input.cardinality >= 0
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        if self.store.complete and self.store.block is not None:
-            return self.store.block.take(rows)
-        return self.input.fetch(rows, epoch)
+        store = self.store
+        if not store.complete:
+            kept = epoch if store.epoch is None else store.epoch
+            store.keep([self.input.fetch(np.arange(self.input.cardinality), kept)], kept)
+        return self.input.fetch(rows, epoch) if store.block is None else store.block.take(rows)

@@ -160,7 +160,7 @@ class BucketBySequenceLength(Node):
         callable_argument("bucket_by_sequence_length", "element_length_func", self.element_length_func)
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:
             raise InvalidArgumentError(
-                "bucket_by_sequence_length: `len(bucket_batch_sizes)` must equal `len(bucket_boundaries)` + 1, got "
+                "bucket_by_sequence_length: `len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1`, got "
                 f"{len(self.bucket_batch_sizes)} and {len(self.bucket_boundaries)}"
             )
         for size in self.bucket_batch_sizes:

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import zero
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts
 from distinput.plan.check import at_least
 from distinput.plan.node import Node
@@ -38,6 +38,7 @@ class Rebatch(Node):
 
     Raises:
       InvalidArgumentError: a size is negative, all are 0, or the input has components without a first axis.
+      FailedPreconditionError: at iteration, rows of one batch differ in shape.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.range(6).batch(4).rebatch([1, 2]).as_numpy_iterator())
@@ -49,6 +50,8 @@ class Rebatch(Node):
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
+    ends_with_input: ClassVar[bool] = False
+    """True: no more empty batches once the input has ended and a new round of sizes would begin."""
 
     def __post_init__(self) -> None:
         sizes = self.sizes
@@ -96,6 +99,8 @@ class Rebatch(Node):
         cycle = sum(sizes)
         while True:
             if not sizes[at]:
+                if at == 0 and self.ends_with_input and not queue.fill(1):
+                    return
                 at = (at + 1) % len(sizes)
                 yield self._empty(), {**queue.mark(), "next": at}
                 continue
@@ -201,10 +206,12 @@ class LegacyRebatch(Node):
         return Block(block.structure, columns, block.size * pieces)
 
 
-def _split(block: Block, counts: Any) -> tuple[Block, InvalidArgumentError | None]:
+def _split(block: Block, counts: Any) -> tuple[Block, FailedPreconditionError | None]:
     """Rows grouped by counts, as far as rows of a group agree in shape."""
     try:
         return block.split(counts), None
     except StackError as error:
-        said = InvalidArgumentError(f"Cannot batch tensors with different shapes: {error}")
+        said = FailedPreconditionError(
+            f"rebatch: Cannot batch tensors with different shapes: {error}; pad the rows to one shape first"
+        )
         return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], said

@@ -84,7 +84,8 @@ def first_dimension(op: str, spec: Spec) -> int | None:
             continue
         if not leaf.shape:
             raise InvalidArgumentError(
-                f"{op}: All components must have at least one dimension, got a scalar for component {path or 'of the element'}"
+                f"{op}: All components must have at least one dimension, got scalar elements in component "
+                f"{path or 'of the element'}"
             )
         if leaf.shape[0] is not None:
             known[path] = leaf.shape[0]
@@ -100,7 +101,8 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
         lengths = column.lengths()
         if lengths is None:
             raise InvalidArgumentError(
-                f"{op}: All components must have at least one dimension, got a scalar for component {path or 'of the element'}"
+                f"{op}: All components must have at least one dimension, got scalar elements in component "
+                f"{path or 'of the element'}"
             )
         each = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
         if counts is None:

@@ -34,7 +34,8 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
     """
     number = integer(op, name, value)
     if number < least:
-        raise InvalidArgumentError(f"{op}: {name} must be at least {least}, got {number}")
+        bound = "greater than zero" if least == 1 else f"at least {least}"  # TensorFlow's words for the usual one
+        raise InvalidArgumentError(f"{op}: {name} must be {bound}, got {number}")
     return number
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -99,7 +99,7 @@ class Node(ABC):
     @cached_property
     def fingerprint(self) -> list[str]:
         """One short word for each node of the tree, inputs first: its op and a hash of its arguments."""
-        text = json.dumps({k: describe(v) for k, v in self.arguments().items()}, sort_keys=True)
+        text = json.dumps({k: describe(v, None) for k, v in self.arguments().items()}, sort_keys=True)
         own = f"{self.op}#{hashlib.blake2s(text.encode(), digest_size=3).hexdigest()}"
         return [word for source in self.inputs for word in source.fingerprint] + [own]
 
@@ -169,14 +169,17 @@ class Node(ABC):
         return DatasetSpec(self.element_spec)
 
 
-def describe(value: Any) -> str:
-    """An argument in a few words, the same in every process."""
+def describe(value: Any, most: int | None = 60) -> str:
+    """An argument in words, the same in every process; at most `most` letters."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if callable(value):
         return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__name__))
-    text = str(value) if not isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if isinstance(value, Mapping):
+        text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
+    else:
+        text = str(value) if not isinstance(value, str) else repr(value)
+    return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -18,7 +18,8 @@ class AutoShardPolicy(enum.IntEnum):
     """How a distributed data set is divided among workers; `tf.data.experimental.AutoShardPolicy`.
 
     OFF: every worker reads everything. AUTO: FILE where the sources are files, else DATA. FILE: whole files. DATA: every
-    n-th element. HINT: where the pipeline says `shard(SHARD_HINT, SHARD_HINT)`.
+    n-th element. HINT: where the pipeline says `shard(SHARD_HINT, SHARD_HINT)`. BALANCED, which TensorFlow does not have:
+    parts of files and ranges of rows, so that all workers read equally much.
     """
 
     OFF = -1
@@ -26,6 +27,7 @@ class AutoShardPolicy(enum.IntEnum):
     FILE = 1
     DATA = 2
     HINT = 3
+    BALANCED = 4
 
 
 class _Settings:
@@ -67,10 +69,13 @@ class _Settings:
         return self.__dict__["_values"].get(name) is not None
 
     def merge(self, later: Self) -> Self:
-        """These options with those of `later` that were set taking precedence."""
+        """These options with those of `later` that were set taking precedence.
+
+        As in TensorFlow, a setting equal to the default counts as not made: AUTO does not override an earlier OFF.
+        """
         made = type(self)()
-        made.__dict__["_values"] = dict(self.__dict__["_values"])
-        made.__dict__["_values"].update({k: v for k, v in later.__dict__["_values"].items() if v is not None})
+        given = {k: v for k, v in later.__dict__["_values"].items() if v is not None and v != self.FIELDS[k][1]}
+        made.__dict__["_values"] = {**self.__dict__["_values"], **given}
         for name in self.GROUPS:
             made.__dict__["_groups"][name] = self.__dict__["_groups"][name].merge(later.__dict__["_groups"][name])
         return made

@@ -36,7 +36,7 @@ from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
 from distinput.rewrite.options import options_of
 
-__all__ = ["TooFewFilesError", "auto_shard", "policy_of"]
+__all__ = ["TooFewFilesError", "auto_shard", "effective_policy", "policy_of"]
 
 
 class TooFewFilesError(InvalidArgumentError):
@@ -54,6 +54,18 @@ def policy_of(node: Node) -> AutoShardPolicy:
     """The policy in the options of a tree."""
     policy: AutoShardPolicy = options_of(node).experimental_distribute.auto_shard_policy
     return policy
+
+
+def effective_policy(node: Node, num_workers: int) -> AutoShardPolicy:
+    """The policy that `auto_shard` applies: AUTO is FILE where that works, else DATA."""
+    policy = policy_of(node)
+    if policy != AutoShardPolicy.AUTO:
+        return policy
+    try:
+        _by_file(node, num_workers, 0)
+    except (NotFoundError, TooFewFilesError):
+        return AutoShardPolicy.DATA
+    return AutoShardPolicy.FILE
 
 
 def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | None = None) -> Node:
@@ -128,9 +140,7 @@ def _by_file(node: Node, num_workers: int, index: int) -> Node:
             return node.with_inputs((dealt,))
     if isinstance(node, FlatMap | Interleave | Map) and _makes_reader(node):
         return node.with_inputs((here(node.input),))
-    if isinstance(node, FlatMap | Interleave):
-        raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
-    if isinstance(node, _PASSED_THROUGH):
+    if isinstance(node, (*_PASSED_THROUGH, FlatMap, Interleave)):
         return node.with_inputs((_by_file(node.inputs[0], num_workers, index),))
     raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch size of a pipeline, and the cut of its global batches into per-replica batches."""
 
+from typing import ClassVar
+
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
@@ -28,7 +30,13 @@ _PASSED_THROUGH = (
 
 
 class FrameworkRebatch(Rebatch):
-    """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one."""
+    """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one.
+
+    Where the global batch is smaller than the number of replicas a worker's round of sizes may begin with zeros; TensorFlow
+    sends these once more after the last row, as steps in which no replica of any worker has a row.
+    """
+
+    ends_with_input: ClassVar[bool] = True
 
     @property
     def op(self) -> str:

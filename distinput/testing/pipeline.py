@@ -87,6 +87,10 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"Pipeline({list(self.recipe)})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How Hypothesis shows it."""
+        printer.text(repr(self))
+
     # --- what ops ask for
 
     @cached_property

@@ -138,12 +138,25 @@ def test_a_lost_and_a_repeated_record_are_found(copy: Path, capsys: pytest.Captu
     with di.io.TFRecordWriter(changed) as writer:
         for record in [*records[:-1], records[0]]:
             writer.write(record)
-    assert main(["demo", "--quick", "--epochs", "1", "--directory", str(copy)]) == 1
+    assert main(["demo", "--quick", "--epochs", "2", "--directory", str(copy)]) == 1
     output = capsys.readouterr().out
     assert re.fullmatch(
         r"NO: epoch 1: 1 missing \(id \d+\), 1 repeated \(id \d+\)", said(output, "each exactly once")[0]
     )
     assert "2 of 8 checks FAILED: each exactly once; together the whole." in output
+
+
+def test_files_without_records_are_found(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (*paths_of(copy, "train", "tfrecord"), *paths_of(copy, "test", "tfrecord")):
+        path.write_bytes(b"")
+    assert main(["demo", "--quick", "--epochs", "1", "--directory", str(copy)]) == 1
+    found = said(capsys.readouterr().out, "each exactly once")
+    assert found == ["NO: epoch 1: 1437 missing (id 1, ...)", "NO: tfrecord on 4 replicas: 360 missing (id 0, ...)"]
+
+
+def test_one_replica_is_enough(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["demo", "--quick", "--epochs", "2", "--replicas", "1", "--directory", str(copy)]
+    assert main(words) == 0, capsys.readouterr()
 
 
 def test_a_missing_file_is_written_again(copy: Path) -> None:
@@ -173,3 +186,27 @@ def test_numbers_must_be_positive(arguments: list[str], capsys: pytest.CaptureFi
         main(["demo", *arguments])
     assert end.value.code == 2
     assert f"argument {arguments[0]}" in capsys.readouterr().err
+
+
+def test_a_file_is_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as end:
+        main(["demo", "--directory", str(tmp_path / "file")])
+    assert end.value.code == 2
+    assert "argument --directory: must be a directory" in capsys.readouterr().err
+
+
+def test_a_state_that_is_not_there_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--resume", str(tmp_path / "state.json")]) == 1
+    assert "distinput demo failed: FileNotFoundError" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_early_sees_no_error() -> None:
+    words = [sys.executable, "-m", "distinput", "demo", "--quick", "--epochs", "1"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        errors = run.stderr.read()
+    assert (run.returncode, errors) == (1, b"")

@@ -19,13 +19,13 @@ class SingleReplica(Strategy):
     splits_batches = False
     keeps_partial_steps = False
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False) -> Any:
         """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):
             ReduceOp.of(reduce_op)
             return value
-        return super().reduce(reduce_op, value, axis)
+        return super().reduce(reduce_op, value, axis, deterministic=deterministic)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """A tuple of the value; see `Strategy.experimental_local_results`."""

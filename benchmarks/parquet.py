@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast do Parquet files become exact batches of NumPy arrays?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyarrow import parquet
+
+from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+
+QUESTION = "2 Parquet files (10 numbers, string, list<int32>) to exact batches of 1024 rows"
+FILES, BATCH, GROUP = 2, 1024, 50_000
+NUMBERS = [f"f{i}" for i in range(5)] + [f"i{i}" for i in range(5)]
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """The files; the group size is no multiple of the batch size."""
+    import pyarrow as pa
+
+    random = np.random.default_rng(SEED)
+    rows = scaled(200_000, scale, 2500)
+    for number in range(FILES):
+        columns: dict[str, Any] = {f"f{i}": random.standard_normal(rows) for i in range(5)}
+        columns |= {f"i{i}": random.integers(0, 2**40, rows) for i in range(5)}
+        columns["text"] = pa.array([f"{value:x}" for value in random.integers(0, 2**60, rows)], pa.binary())
+        ends = np.cumsum(random.integers(0, 9, rows))
+        values = random.integers(0, 1000, int(ends[-1]), np.int32)
+        columns["list"] = pa.ListArray.from_arrays(pa.array(np.r_[0, ends], pa.int32()), pa.array(values))
+        parquet.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=scaled(GROUP, scale, 700))
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Numbers alone, with strings as bytes objects, and with lists padded."""
+    files = [str(folder / f"{number}.parquet") for number in range(FILES)]
+    return [
+        _case("numbers", files, NUMBERS, scale, 0.9),
+        _case("numbers and strings", files, [*NUMBERS, "text"], scale, None),
+        _case("all, lists padded", files, [*NUMBERS, "text", "list"], scale, None),
+    ]
+
+
+def _case(name: str, files: list[str], columns: list[str], scale: float, reach: float | None) -> Case:
+    padded = "list" in columns
+    rows = FILES * scaled(200_000, scale, 2500)
+
+    def ours() -> Work:
+        import distinput as di
+
+        source = di.data.ParquetDataset(files, columns=columns)
+        dataset = source.padded_batch(BATCH) if padded else source.batch(BATCH)
+        return delivering(lambda: dataset)
+
+    def decoding() -> Work:
+        def once() -> None:
+            for file in files:
+                opened = parquet.ParquetFile(file)
+                for group in range(opened.num_row_groups):
+                    opened.read_row_group(group, columns)
+
+        return Work(once)
+
+    def pyarrow() -> Work:
+        return delivering(lambda: _batches(files, columns))
+
+    def tensorflow() -> Work:
+        import tensorflow as tf
+
+        kinds = {"f": tf.float64, "i": tf.int64, "t": tf.string, "l": tf.int32}
+        signature = {
+            column: tf.TensorSpec([None, None] if column == "list" else [None], kinds[column[0]]) for column in columns
+        }
+        dataset = tf.data.Dataset.from_generator(lambda: _batches(files, columns), output_signature=signature)
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        return delivering(lambda: dataset)
+
+    return Case(
+        name,
+        {"row": rows, "value": rows * len(columns)},
+        [
+            Contender("distinput", "ours", ours),
+            Contender("read_row_group", "limit", decoding, reach=reach),
+            Contender("pyarrow, by hand", "peer", pyarrow),
+            Contender("tf.data, from_generator", "peer", tensorflow, ("tensorflow",), 10.0),
+        ],
+    )
+
+
+def _batches(files: list[str], columns: list[str]) -> Iterator[dict[str, Any]]:
+    """What one would write with pyarrow: exact batches of arrays, across the files."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    have = 0
+    for file in files:
+        for part in parquet.ParquetFile(file).iter_batches(BATCH, columns=columns):
+            while len(part):
+                cut = part.slice(0, BATCH - have)
+                waiting.append(cut)
+                have += len(cut)
+                part = part.slice(len(cut))
+                if have == BATCH:
+                    yield _arrays(pa.Table.from_batches(waiting).combine_chunks().to_batches()[0])
+                    waiting, have = [], 0
+    if have:
+        yield _arrays(pa.Table.from_batches(waiting).combine_chunks().to_batches()[0])
+
+
+def _arrays(batch: Any) -> dict[str, Any]:
+    made = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name == "list":
+            sizes = column.value_lengths().to_numpy()
+            made[name] = np.zeros((len(sizes), int(sizes.max(initial=0))), np.int32)
+            made[name][np.arange(made[name].shape[1]) < sizes[:, None]] = column.flatten().to_numpy()
+        else:
+            made[name] = column.to_numpy(zero_copy_only=False)
+    return made

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which process of how many this one is, from what was given and from what the launcher says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.cluster.jax import JaxClusterResolver
+from distinput.cluster.kubernetes import KubernetesClusterResolver
+from distinput.cluster.mpi import OpenMPIClusterResolver, PMIClusterResolver, PMIxClusterResolver
+from distinput.cluster.resolver import ClusterResolver, LaunchedClusterResolver, workers_of
+from distinput.cluster.roles import checked, id_in_cluster, task_at, worker_addresses, worker_count
+from distinput.cluster.simple import SimpleClusterResolver
+from distinput.cluster.slurm import SlurmClusterResolver
+from distinput.cluster.tf_config import TFConfigClusterResolver
+from distinput.cluster.topology import Cluster, Sighting, neighbours
+from distinput.cluster.torchrun import TorchrunClusterResolver
+from distinput.cluster.union import UnionResolver
+from distinput.cluster.variables import Environ, current, text
+
+__all__ = ["RESOLVERS", "SOURCES", "resolve"]
+
+RESOLVERS: dict[str, type[ClusterResolver]] = {
+    "jax": JaxClusterResolver,
+    "kubernetes": KubernetesClusterResolver,
+    "open_mpi": OpenMPIClusterResolver,
+    "pmi": PMIClusterResolver,
+    "pmix": PMIxClusterResolver,
+    "simple": SimpleClusterResolver,
+    "slurm": SlurmClusterResolver,
+    "tf_config": TFConfigClusterResolver,
+    "torchrun": TorchrunClusterResolver,
+    "union": UnionResolver,
+}
+
+# Who is asked, in this order: what a person wrote, then the launcher nearest to the process.
+SOURCES: tuple[type[TFConfigClusterResolver] | type[LaunchedClusterResolver], ...] = (
+    TFConfigClusterResolver,
+    TorchrunClusterResolver,
+    OpenMPIClusterResolver,
+    PMIClusterResolver,
+    PMIxClusterResolver,
+    JaxClusterResolver,
+    SlurmClusterResolver,
+    KubernetesClusterResolver,
+)
+
+_NOBODY = Sighting("explicit")
+
+
+def resolve(
+    environ: Environ | None = None,
+    *,
+    resolver: ClusterResolver | None = None,
+    cluster_spec: ClusterSpec | Mapping[str, Any] | None = None,
+    task_type: str | None = None,
+    task_id: int | None = None,
+    rank: int | None = None,
+    size: int | None = None,
+    local_rank: int | None = None,
+    local_size: int | None = None,
+    coordinator: str | None = None,
+) -> Cluster:
+    """Which process of how many this one is. It reads the mapping, nothing else, and changes nothing.
+
+    What is given wins. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` say everything, and
+    the environment is not asked (but for where to meet, if that was not given). Else it is asked for the rest in this order: TF_CONFIG,
+    torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. Where nobody knows of a cluster it
+    is a single process.
+
+    JAX and PMIx know only a part: JAX_COORDINATOR_ADDRESS says where to meet, PMIX_RANK which process this is; so does
+    MASTER_ADDR with MASTER_PORT where no RANK is set. They are put together with what comes after them.
+
+    Args:
+      environ: the variables to read; those of the process by default.
+      resolver: instead of the environment.
+      cluster_spec: the tasks of the cluster.
+      task_type: the job of this process.
+      task_id: its number in that job.
+      rank: its number among the chief and the workers.
+      size: how many chiefs and workers there are.
+      local_rank: its number among those of its machine.
+      local_size: how many run on its machine.
+      coordinator: "host:port" where they meet.
+
+    Raises:
+      ValueError: what was given and what the environment says cannot both hold; a source says only a part and nobody
+        says the rest; a variable that is not what it must be.
+      RuntimeError: the launcher of `resolver` did not start this process.
+
+    >>> import distinput as di
+    >>> resolve = di.distribute.cluster_resolver.resolve
+    >>> environ = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    >>> cluster = resolve(environ, coordinator="a:29500")
+    >>> cluster.rank, cluster.size, cluster.source, cluster.coordinator
+    (1, 3, 'open_mpi', 'a:29500')
+    >>> resolve({}).source
+    'single'
+    >>> resolve(environ, size=4)
+    Traceback (most recent call last):
+    ValueError: resolve: size=4 was given, but open_mpi says OMPI_COMM_WORLD_SIZE=3; ...
+
+    Source: distinput's own.
+    """
+    for name, value, least in (
+        ("rank", rank, 0),
+        ("size", size, 1),
+        ("local_rank", local_rank, 0),
+        ("local_size", local_size, 1),
+    ):
+        if value is not None and value < least:
+            raise ValueError(f"resolve: {name} must be at least {least}, got {value}")
+    environ = current(environ)
+    jobs = None if cluster_spec is None else ClusterSpec(cluster_spec)
+    task = ", ".join(f"{n}={v!r}" for n, v in (("task_type", task_type), ("task_id", task_id)) if v is not None)
+    told = Sighting(
+        "explicit", rank, size, local_rank, local_size, jobs or None, task_type, task_id, coordinator,
+        words={"task": task, "jobs": f"cluster_spec={jobs.as_dict() if jobs else None}"},
+    )  # fmt: skip
+    if jobs is not None and resolver is not None:
+        raise ValueError("resolve: a resolver and a cluster_spec were given; give only one of them")
+    if resolver is not None:
+        return _from_resolver(told, resolver)
+    found = _settle(told, _NOBODY, _meeting_place(environ))
+    return found or _from_environment(told, environ)
+
+
+def _from_resolver(told: Sighting, resolver: ClusterResolver) -> Cluster:
+    spec = resolver.cluster_spec()
+    seen = resolver.sighting()
+    if not spec or seen is None:
+        return _settle(told, _NOBODY) or _alone(told)
+    seen = replace(seen, jobs=spec, task_type=resolver.task_type, task_id=resolver.task_id)
+    found = _settle(told, seen)
+    if found is None:
+        raise ValueError(
+            f"resolve: {seen.say('jobs')}, but not which of its tasks this process is; give task_type and task_id"
+        )
+    return found
+
+
+def _from_environment(told: Sighting, environ: Environ) -> Cluster:
+    parts: list[Sighting] = []
+    for source in SOURCES:
+        seen = source(environ=environ).sighting()
+        if seen is None:
+            continue
+        hint = next((part.coordinator for part in parts if part.coordinator), None)
+        found = _settle(told, seen, hint)
+        if found is None:
+            if seen.source == "tf_config":
+                raise ValueError(
+                    f"resolve: {seen.say('jobs')}, but not which of its tasks this process is; add "
+                    '"task": {"type": "worker", "index": 0} to TF_CONFIG, or give task_type and task_id'
+                )
+            parts.append(seen)
+            continue
+        for part in parts:
+            if told.rank is None and part.rank is not None and part.rank != seen.rank:
+                raise ValueError(
+                    f"resolve: {part.say('rank')}, but {seen.say('rank')}; give rank and size to say which one holds"
+                )
+        return found
+    # MASTER_ADDR alone is often exported in a shell that then runs one process; the others mean a cluster.
+    missing = [part for part in parts if part.rank is not None or part.size is not None or part.source == "jax"]
+    if missing:
+        says = ", ".join(part.say(next(iter(part.words))) for part in missing)
+        raise ValueError(
+            f"resolve: {says}: there is a cluster, but nobody says which process of how many this one is; give rank and "
+            "size" + (", or set DISTINPUT_NUM_WORKERS" if missing[-1].source == "kubernetes" else "")
+        )
+    return _alone(told)
+
+
+def _alone(told: Sighting) -> Cluster:
+    """A single process, unless what was given speaks of more."""
+    if told.jobs is not None:
+        raise ValueError(
+            f"resolve: {_said(told, 'jobs')}, but nobody says which task this is; give task_type and task_id"
+        )
+    if told.task_type is not None or told.task_id is not None:
+        raise ValueError(f"resolve: {_said(told, 'task')}, but nobody says of which cluster; give cluster_spec")
+    if told.rank is not None:
+        raise ValueError(f"resolve: {_said(told, 'rank')}, but nobody says of how many; give size")
+    if told.size not in (None, 1):
+        raise ValueError(f"resolve: {_said(told, 'size')}, but nobody says which of them this one is; give rank")
+    local_size = 1 if told.local_size is None else told.local_size
+    return Cluster(0, 1, told.local_rank or 0, local_size, coordinator=told.coordinator, source="single")
+
+
+def _meeting_place(environ: Environ) -> str | None:
+    """What those say who know only where to meet."""
+    address = JaxClusterResolver(environ=environ).sighting()
+    host, port = text(environ, "MASTER_ADDR"), text(environ, "MASTER_PORT")
+    torch = f"{host}:{port}" if host and port else None
+    return torch or (address.coordinator if address else None)
+
+
+def _settle(told: Sighting, seen: Sighting, hint: str | None = None) -> Cluster | None:
+    """What was given laid over what one source says; None where together they do not say everything."""
+    if told.size is not None and seen.size is not None and told.size != seen.size:
+        raise _conflict(told, "size", seen, "size")
+    coordinator = told.coordinator or hint or seen.coordinator
+    jobs = told.jobs or seen.jobs
+    size = seen.size if told.size is None else told.size
+    if jobs is None and (size is None or size < 1):
+        return None
+    anonymous = Sighting("", size=size, coordinator=coordinator)
+    task = _task(told, seen, jobs or workers_of(anonymous))
+    if task is None:
+        return None
+    jobs = jobs or workers_of(anonymous)
+    rank, count = _place(told, seen, jobs, *task)
+    if told.rank is not None and told.rank != rank:
+        raise ValueError(
+            f"resolve: {_said(told, 'rank')}, but task {task[1]} of job {task[0]!r} has rank {rank} in {jobs}; give one of them"
+        )
+    if told.size is not None and told.size != count:
+        raise _conflict(told, "size", told if told.jobs else seen, "jobs")
+    local_rank, local_size = _local(told, seen, jobs, task[0], rank, count)
+    addresses = worker_addresses(jobs)
+    leader = addresses[0] if addresses and task[0] in ("chief", "worker") else ""
+    # Addresses that were given stand before where others say that processes meet.
+    meeting = told.coordinator or (leader if told.jobs else "") or coordinator or leader or None
+    return Cluster(rank, count, local_rank, local_size, jobs, *task, meeting, seen.source, seen.restart_count)
+
+
+def _task(told: Sighting, seen: Sighting, jobs: ClusterSpec) -> tuple[str, int] | None:
+    """The job of this process and its number there; None where nobody says."""
+    workers = len(worker_addresses(jobs))
+    if told.task_type is not None or told.task_id is not None:
+        job = told.task_type or seen.task_type or (jobs.jobs[0] if len(jobs.jobs) == 1 else None)
+        if told.task_id is not None:
+            index: int | None = told.task_id
+        else:
+            one = job is None or job not in jobs.jobs or jobs.num_tasks(job) == 1
+            index = seen.task_id if job == seen.task_type and seen.task_id is not None else 0 if one else None
+        return None if job is None or index is None else (job, index)
+    if told.rank is not None:
+        if told.rank >= workers:
+            if told.jobs is not None or told.size is not None:
+                raise _conflict(told, "rank", told, "size" if told.jobs is None else "jobs")
+            raise _conflict(told, "rank", seen, "jobs" if seen.size is None else "size")
+        return task_at(jobs, told.rank)
+    if seen.rank is not None and (told.jobs is not None or seen.task_type is None):
+        if told.jobs is not None and seen.size not in (None, workers):
+            raise _conflict(told, "jobs", seen, "size")
+        if seen.rank >= workers:
+            raise ValueError(f"resolve: {seen.say('rank')} and {seen.say('size')} cannot both hold; ranks are from 0")
+        return task_at(jobs, seen.rank)
+    if seen.task_type is not None and seen.task_id is not None:
+        return seen.task_type, seen.task_id
+    if (told.jobs or seen.jobs) and len(jobs.jobs) == 1 and jobs.num_tasks(jobs.jobs[0]) == 1:
+        return jobs.jobs[0], jobs.task_indices(jobs.jobs[0])[0]
+    return None
+
+
+def _place(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, task_id: int) -> tuple[int, int]:
+    """(rank, size) of a task among those it computes with."""
+    try:
+        if task_type == "ps":
+            checked(jobs, task_type, task_id)
+            return task_id, jobs.num_tasks(task_type)
+        return id_in_cluster(jobs, task_type, task_id), worker_count(jobs, task_type)
+    except ValueError as error:
+        cluster = _said(told, "jobs") if told.jobs else seen.say("jobs" if seen.jobs else "size")
+        by_hand = told.task_type is not None or told.task_id is not None
+        task = _said(told, "task") if by_hand else seen.say("task")
+        raise ValueError(f"resolve: {cluster} and {task} cannot both hold: {error}") from error
+
+
+def _local(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, rank: int, size: int) -> tuple[int, int]:
+    """(local rank, local size): given, else what the launcher says, else counted among equal hosts."""
+    if (seen.rank, seen.size) == (rank, size) and seen.local_rank is not None:
+        local_rank, local_size = seen.local_rank, seen.local_size or seen.local_rank + 1
+    elif task_type in ("chief", "worker"):
+        local_rank, local_size = neighbours(worker_addresses(jobs), rank)
+    else:
+        local_rank, local_size = 0, 1
+    if told.local_rank is not None and told.local_size is None:
+        if seen.local_size is not None and told.local_rank >= seen.local_size:
+            raise _conflict(told, "local_rank", seen, "local_size")
+        return told.local_rank, max(local_size, told.local_rank + 1)
+    if told.local_size is not None and told.local_rank is None and local_rank >= told.local_size:
+        raise _conflict(told, "local_size", seen, "local_rank")
+    return (
+        local_rank if told.local_rank is None else told.local_rank,
+        local_size if told.local_size is None else told.local_size,
+    )
+
+
+def _said(told: Sighting, name: str) -> str:
+    """How an argument was given: "rank=1 was given"."""
+    return f"{told.words.get(name) or f'{name}={getattr(told, name)}'} was given"
+
+
+def _conflict(told: Sighting, name: str, seen: Sighting, other: str) -> ValueError:
+    if seen is told:
+        return ValueError(f"resolve: {_said(told, name)} and {_said(told, other)}; they cannot both hold")
+    return ValueError(
+        f"resolve: {_said(told, name)}, but {seen.say(other)}; leave {name} away, or give rank and size together to "
+        "leave the environment out"
+    )

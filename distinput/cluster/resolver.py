@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all cluster resolvers have, and what those that read a launcher's variables share."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.cluster.topology import Sighting
+from distinput.cluster.variables import Environ, current
+
+__all__ = ["ClusterResolver", "LaunchedClusterResolver", "with_rpc_layer"]
+
+
+def with_rpc_layer(address: str, rpc_layer: str | None) -> str:
+    """The address with its protocol before it: `grpc://host:port`."""
+    return f"{rpc_layer}://{address}" if rpc_layer else address
+
+
+class ClusterResolver(ABC):
+    """Tells which tasks a cluster has and which one this process is. Write `cluster_spec` and `master` for your own.
+
+    >>> import distinput as di
+    >>> resolvers = di.distribute.cluster_resolver
+    >>> class Two(resolvers.ClusterResolver):
+    ...     def cluster_spec(self):
+    ...         return resolvers.ClusterSpec({"worker": ["a:1", "b:1"]})
+    ...     def master(self, task_type=None, task_id=None, rpc_layer=None):
+    ...         return ""
+    >>> mine = Two()
+    >>> mine.task_type, mine.task_id = "worker", 1
+    >>> resolvers.resolve(resolver=mine).rank
+    1
+
+    Source: `tf.distribute.cluster_resolver.ClusterResolver`.
+    """
+
+    source: ClassVar[str] = ""
+
+    # A class of a user's need not call our `__init__`; these are what it then has.
+    _task_type: str | None = None
+    _task_id: int | None = None
+    _rpc_layer: str | None = None
+
+    @abstractmethod
+    def cluster_spec(self) -> ClusterSpec:
+        """The jobs of the cluster, their tasks and addresses; read anew at every call.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.cluster_spec`.
+        """
+
+    @abstractmethod
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """The address of a task, of this one where none is named; empty where there is none to connect to.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.master`.
+        """
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        """How many accelerators of each kind a task has, as far as this resolver was told; it looks at no device.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.num_accelerators`.
+        """
+        return {}
+
+    @property
+    def environment(self) -> str | None:
+        """Where the program runs, as a word; empty where nobody said.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.environment`.
+        """
+        return ""
+
+    @property
+    def task_type(self) -> str | None:
+        """The job of this process, such as "worker". It can be set.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.task_type`.
+        """
+        return self._task_type
+
+    @task_type.setter
+    def task_type(self, value: str | None) -> None:
+        self._task_type = value
+
+    @property
+    def task_id(self) -> int | None:
+        """The number of this process in its job. It can be set.
+
+        Source: `tf.distribute.cluster_resolver.ClusterResolver.task_id`.
+        """
+        return self._task_id
+
+    @task_id.setter
+    def task_id(self, value: int | None) -> None:
+        self._task_id = value
+
+    @property
+    def rpc_layer(self) -> str | None:
+        """The protocol written before an address, such as "grpc". It can be set."""
+        return self._rpc_layer
+
+    @rpc_layer.setter
+    def rpc_layer(self, value: str | None) -> None:
+        self._rpc_layer = value
+
+    def sighting(self) -> Sighting | None:
+        """What this resolver says, for `resolve`; None where it sees no cluster."""
+        spec = self.cluster_spec()
+        if not spec:
+            return None
+        task_type, task_id = self.task_type, self.task_id
+        words = {
+            "size": f"cluster_spec()={spec.as_dict()}",
+            "jobs": f"cluster_spec()={spec.as_dict()}",
+            "task": f"task_type={task_type!r}, task_id={task_id}",
+        }
+        return Sighting(
+            self.source or type(self).__name__, jobs=spec, task_type=task_type, task_id=task_id, words=words
+        )
+
+
+class LaunchedClusterResolver(ClusterResolver):
+    """A resolver that reads the variables which a launcher gave this process, anew at every call.
+
+    Every process is a task of the job "worker", and its number there is its rank. Where the launcher does not tell
+    addresses they are empty texts, so that counts are right.
+    """
+
+    started_by: ClassVar[str]
+
+    def __init__(self, rpc_layer: str | None = None, *, environ: Environ | None = None) -> None:
+        self._rpc_layer = rpc_layer
+        self._given = environ
+
+    @property
+    def _environ(self) -> Environ:
+        return current(self._given)
+
+    @abstractmethod
+    def sighting(self) -> Sighting | None:
+        """What the variables say; None where this launcher did not start the process."""
+
+    def seen(self) -> Sighting:
+        """What the variables say.
+
+        Raises:
+          RuntimeError: this launcher did not start the process.
+        """
+        sighting = self.sighting()
+        if sighting is None or sighting.rank is None or sighting.size is None:
+            raise RuntimeError(
+                f"{type(self).__name__}: this process must have been started by {self.started_by}; without it, name "
+                "the cluster with SimpleClusterResolver or in TF_CONFIG"
+            )
+        return sighting
+
+    def cluster_spec(self) -> ClusterSpec:
+        sighting = self.seen()
+        return sighting.jobs or workers_of(sighting)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        task_type = self.task_type if task_type is None else task_type
+        task_id = self.task_id if task_id is None else task_id
+        if task_type is None or task_id is None:
+            return ""
+        address = self.cluster_spec().task_address(task_type, task_id)
+        return address and with_rpc_layer(address, rpc_layer or self.rpc_layer)
+
+    @property
+    def task_type(self) -> str | None:
+        """The job of this process: what was set, else what the launcher says."""
+        return (self.seen().task_type or "worker") if self._task_type is None else self._task_type
+
+    @task_type.setter
+    def task_type(self, value: str | None) -> None:
+        self._task_type = value
+
+    @property
+    def task_id(self) -> int | None:
+        """The number of this process in its job: what was set, else what the launcher says."""
+        if self._task_id is not None:
+            return self._task_id
+        sighting = self.seen()
+        return sighting.rank if sighting.task_id is None else sighting.task_id
+
+    @task_id.setter
+    def task_id(self, value: int | None) -> None:
+        self._task_id = value
+
+
+def workers_of(sighting: Sighting) -> ClusterSpec:
+    """As many workers as there are processes; only the first one's address may be known."""
+    count = sighting.size or 0
+    return ClusterSpec({"worker": [sighting.coordinator or "", *[""] * (count - 1)]})

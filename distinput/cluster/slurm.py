@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tasks of a Slurm step."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.cluster.hostlist import expand_counts, expand_hostlist
+from distinput.cluster.resolver import LaunchedClusterResolver
+from distinput.cluster.topology import Sighting
+from distinput.cluster.variables import Environ, natural, text
+
+__all__ = ["SlurmClusterResolver", "deal_tasks"]
+
+
+class SlurmClusterResolver(LaunchedClusterResolver):
+    """Reads the variables that `srun` gives the tasks of a step; those of the whole job would count a batch script too.
+
+    Hosts keep Slurm's order (n9 before n10). Nothing is changed and no program is started: not even
+    CUDA_VISIBLE_DEVICES, which `srun --gpus-per-task` sets.
+
+    Args:
+      jobs: how many tasks each job has, in the order of ranks; all are workers by default.
+      port_base: the port of the first task of each host; the next ones follow.
+      gpus_per_node: how many GPUs a host has; needed only for `num_accelerators`.
+      gpus_per_task: how many GPUs a task has; `gpus_per_node` shared by the tasks of the host by default.
+      tasks_per_node: how many tasks each host runs, a number or "2(x3),1"; SLURM_STEP_TASKS_PER_NODE by default.
+      auto_set_gpu: False. The resolver changes no variables.
+      rpc_layer: the protocol written before addresses.
+      environ: the variables to read; those of the process by default.
+
+    Raises:
+      RuntimeError: on access, this process is not a task of a step.
+      ValueError: `auto_set_gpu`; on access, variables that contradict each other, or `jobs` of another number of
+        tasks.
+
+    >>> import distinput as di
+    >>> environ = {
+    ...     "SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3",
+    ...     "SLURM_STEP_NODELIST": "n[9-10]", "SLURM_STEP_TASKS_PER_NODE": "2,1",
+    ... }
+    >>> resolver = di.distribute.cluster_resolver.SlurmClusterResolver(environ=environ)
+    >>> resolver.task_id, resolver.cluster_spec().as_dict()
+    (2, {'worker': ['n9:8888', 'n9:8889', 'n10:8888']})
+
+    Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`.
+    """
+
+    source = "slurm"
+    started_by = "srun (SLURM_PROCID and SLURM_STEP_NUM_TASKS are set in the tasks of a step, not in a batch script)"
+
+    def __init__(
+        self,
+        jobs: Mapping[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: int | str | None = None,
+        auto_set_gpu: bool = False,
+        rpc_layer: str | None = "grpc",
+        *,
+        environ: Environ | None = None,
+    ) -> None:
+        super().__init__(rpc_layer, environ=environ)
+        if auto_set_gpu:
+            raise ValueError(
+                "SlurmClusterResolver: auto_set_gpu must be False, got True; the resolver changes no variables: start "
+                "the step with `srun --gpus-per-task=N`, which sets CUDA_VISIBLE_DEVICES"
+            )
+        self._jobs = None if jobs is None else dict(jobs)
+        self._port_base = port_base
+        self._gpus_per_node, self._gpus_per_task = gpus_per_node, gpus_per_task
+        self._tasks_per_node = tasks_per_node
+
+    def get_task_info(self) -> tuple[str | None, int | None]:
+        """(`task_type`, `task_id`) of this process.
+
+        Source: `tf.distribute.cluster_resolver.SlurmClusterResolver.get_task_info`.
+        """
+        return self.task_type, self.task_id
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        """The GPUs of this task, from what the resolver was told; none where it was told nothing."""
+        per_task = self._gpus_per_task
+        if per_task is None and self._gpus_per_node is not None:
+            per_task = self._gpus_per_node // (self.seen().local_size or 1)
+        return {"GPU": per_task} if per_task else {}
+
+    def sighting(self) -> Sighting | None:
+        environ, source = self._environ, self.source
+        rank = natural(environ, "SLURM_PROCID", source)
+        size = natural(environ, "SLURM_STEP_NUM_TASKS", source, 1)
+        if rank is None or size is None:
+            return None
+        if rank >= size:
+            raise ValueError(f"slurm: SLURM_PROCID={rank} must be below SLURM_STEP_NUM_TASKS={size}")
+        hosts = expand_hostlist(environ.get("SLURM_STEP_NODELIST", ""))
+        nodes = self._nodes(rank, size, hosts)
+        local = _local_ranks(nodes)
+        known = bool(nodes)
+        addresses = [f"{hosts[n]}:{self._port_base + i}" for n, i in zip(nodes, local, strict=True)] or [""] * size
+        spec, task_type, task_id = self._tasks(addresses, rank)
+        job = natural(environ, "SLURM_JOB_ID", source) or 0
+        return Sighting(
+            source,
+            rank=rank,
+            size=size,
+            local_rank=local[rank] if known else natural(environ, "SLURM_LOCALID", source),
+            local_size=nodes.count(nodes[rank]) if known else None,
+            jobs=spec,
+            task_type=task_type,
+            task_id=task_id,
+            # Two jobs that share a host must not share a port: one of 4 096 for each, as JAX does it.
+            coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if known else None,
+            restart_count=natural(environ, "SLURM_RESTART_COUNT", source) or 0,
+            words={
+                "rank": f"SLURM_PROCID={rank}",
+                "size": f"SLURM_STEP_NUM_TASKS={size}",
+                "task": f"SLURM_PROCID={rank}",
+                "jobs": f"SLURM_STEP_NUM_TASKS={size}",
+            },
+        )
+
+    def _nodes(self, rank: int, size: int, hosts: Sequence[str]) -> list[int]:
+        """For every rank the number of its host; empty where Slurm does not tell."""
+        environ = self._environ
+        distribution = (text(environ, "SLURM_DISTRIBUTION") or "block").split(":")[0].split(",")[0].split("=")[0]
+        if not hosts or distribution == "arbitrary":
+            return []
+        given = self._tasks_per_node
+        if given is None:
+            given = text(environ, "SLURM_STEP_TASKS_PER_NODE")
+        if given is None and len(hosts) > 1:
+            return []
+        counts = [given] * len(hosts) if isinstance(given, int) else [size] if given is None else expand_counts(given)
+        if len(counts) != len(hosts) or sum(counts) != size:
+            raise ValueError(
+                f"slurm: the tasks of all hosts must add up to SLURM_STEP_NUM_TASKS={size}, got tasks per node {given!r} "
+                f"for {len(hosts)} hosts; give tasks_per_node"
+            )
+        plane = natural(environ, "SLURM_DIST_PLANESIZE", self.source, 1) or 1 if distribution == "plane" else 1
+        nodes = deal_tasks(counts, None if distribution not in ("cyclic", "plane") else plane)
+        node = natural(environ, "SLURM_NODEID", self.source)
+        if node is not None and node != nodes[rank]:
+            raise ValueError(
+                f"slurm: rank {rank} must run on host number {nodes[rank]} ({hosts[nodes[rank]]}) when tasks are dealt by "
+                f"{distribution!r}, got SLURM_NODEID={node}; set SLURM_DISTRIBUTION to how the step deals its tasks, or "
+                "name the cluster in TF_CONFIG"
+            )
+        return nodes
+
+    def _tasks(self, addresses: Sequence[str], rank: int) -> tuple[ClusterSpec, str, int]:
+        """The cluster, and which of its tasks has this rank."""
+        jobs = {"worker": len(addresses)} if self._jobs is None else self._jobs
+        if sum(jobs.values()) != len(addresses):
+            raise ValueError(
+                f"slurm: jobs must have as many tasks as the step, SLURM_STEP_NUM_TASKS={len(addresses)}, got "
+                f"{sum(jobs.values())} in {jobs}"
+            )
+        remaining = iter(addresses)
+        spec = {job: list(islice(remaining, count)) for job, count in jobs.items()}
+        owners = [(job, index) for job, count in jobs.items() for index in range(count)]
+        return ClusterSpec(spec), *owners[rank]
+
+
+def deal_tasks(counts: Sequence[int], plane: int | None = None) -> list[int]:
+    """For every rank the number of its host, when each host takes `counts` tasks.
+
+    Args:
+      counts: how many tasks each host runs.
+      plane: None fills one host after the other ("block"); a number gives every host in turn so many ("plane"), 1
+        being "cyclic".
+
+    >>> deal_tasks([2, 1]), deal_tasks([2, 1], plane=1)
+    ([0, 0, 1], [0, 1, 0])
+
+    Source: the meaning is that of `srun --distribution`.
+    """
+    left = list(counts)
+    nodes: list[int] = []
+    while any(left):
+        for node, free in enumerate(left):
+            taken = free if plane is None else min(free, plane)
+            nodes += [node] * taken
+            left[node] -= taken
+    return nodes
+
+
+def _local_ranks(nodes: Sequence[int]) -> list[int]:
+    """For every rank its number among those on its host."""
+    seen = [0] * (max(nodes, default=-1) + 1)
+    local = []
+    for node in nodes:
+        local.append(seen[node])
+        seen[node] += 1
+    return local

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays as bytes, without pickle: a short text that says dtype and shape, and the contents.
+
+Numbers, dates, fixed-width strings and the extension numbers of `ml_dtypes` travel as they lie in memory; object arrays
+of bytes and str as lengths followed by contents.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.backends.channel import Array, Bytes
+
+__all__ = ["as_array", "describe", "family", "from_bytes", "parse", "to_bytes"]
+
+_TEXT = np.uint64(1 << 63)  # in a length: the contents are str, not bytes
+
+
+def as_array(value: Any, call: str) -> Array:
+    """A C-contiguous array in this machine's byte order that can travel; 0-d stays 0-d.
+
+    Raises:
+      TypeError: it holds Python objects other than bytes and str, or has fields.
+    """
+    array = np.asarray(value, order="C")  # not ascontiguousarray, which turns () into (1,)
+    if array.dtype.names is not None or (array.dtype.kind == "V" and not _is_extension(array.dtype)):
+        raise TypeError(f"{call}: needs numbers, dates, bytes or str, got {array.dtype}; send the fields one by one")
+    if array.dtype.kind == "O":
+        for item in array.reshape(-1):
+            if not isinstance(item, bytes | str):
+                raise TypeError(
+                    f"{call}: an object array may hold bytes and str only, got {type(item).__name__}; "
+                    "turn it into numbers or bytes first"
+                )
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _is_extension(dtype: np.dtype[np.generic]) -> bool:
+    """Whether NumPy finds the dtype by its name, as it does those of `ml_dtypes`."""
+    try:
+        return np.dtype(dtype.name) == dtype
+    except TypeError:
+        return False
+
+
+def _code(dtype: np.dtype[np.generic]) -> str:
+    return dtype.name if dtype.kind == "V" else dtype.str
+
+
+def family(dtype: np.dtype[np.generic]) -> str:
+    """What the dtypes of all workers must have in common to be gathered: all of it, but the width of strings.
+
+    >>> family(np.dtype("S5")), family(np.dtype("f4"))
+    ('bytes', 'float32')
+    """
+    return {"S": "bytes", "U": "str", "O": "object"}.get(dtype.kind, dtype.name)
+
+
+def describe(array: Array) -> str:
+    """Dtype and shape as a text for `parse`.
+
+    >>> describe(np.zeros((2, 3), "f4"))
+    '<f4 2,3'
+    """
+    return f"{_code(array.dtype)} {','.join(map(str, array.shape))}"
+
+
+def parse(text: str) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
+    """The dtype and shape that `describe` wrote.
+
+    Raises:
+      TypeError: this process does not know the dtype.
+    """
+    code, _, shape = text.partition(" ")
+    try:
+        dtype = np.dtype(code)
+    except TypeError as error:
+        raise TypeError(f"broadcast: the dtype {code!r} of the root is not known here; import ml_dtypes") from error
+    return dtype, tuple(int(n) for n in shape.split(",") if n)
+
+
+def to_bytes(array: Array) -> Bytes:
+    """The contents of an array from `as_array`; a view where possible."""
+    if array.dtype.kind != "O":
+        return array.reshape(-1).view(np.uint8)
+    items = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1)]
+    lengths = np.array([len(item) for item in items], np.uint64)
+    text = np.array([isinstance(item, str) for item in array.reshape(-1)], np.bool_)
+    lengths[text] |= _TEXT
+    return np.frombuffer(lengths.tobytes() + b"".join(items), np.uint8)
+
+
+def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
+    """A fresh, writable, C-contiguous array from what `to_bytes` gave."""
+    if dtype.kind != "O":
+        array = np.empty(shape, dtype)
+        if array.size and dtype.itemsize:
+            array.reshape(-1).view(np.uint8)[:] = data
+        return array
+    count = math.prod(shape)
+    lengths = data[: 8 * count].copy().view(np.uint64)
+    contents = data[8 * count :].tobytes()
+    result = np.empty(count, object)
+    at = 0
+    for i, length in enumerate((lengths & ~_TEXT).tolist()):
+        item = contents[at : at + length]
+        result[i] = item.decode() if lengths[i] & _TEXT else item
+        at += length
+    return result.reshape(shape)

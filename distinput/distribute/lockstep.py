@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lockstep: workers agree, ahead of time, on whether there is another step and on whether somebody's input failed.
+
+While step k is used, the agreement on step k + `ahead` is under way, so a loop hardly waits for it. Every worker takes part
+in the same number of agreements, so that they stay in order.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from distinput.core.state import State
+from distinput.distribute.wire import packed, unpacked
+from distinput.errors import AbortedError
+
+if TYPE_CHECKING:
+    from distinput.distribute.backends.collectives import Agreement, Collectives
+
+__all__ = ["Drawn", "Lockstep"]
+
+AHEAD = 4
+
+
+@dataclass
+class Drawn:
+    """What one worker has for one step.
+
+    Args:
+      parts: one element for each replica that has one.
+      state: of the input, after them.
+      error: what the input raised instead.
+      agreement: on this step, under way.
+    """
+
+    parts: list[Any]
+    state: State
+    error: Exception | None
+    agreement: "Agreement"
+
+
+class Lockstep:
+    """The steps of all workers, ending together.
+
+    Args:
+      control: a channel of its own for agreements.
+      draw: takes the next elements of this worker's input, none at its end, and tells the input's state after them.
+      ahead: how many steps are agreed on before they are needed.
+    """
+
+    def __init__(
+        self, control: "Collectives", draw: Callable[[], tuple[list[Any], State]], before: State, ahead: int = AHEAD
+    ) -> None:
+        self._control, self._draw, self._ahead = control, draw, ahead
+        self._waiting: deque[Drawn] = deque()
+        self._state = before
+        self._failed = False
+        self._ended = False
+
+    @property
+    def state(self) -> State:
+        """The input's state after the last step that was given out."""
+        return self._state
+
+    def next(self) -> list[Any] | None:
+        """This worker's elements of the next step, none if it has run out; None when all workers have.
+
+        Raises:
+          Exception: what this worker's input raised.
+          AbortedError: another worker's input failed; the message names the worker and says what was wrong.
+        """
+        if self._ended:
+            return None
+        while len(self._waiting) <= self._ahead:
+            self._post()
+        drawn = self._waiting.popleft()
+        have, failed = (int(n) for n in drawn.agreement.result())
+        if failed:
+            self._end()
+            self._raise(drawn.error)
+        if not have:
+            self._end()
+            return None
+        self._state = drawn.state
+        return drawn.parts
+
+    def close(self) -> None:
+        """Wait for the agreements under way, so that those of a later iteration are in order."""
+        if not self._ended:
+            self._end()
+
+    def _post(self) -> None:
+        parts: list[Any] = []
+        state, error = self._state, None
+        if self._waiting:
+            state = self._waiting[-1].state
+        if not self._failed:
+            try:
+                parts, state = self._draw()
+            except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
+                error, parts, self._failed = failure, [], True
+        agreement = self._control.agree([len(parts), int(error is not None)])
+        self._waiting.append(Drawn(parts, state, error, agreement))
+
+    def _end(self) -> None:
+        self._ended = True
+        while self._waiting:
+            self._waiting.popleft().agreement.result()
+
+    def _raise(self, error: Exception | None) -> None:
+        """Tell one another what was wrong, and raise it."""
+        said = None if error is None else f"{type(error).__name__}: {_text(error)}"
+        notes = [unpacked(data)[0] for data in self._control.all_gather(packed(said, []))]
+        if error is not None:
+            raise error
+        worker = next(i for i, note in enumerate(notes) if note is not None)
+        raise AbortedError(f"the input of worker {worker} of {len(notes)} failed in this step: {notes[worker]}")
+
+
+def _text(error: Exception) -> str:
+    return "; ".join([str(error), *getattr(error, "__notes__", [])])

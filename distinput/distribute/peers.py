@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workers of a strategy: what one of them tells the others, and what all of them then know.
+
+Every exchange ends alike on all workers: with everybody's arrays, or with an error that names the worker at fault. So a
+mistake in one call fails that call everywhere and leaves the next one working.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distinput import errors
+from distinput.distribute.wire import packed, unpacked
+
+if TYPE_CHECKING:
+    from distinput.distribute.backends.collectives import Collectives
+
+__all__ = ["Peers"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Peers:
+    """All workers of a strategy, of which this process is one.
+
+    Args:
+      group: how they reach one another.
+      replicas: how many replicas this worker has.
+    """
+
+    def __init__(self, group: "Collectives", replicas: int) -> None:
+        self.group = group
+        self.replicas = [int(n[0]) for n in group.all_gather(np.array([replicas], np.int64))]
+        """How many replicas each worker has."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this worker."""
+        return self.group.rank
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return self.group.size
+
+    @property
+    def first_replica(self) -> int:
+        """The number of this worker's first replica among all."""
+        return sum(self.replicas[: self.rank])
+
+    def exchange(self, make: Callable[[], tuple[Any, Sequence[Array]]]) -> list[tuple[Any, list[Array]]]:
+        """What `make` returns on every worker, a JSON value and arrays, in the order of the workers.
+
+        Raises:
+          Exception: what `make` raised here; or, where it raised elsewhere, an error of the same kind that names the worker.
+        """
+        failure: Exception | None = None
+        try:
+            note, arrays = make()
+            mine = packed({"ok": note}, [np.asarray(array) for array in arrays])
+        except Exception as error:  # noqa: BLE001 - raised below, when the others know
+            failure = error
+            mine = packed({"error": type(error).__name__, "text": str(error)}, [])
+        received = [unpacked(data) for data in self.group.all_gather(mine)]
+        if failure is not None:
+            raise failure
+        for worker, (note, _) in enumerate(received):
+            if "error" in note:
+                raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
+        return [(note["ok"], arrays) for note, arrays in received]
+
+    def everywhere(self, parts: Sequence[Any]) -> list[Any]:
+        """The arrays of all replicas of all workers, in replica order; `parts` are those of this worker's replicas."""
+        found = self.exchange(lambda: (None, [np.asarray(part) for part in parts]))
+        return [array for _, arrays in found for array in arrays]
+
+
+_KINDS: dict[str, type[Exception]] = {
+    "TypeError": TypeError,
+    "ValueError": ValueError,
+    **{name: getattr(errors, name) for name in errors.__all__},
+}
+
+
+def _kind(name: str) -> type[Exception]:
+    return _KINDS.get(name, errors.AbortedError)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many files as a few arrays: a million names take the memory of their letters."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.core.column import Ints, Strings
+from distinput.files.source import size_of
+
+__all__ = ["FileTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """Files in order.
+
+    Args:
+      names: [n] paths or URLs over one buffer.
+      sizes: [n] bytes; 0 also where nobody knows.
+      rows: [n] records, -1 where that is not known; None: known of no file.
+      stamps: what tells one version of each file from the next; None: not known.
+    """
+
+    names: Strings
+    sizes: Ints
+    rows: Ints | None = None
+    stamps: Strings | None = None
+
+    @staticmethod
+    def of(paths: Sequence[str], sizes: Any = None) -> "FileTable":
+        """From paths; their sizes are looked up where they are not given.
+
+        Raises:
+          NotFoundError: a file is not there.
+        """
+        known: Iterable[int] = map(size_of, paths) if sizes is None else sizes
+        return FileTable(Strings.of([path.encode() for path in paths]), np.fromiter(known, np.int64, len(paths)))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def path(self, index: int) -> str:
+        """The path of one file."""
+        name: bytes = self.names.row(index)
+        return name.decode()
+
+    def take(self, indices: Ints) -> "FileTable":
+        """These files, in memory of their own."""
+        return FileTable(
+            self.names.take(indices).compact(),
+            self.sizes.take(indices),
+            None if self.rows is None else self.rows.take(indices),
+            None if self.stamps is None else self.stamps.take(indices).compact(),
+        )

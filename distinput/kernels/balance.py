@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes dealt to workers so that their loads come out even."""
+
+from __future__ import annotations
+
+from heapq import heapreplace
+
+import numpy as np
+
+from distinput.kernels.kernel import Ints, IntsOut, kernel
+
+
+def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
+    """Give each size, in order, to the worker with the least load so far; the first of several.
+
+    With the largest sizes first this is the rule "longest processing time first" (Graham 1969).
+
+    Args:
+      sizes: [n], not negative.
+      loads: [w], all 0; out: the sum of each worker's sizes.
+      owners: [n]; out: the worker of each size.
+    """
+    if sizes.size != owners.size or loads.size == 0 or np.any(sizes < 0) or np.any(loads != 0):
+        raise ValueError("deal_by_size: an owner for each size, no negative size, at least one load, all of them 0")
+    workers = loads.size
+    heap = list(range(workers))  # load * workers + worker
+    order = []
+    for size in sizes.tolist():
+        least = heap[0]
+        order.append(least % workers)
+        heapreplace(heap, least + size * workers)
+    owners[:] = order
+    for item in heap:
+        loads[item % workers] = item // workers
+
+
+@kernel(deal_reference)
+def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
+    """See `deal_reference`."""
+    workers = loads.size
+    wrong = sizes.size != owners.size or workers == 0
+    for each in sizes:
+        wrong |= each < 0
+    for each in loads:
+        wrong |= each != 0
+    if wrong:
+        raise ValueError("deal_by_size: an owner for each size, no negative size, at least one load, all of them 0")
+    heap = np.arange(workers)
+    for i in range(sizes.size):
+        worker = heap[0]
+        owners[i] = worker
+        loads[worker] += sizes[i]
+        load, at = loads[worker], 0
+        while True:
+            child = 2 * at + 1
+            if child >= workers:
+                break
+            right = child + 1
+            if right < workers:
+                a, b = heap[child], heap[right]
+                if loads[b] < loads[a] or (loads[b] == loads[a] and b < a):
+                    child = right
+            other = heap[child]
+            if load < loads[other] or (load == loads[other] and worker < other):
+                break
+            heap[at] = other
+            at = child
+        heap[at] = worker

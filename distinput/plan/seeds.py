@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds that were drawn because the user gave none: part of a state, since later passes depend on them too."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from distinput.plan.node import Node, walk
+
+__all__ = ["drawn_seeds", "with_drawn_seeds"]
+
+
+def drawn_seeds(node: Node) -> list[int]:
+    """The drawn seeds of a tree, inputs first; a node that stands in it twice counts once."""
+    found = {id(step): step.drawn_seed for step in walk(node) if _draws(step)}  # type: ignore[attr-defined]
+    return list(found.values())
+
+
+def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
+    """The same tree with other drawn seeds, as `drawn_seeds` gave them in another process.
+
+    What nodes keep of their elements (`store`) begins empty: it belongs to the old seeds.
+    """
+    left = iter(seeds)
+    made: dict[int, Any] = {}
+
+    def changed(step: Node) -> Node:
+        if id(step) not in made:
+            changes: dict[str, Any] = {}
+            inputs = tuple([changed(source) for source in step.inputs])
+            if _draws(step):
+                changes["drawn_seed"] = next(left)
+            store = getattr(step, "store", None)
+            if store is not None:
+                changes["store"] = made.setdefault(id(store), type(store)())
+            made[id(step)] = dataclasses.replace(step.with_inputs(inputs) if inputs else step, **changes)
+        found: Node = made[id(step)]
+        return found
+
+    return changed(node)
+
+
+def _draws(step: Node) -> bool:
+    return getattr(step, "seed", 0) is None and hasattr(step, "drawn_seed")

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput.testing`: the laws that every pipeline keeps, for your own ops, functions and formats.
+
+`distinput.testing.pipelines` draws random pipelines with Hypothesis (`pip install distinput[test]`); the laws need nothing.
+"""
+
+from distinput.testing.block_sizes import small_blocks
+from distinput.testing.laws import (
+    check_blocks,
+    check_distributed,
+    check_nothing_left,
+    check_positions,
+    check_restart,
+    check_rewrites,
+    check_same_as,
+    check_shards,
+    check_spec,
+    check_workers,
+)
+
+__all__ = [
+    "check_blocks",
+    "check_distributed",
+    "check_nothing_left",
+    "check_positions",
+    "check_restart",
+    "check_rewrites",
+    "check_same_as",
+    "check_shards",
+    "check_spec",
+    "check_workers",
+    "small_blocks",
+]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every benchmark runs at a tiny size and its contenders deliver the same; no time is looked at."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.harness import missing_packages, timed
+from benchmarks.run import BENCHMARKS, main
+
+TINY = 0.001
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISTINPUT_KERNELS", "compiled")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_contenders_deliver_the_same(name: str, tmp_path: Path) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    module.prepare(tmp_path, TINY)
+    cases = module.cases(tmp_path, TINY)
+    assert len({case.name for case in cases}) == len(cases) > 0
+    for case in cases:
+        assert case.ours.needs == ()
+        assert len({contender.name for contender in case.contenders}) == len(case.contenders)
+        sums = {}
+        for contender in case.contenders:
+            # Peers that change a whole process when they are loaded run in their own, in real runs.
+            if "tensorflow" in contender.needs or missing_packages(contender):
+                continue
+            work = contender.load()
+            if work.check is not None:
+                sums[contender.name] = work.check()
+            assert timed(work, 0.0).seconds > 0
+            assert all(value > 0 for value in work.facts().values())
+        assert len(set(sums.values())) == 1, (case.name, sums)
+
+
+def test_every_benchmark_is_in_the_table() -> None:
+    folder = Path(__file__).parents[2] / "benchmarks"
+    machinery = {"__init__", "checksum", "harness", "run", "serve"}
+    assert sorted(BENCHMARKS) == sorted({path.stem for path in folder.glob("*.py")} - machinery)
+
+
+def test_every_benchmark_is_in_the_readme() -> None:
+    text = (Path(__file__).parents[2] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in BENCHMARKS if f"`{name}`" not in text] == []
+
+
+def test_a_run_prints_tables_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["range_batch", "--scale", str(TINY), "--rounds", "2", "--no-peers", "--results", str(tmp_path)]
+    assert main([*arguments, "--case", "1024"]) == 0
+    printed = capsys.readouterr().out
+    assert "slice of an array (limit)" in printed
+    assert "tf.data" not in printed
+    written = json.loads((tmp_path / "range_batch.json").read_text(encoding="utf-8"))
+    (result,) = written["results"]
+    assert (written["benchmark"], result["case"], result["rounds"]) == ("range_batch", "batch(1024)", 2)
+    assert [len(contender["seconds"]) for contender in result["contenders"]] == [2, 2]
+    assert result["summary"][0]["ratio"] > 0
+    assert written["machine"]["packages"]["numpy"]
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "no benchmark is called nothing; there are range_batch, rebatch," in capsys.readouterr().err
