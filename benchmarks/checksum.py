@@ -45,14 +45,14 @@ def in_order(batches: Iterable[Any]) -> str:
 
 def in_any_order(batches: Iterable[Any]) -> str:
     """Over the rows, each bound together over all leaves, in whatever order and batches they come."""
-    total, rows = np.uint64(0), 0
+    total, rows = 0, 0
     for batch in batches:
-        mixed: Any = np.uint64(0)
+        mixed = np.zeros(1, np.uint64)  # an array, for its sums wrap around in silence
         for index, array in enumerate(arrays_of(batch)):
             mixed = _mix(mixed + _row_hashes(array) * np.uint64(2 * index + 3))
             rows += len(array) if index == 0 else 0
-        total += mixed.sum(dtype=np.uint64)
-    return f"{rows} rows {int(total):016x}"
+        total = (total + int(mixed.sum(dtype=np.uint64))) % 2**64
+    return f"{rows} rows {total:016x}"
 
 
 def _row_hashes(array: Array) -> Array:

@@ -65,9 +65,9 @@ def resolve(
     """Which process of how many this one is. It reads the mapping, nothing else, and changes nothing.
 
     What is given wins. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` say everything, and
-    the environment is not asked (but for where to meet, if that was not given). Else it is asked for the rest in this order: TF_CONFIG,
-    torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. Where nobody knows of a cluster it
-    is a single process.
+    the environment is not asked (but for where to meet, if that was not given). Else it is asked for the rest in this
+    order: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. Where nobody knows
+    of a cluster it is a single process.
 
     JAX and PMIx know only a part: JAX_COORDINATOR_ADDRESS says where to meet, PMIX_RANK which process this is; so does
     MASTER_ADDR with MASTER_PORT where no RANK is set. They are put together with what comes after them.
@@ -176,6 +176,9 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
 def _alone(told: Sighting) -> Cluster:
     """A single process, unless what was given speaks of more."""
     if told.jobs is not None:
+        found = _settle(replace(told, jobs=None), replace(_NOBODY, jobs=told.jobs))
+        if found is not None:
+            return found
         raise ValueError(
             f"resolve: {_said(told, 'jobs')}, but nobody says which task this is; give task_type and task_id"
         )
@@ -251,7 +254,7 @@ def _task(told: Sighting, seen: Sighting, jobs: ClusterSpec) -> tuple[str, int] 
         return task_at(jobs, seen.rank)
     if seen.task_type is not None and seen.task_id is not None:
         return seen.task_type, seen.task_id
-    if (told.jobs or seen.jobs) and len(jobs.jobs) == 1 and jobs.num_tasks(jobs.jobs[0]) == 1:
+    if seen.jobs is not None and len(jobs.jobs) == 1 and jobs.num_tasks(jobs.jobs[0]) == 1:
         return jobs.jobs[0], jobs.task_indices(jobs.jobs[0])[0]
     return None
 
@@ -267,7 +270,7 @@ def _place(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, ta
         cluster = _said(told, "jobs") if told.jobs else seen.say("jobs" if seen.jobs else "size")
         by_hand = told.task_type is not None or told.task_id is not None
         task = _said(told, "task") if by_hand else seen.say("task")
-        raise ValueError(f"resolve: {cluster} and {task} cannot both hold: {error}") from error
+        raise ValueError(f"resolve: {cluster}, and {task}; they cannot both hold: {error}") from error
 
 
 def _local(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, rank: int, size: int) -> tuple[int, int]:
@@ -299,6 +302,6 @@ def _conflict(told: Sighting, name: str, seen: Sighting, other: str) -> ValueErr
     if seen is told:
         return ValueError(f"resolve: {_said(told, name)} and {_said(told, other)}; they cannot both hold")
     return ValueError(
-        f"resolve: {_said(told, name)}, but {seen.say(other)}; leave {name} away, or give rank and size together to "
+        f"resolve: {_said(told, name)}, but {seen.say(other)}; do not give the former, or give rank and size together to "
         "leave the environment out"
     )

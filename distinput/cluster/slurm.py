@@ -114,7 +114,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
             task_type=task_type,
             task_id=task_id,
             # Two jobs that share a host must not share a port: one of 4 096 for each, as JAX does it.
-            coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if known else None,
+            coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if known and self._jobs is None else None,
             restart_count=natural(environ, "SLURM_RESTART_COUNT", source) or 0,
             words={
                 "rank": f"SLURM_PROCID={rank}",

@@ -94,7 +94,7 @@ class Sighting:
 
     def say(self, name: str) -> str:
         """How the source said this: "torchrun says WORLD_SIZE=2"."""
-        return f"{self.source} says {self.words.get(name, f'{name}={getattr(self, name)}')}"
+        return f"{self.source} says {self.words.get(name) or f'{name}={getattr(self, name)}'}"
 
 
 def host_of(address: str) -> str:

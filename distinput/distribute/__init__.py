@@ -18,6 +18,7 @@ from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.strategies.central_storage import CentralStorageStrategy
 from distinput.distribute.strategies.mirrored import MirroredStrategy
+from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 from distinput.distribute.strategies.one_device import OneDeviceStrategy
 from distinput.distribute.strategy import Strategy, StrategyExtended
 from distinput.distribute.values import DistributedValues, Mirrored, PerReplica
@@ -33,6 +34,7 @@ __all__ = [
     "InputReplicationMode",
     "Mirrored",
     "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
     "OneDeviceStrategy",
     "PerReplica",
     "PerReplicaSpec",

@@ -91,6 +91,8 @@ def rounded(total: Bands, divisor: int, dtype: np.dtype[Any]) -> Any:
         return np.full(shape, np.nan, dtype)[()]
     if total.special is not None:
         return (total.special / divisor).astype(dtype)[()]
+    if not len(total.digits):
+        return np.zeros(shape, dtype)[()]
     columns = total.digits.reshape(len(total.digits), -1).T.tolist()
     out = np.array([_value(column, total.first, divisor) for column in columns], np.float64)
     return out.reshape(shape).astype(dtype)[()]

@@ -3,5 +3,6 @@
 
 from distinput.distribute.context import ValueContext
 from distinput.distribute.strategies.central_storage import CentralStorageStrategy
+from distinput.distribute.strategies.multi_worker_mirrored import CommunicationOptions, MultiWorkerMirroredStrategy
 
-__all__ = ["CentralStorageStrategy", "ValueContext"]
+__all__ = ["CentralStorageStrategy", "CommunicationOptions", "MultiWorkerMirroredStrategy", "ValueContext"]

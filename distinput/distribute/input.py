@@ -532,7 +532,8 @@ def _check_state(state: State, layout: dict[str, Any]) -> list[Any]:
             raise StateError(
                 f"DistributedDataset.restore: the state was taken with {key}={state.get(key)!r}, this data set has "
                 f"{key}={want!r}; "
-                "distribute with the same strategy and options"
+                "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
+                "any number of workers and replicas"
             )
     inputs: list[Any] = state["inputs"]
     return inputs

@@ -82,10 +82,11 @@ class TextLines(SpanFormat):
         stop = sys.maxsize if fragment.stop is None else fragment.stop["near"]
         # The line that goes on at `near` began before it and is another's. From the byte before on, it is the first line
         # found, and an empty one if it ended there.
-        first, row = at.get("near", at.get("byte")), at.get("row", 0)
+        first: int = at["near"] if "near" in at else at["byte"]
+        row: int = at.get("row", 0)
         if first >= stop:
             return
-        with Source(fragment.path, start=first - 1 if at.get("near") else first) as source:
+        with Source(fragment.path, start=first - 1 if "near" in at else first) as source:
             for piece, found, starts, sizes in self._found(source, 0, None if fragment.stop is None else stop):
                 shift = piece.byte - piece.at
                 low, high = np.searchsorted(starts, [first - shift, stop - shift]).tolist()

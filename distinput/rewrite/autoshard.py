@@ -33,6 +33,7 @@ from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy
+from distinput.rewrite.balance import by_balance
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
 from distinput.rewrite.options import options_of
 
@@ -78,7 +79,7 @@ def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | Non
       num_replicas: replicas of all workers.
 
     Raises:
-      NotFoundError: policy FILE, and a source is no file.
+      NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.
       TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
     policy = policy_of(node)
@@ -86,6 +87,8 @@ def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | Non
         return node
     if policy == AutoShardPolicy.HINT:
         return _by_hint(node, num_workers, index)
+    if policy == AutoShardPolicy.BALANCED:
+        return by_balance(node, num_workers, index)
     if policy == AutoShardPolicy.DATA:
         return _by_data(node, num_workers, index, num_replicas)
     if policy == AutoShardPolicy.FILE and num_workers == 1:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.core.nest import flatten, map_leaves
+from distinput.core.spec import TensorSpec
 
-__all__ = ["MAPS", "ROW_MAPS", "Point", "Record", "applied", "digest", "length", "predicate"]
+__all__ = ["MAPS", "ROW_MAPS", "SIGNATURES", "Point", "Record", "applied", "digest", "length", "predicate"]
 
 
 class Point(NamedTuple):
@@ -165,6 +166,14 @@ MAPS: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 """Functions for `map`, by name."""
+
+SIGNATURES: dict[str, Any] = {
+    "matrix": TensorSpec((None, 2), np.float32),
+    "ragged": TensorSpec((None,), np.int64),
+    "raggeds": {"n": TensorSpec((None,), np.int32), "w": TensorSpec((None,), object)},
+    "uneven": TensorSpec((None, None), np.int64),
+}
+"""What functions give whose shapes differ from element to element."""
 
 
 def row_change(*args: Any) -> Any:

@@ -40,7 +40,7 @@ from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.elements import exact
-from distinput.testing.functions import MAPS, ROW_MAPS, Point, applied, digest, length, predicate, whole
+from distinput.testing.functions import MAPS, ROW_MAPS, SIGNATURES, Point, applied, digest, length, predicate, whole
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline, assembled
 from distinput.testing.shuffles import checked_shuffle
 from distinput.testing.sources import SOURCES, interleaved
@@ -67,7 +67,9 @@ def _model_map(p: Pipeline, a: Arguments) -> list[Any]:
 
 
 def _build_map(ds: Dataset, a: Arguments) -> Dataset:
-    return ds.map(MAPS[a["function"]], num_parallel_calls=a["parallel"])
+    # Which shapes a function can give is guessed from made-up elements; these four are there to give many.
+    signature = SIGNATURES.get(a["function"])
+    return ds.map(MAPS[a["function"]], num_parallel_calls=a["parallel"], output_signature=signature)
 
 
 def _build_rows(ds: Dataset, a: Arguments) -> Dataset:
@@ -517,6 +519,10 @@ def _global_fits(p: Pipeline) -> bool:
 # --- data sets from elements
 
 
+def _itself(*args: Any) -> Any:
+    return whole(args)
+
+
 _INNER: dict[str, tuple[Callable[..., Dataset], Callable[[Any], list[Any]]]] = {
     "range": (
         lambda *args: Dataset.range(digest(*args), digest(*args) + length(*args)),
@@ -524,11 +530,11 @@ _INNER: dict[str, tuple[Callable[..., Dataset], Callable[[Any], list[Any]]]] = {
     ),
     "again": (
         lambda *args: Dataset.from_tensors(whole(args)).repeat(length(*args)),
-        lambda e: [e] * applied(length, e),
+        lambda e: [applied(_itself, e)] * applied(length, e),
     ),
     "filtered": (
         lambda *args: Dataset.range(6).filter(lambda x: (x + digest(*args)) % 3 > 0).map(lambda x: (x, whole(args))),
-        lambda e: [(np.int64(x), e) for x in range(6) if (x + applied(digest, e)) % 3 > 0],
+        lambda e: [(np.int64(x), applied(_itself, e)) for x in range(6) if (x + applied(digest, e)) % 3 > 0],
     ),
     "ahead": (
         lambda *args: Dataset.range(length(*args)).map(lambda x: x * 2, num_parallel_calls=2).prefetch(1),
@@ -720,7 +726,7 @@ OPS: tuple[Ingredient, ...] = (
         lambda p: p.ranked,
     ),
     Ingredient("cache", (Cache,), lambda ds, a: ds.cache(), lambda p, a: p.elements, nothing),
-    Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose, lambda p: p.exact),
+    Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
     Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
     Ingredient(
         "endless", (Repeat,), _build_endless, _model_endless,

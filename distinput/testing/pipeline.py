@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A drawn pipeline: its recipe, its data set, and the plain list that it must give."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
+from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 
 __all__ = ["Draw", "Ingredient", "Pipeline", "Step", "assembled"]
 
@@ -44,6 +46,9 @@ class Ingredient:
     observed: bool = False
     settled: Callable[[dict[str, Any]], bool] = lambda arguments: True
 
+    def __repr__(self) -> str:
+        return f"Ingredient({self.name!r})"
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -68,7 +73,7 @@ class Pipeline:
         step = (name, arguments)
         if not source.observed:
             return Pipeline((step,), source.model(None, arguments), True, table)
-        seen = list(source.build(None, arguments))
+        seen = list(_seeded(source.build(None, arguments), 0))
         return Pipeline((step,), source.model(None, arguments, seen), source.settled(arguments), table)
 
     def then(self, name: str, arguments: dict[str, Any]) -> "Pipeline":
@@ -77,12 +82,16 @@ class Pipeline:
         recipe = (*self.recipe, (name, arguments))
         if not ingredient.observed:
             return Pipeline(recipe, ingredient.model(self, arguments), self.exact, self.table)
-        elements = ingredient.model(self, arguments, list(assembled(recipe, self.table)))
+        elements = ingredient.model(self, arguments, list(_seeded(assembled(recipe, self.table), 0)))
         return Pipeline(recipe, elements, self.exact and ingredient.settled(arguments), self.table)
 
     def build(self) -> Dataset:
-        """A data set of this recipe, made anew."""
-        return assembled(self.recipe, self.table)
+        """A data set of this recipe, made anew, with other seeds than the last one where the recipe names none."""
+        return _seeded(assembled(self.recipe, self.table), next(self._numbers))
+
+    @cached_property
+    def _numbers(self) -> Iterator[int]:
+        return count()
 
     def __repr__(self) -> str:
         return f"Pipeline({list(self.recipe)})"
@@ -153,6 +162,12 @@ class Pipeline:
     def like(self, elements: Sequence[Sequence[Any]]) -> list[Any]:
         """Elements of this structure from their leaves."""
         return [self.spec.structure.build(list(leaves)) for leaves in elements]
+
+
+def _seeded(dataset: Dataset, number: int) -> Dataset:
+    """The same data set; seeds that it drew are replaced, since a test must do the same each time."""
+    drawn = drawn_seeds(dataset.node)
+    return Dataset(with_drawn_seeds(dataset.node, [1000 * number + i for i in range(len(drawn))])) if drawn else dataset
 
 
 def _shape(leaf: Any) -> tuple[int, ...]:

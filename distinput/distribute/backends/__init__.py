@@ -1,15 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas run on. Strategies ask for a backend by name and see only the protocols of `backend`."""
+"""What replicas run on and workers speak through. Strategies ask by name and see only `Devices` and `Collectives`."""
 
-from collections.abc import Sequence
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from distinput.distribute.backends.backend import Devices
+from distinput.distribute.backends.collectives import Agreement, Collectives
+from distinput.distribute.backends.failures import (
+    Aborted,
+    CollectiveError,
+    CollectiveTimeout,
+    EngineMissing,
+    Mismatch,
+    PeerLost,
+    Poisoned,
+)
 
-__all__ = ["BACKENDS", "open_devices"]
+__all__ = [
+    "BACKENDS",
+    "COLLECTIVES",
+    "Aborted",
+    "Agreement",
+    "CollectiveError",
+    "CollectiveTimeout",
+    "Collectives",
+    "EngineMissing",
+    "Mismatch",
+    "PeerLost",
+    "Poisoned",
+    "find_engine",
+    "open_collectives",
+    "open_devices",
+]
 
 BACKENDS: dict[str, str] = {
     "threads": "distinput.distribute.backends.threads:ThreadDevices",
+}
+
+COLLECTIVES: dict[str, str] = {
+    "jax": "distinput.distribute.backends.jax:open_group",
+    "local": "distinput.distribute.backends.local:open_group",
+    "mpi": "distinput.distribute.backends.mpi:open_group",
+    "torch": "distinput.distribute.backends.torch:open_group",
 }
 
 
@@ -28,3 +63,71 @@ def open_devices(name: str, labels: Sequence[str]) -> Devices:
     module, cls = BACKENDS[name].split(":")
     devices: Devices = getattr(import_module(module), cls)(labels)
     return devices
+
+
+def open_collectives(
+    engine: str,
+    *,
+    rank: int | None = None,
+    size: int | None = None,
+    address: str | None = None,
+    timeout: float = 60.0,
+    name: str = "distinput",
+) -> Collectives:
+    """The workers of this job, through an engine that is imported on first use; every worker calls this.
+
+    Args:
+      engine: a key of `COLLECTIVES`; see `find_engine`.
+      rank: this worker; where the engine was started by a launcher or by the program it need not be given, and must
+        not be another one.
+      size: how many workers, likewise.
+      address: `host:port` of rank 0, for the engines that need no launcher.
+      timeout: seconds that this call, and then each call of the group, waits for the others.
+      name: shown in messages; groups that are open at the same time have different ones.
+
+    Raises:
+      ValueError: an unknown engine, or a rank, size or address that cannot be.
+      EngineMissing: its package is not installed; the message says what to install.
+      CollectiveTimeout: the others did not come.
+      CollectiveError: see its kinds.
+
+    >>> with open_collectives("local") as group:
+    ...     group.all_reduce([1.5, 2.5])
+    array([1.5, 2.5])
+    """
+    if engine not in COLLECTIVES:
+        raise ValueError(f"unknown engine {engine!r}; known are {', '.join(sorted(COLLECTIVES))}")
+    if size is not None and (size < 1 or not 0 <= (rank or 0) < size):
+        raise ValueError(f"engine {engine!r}: rank must be from 0 to size - 1, got rank {rank} of {size}")
+    module, function = COLLECTIVES[engine].split(":")
+    group: Collectives = getattr(import_module(module), function)(rank, size, address, timeout=timeout, name=name)
+    return group
+
+
+def find_engine(environment: Mapping[str, str] | None = None) -> str:
+    """The engine for a job of several workers that does not name one.
+
+    The one that the program has initialised; else MPI, if mpiexec started this process; else torch, which needs no
+    launcher.
+
+    Args:
+      environment: instead of that of the process.
+
+    Raises:
+      EngineMissing: none can be used; the message says what to install.
+    """
+    environment = os.environ if environment is None else environment
+    for engine in ("torch", "jax"):
+        # Only a program that imported it can have initialised it, and then asking costs nothing.
+        if engine in sys.modules:
+            module = COLLECTIVES[engine].split(":")[0]
+            if import_module(module).is_running():
+                return engine
+    if {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} & environment.keys() and importlib.util.find_spec("mpi4py"):
+        return "mpi"
+    if importlib.util.find_spec("torch"):
+        return "torch"
+    raise EngineMissing(
+        "several workers need an engine, and none is installed; use `pip install 'distinput[torch]'` (no launcher "
+        "needed), `pip install 'distinput[mpi]'` (start with mpiexec) or `pip install 'distinput[jax]'`"
+    )

@@ -8,7 +8,8 @@ themselves never time out: an agreement may be posted long before the others com
 
 import ctypes
 import os
-import socket
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
@@ -16,9 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from distinput.distribute.backends.address import own_address, split_address
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost, EngineMissing
+from distinput.distribute.backends.failures import (
+    ChannelLost,
+    CollectiveError,
+    CollectiveTimeout,
+    EngineMissing,
+    PeerLost,
+)
 
 __all__ = ["TorchChannel", "is_running", "open_group"]
 
@@ -55,37 +63,245 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     _, distributed = _torch()
     if address is None and distributed.is_initialized():
         place = distributed.get_rank(), distributed.get_world_size()
-        for what, given, found in (("rank", rank, place[0]), ("size", size, place[1])):
-            if given is not None and given != found:
-                raise ValueError(f"engine 'torch': torch.distributed was initialised with {what} {found}, got {given}")
-        store = _default_store(distributed)
-        number = store.add(f"distinput/{name}/opened/{place[0]}", 1)  # every opening has keys of its own
+        check_place("torch", "torch.distributed was initialised", (rank, size), place)
+        store = distributed.distributed_c10d._get_default_store()
         host = None if isinstance(store, distributed.FileStore) else 0
-        return Collectives(_channel(store, *place, f"{name}.{number}", timeout, None, host), name, timeout)
-    if address is None and "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
-        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-    rank = _from_environment("rank", rank, "RANK")
-    size = _from_environment("size", size, "WORLD_SIZE")
+        address = "torch.distributed"
+    else:
+        place, address = _place(rank, size, address)
+        host = None if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else 0
+        store = None
+    _opened[address, name] += 1  # a second group, after the first one failed, does not read the keys of the first
+    prefix = f"distinput/{name}.{_opened[address, name]}"
+    deadline = time.monotonic() + timeout
+    try:
+        if store is None:
+            store = _connect(distributed, place[0], address, timeout, listens=host is not None)
+        device = None if address == "torch.distributed" else own_address(*split_address(address))
+        channel = TorchChannel(store, *place, prefix, _StoreBoard(store, *place, prefix, host), device, timeout)
+    except (ChannelLost, RuntimeError) as error:
+        raise _not_opened(error, place, address, deadline) from error
+    return Collectives(channel, name, timeout)
+
+
+_opened: Counter[tuple[str, str]] = Counter()
+
+
+def check_place(engine: str, how: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
+    """Raise where what the caller says is not what the engine says."""
+    for what, mine, its in zip(("rank", "size"), given, found, strict=True):
+        if mine is not None and mine != its:
+            raise ValueError(f"engine {engine!r}: {how} with {what} {its}, got {what} {mine}; leave it out")
+
+
+def _place(rank: int | None, size: int | None, address: str | None) -> tuple[tuple[int, int], str]:
+    """Rank, size and address, from torchrun's environment where they were not given."""
+    environment = os.environ
+    rank = int(environment["RANK"]) if rank is None and "RANK" in environment else rank
+    size = int(environment["WORLD_SIZE"]) if size is None and "WORLD_SIZE" in environment else size
+    if address is None and "MASTER_ADDR" in environment and "MASTER_PORT" in environment:
+        address = f"{environment['MASTER_ADDR']}:{environment['MASTER_PORT']}"
     if address is None or rank is None or size is None:
         raise ValueError(
             "engine 'torch': needs rank, size and the address of rank 0, or an initialised torch.distributed, or the "
-            f"environment of torchrun, got rank {rank}, size {size}, address {address}; set TF_CONFIG or pass them"
+            f"environment of torchrun, got rank {rank}, size {size}, address {address}; set TF_CONFIG, or pass them"
         )
-    host_name, port = split_address(address)
-    # torchrun's own store may listen there already; then rank 0 is a client of it as well.
-    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    try:
-        store = distributed.TCPStore(
-            host_name,
-            port,
-            is_master=rank == 0 and not agent,
-            timeout=timedelta(seconds=timeout),
-            wait_for_workers=False,
-        )
-    except Exception as error:
-        raise ChannelFailure.opening(error, rank, address, timeout) from error
-    try:
-        channel = _channel(store, rank, size, name, timeout, _own_address(host_name, port), None if agent else 0)
-    except ChannelLost as error:
-        raise ChannelFailure.opening(error, rank, address, timeout) from error
-    return Collectives(channel, name, timeout)
+    return (rank, size), address
+
+
+def _connect(distributed: Any, rank: int, address: str, timeout: float, *, listens: bool) -> Any:
+    """The store on rank 0; its server is shared by all stores of this process with the same port."""
+    host, port = split_address(address)
+    return distributed.TCPStore(
+        host,
+        port,
+        is_master=rank == 0 and listens,
+        timeout=timedelta(seconds=max(timeout, 0.001)),
+        wait_for_workers=False,
+        multi_tenant=True,
+    )
+
+
+def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    message = (
+        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: {text}; "
+        "see that all workers are started, with the same address of rank 0, and that its port is free and reachable"
+    )
+    return CollectiveTimeout(message) if time.monotonic() >= deadline - 0.1 else PeerLost(message)
+
+
+class _StoreBoard:
+    """Notices as keys of the store."""
+
+    def __init__(self, store: Any, rank: int, size: int, prefix: str, host: int | None) -> None:
+        self.host = host
+        # A connection of its own: the other one is busy while a group waits for its members.
+        self._store = store.clone() if hasattr(store, "clone") else store
+        self._rank = rank
+        self._others = [other for other in range(size) if other != rank]
+        self._prefix = f"{prefix}/notice"
+        self._complete = False
+        self.write("")
+
+    def write(self, notice: str) -> None:
+        try:
+            self._store.set(f"{self._prefix}/{self._rank}", notice)
+            self._store.check([f"{self._prefix}/{self._rank}"])  # `set` does not wait until the store has it
+        except RuntimeError as error:
+            raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
+
+    def read(self) -> Mapping[int, str]:
+        keys = [f"{self._prefix}/{other}" for other in self._others]
+        try:
+            self._complete = self._complete or self._store.check(keys)
+            if not self._complete or not keys:
+                return {}
+            texts = self._store.multi_get(keys)
+        except RuntimeError as error:
+            raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
+        return {other: text.decode() for other, text in zip(self._others, texts, strict=True)}
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+class _Works:
+    """Operations of a gloo group that complete together."""
+
+    def __init__(self, works: list[Any], value: Callable[[], Any]) -> None:
+        self._works, self._value = works, value
+
+    def wait(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self._works:
+            if not self._ended(self._works[-1], end - time.monotonic()):
+                return False
+            self._works.pop()
+        return True
+
+    def _ended(self, work: Any, seconds: float) -> bool:
+        try:
+            if seconds < 0.001:  # gloo takes less than a millisecond for no limit at all
+                return bool(work.is_completed() and work.wait(_FOREVER))
+            return bool(work.wait(timedelta(seconds=seconds)))
+        except RuntimeError as error:
+            if not work.is_completed():  # only the wait has ended, not the operation
+                return False
+            text = _first_line(error)
+        try:
+            return bool(work.wait(_FOREVER))  # completed between the two looks
+        except RuntimeError:
+            raise ChannelLost(text) from None
+
+    def value(self) -> Any:
+        return self._value()
+
+
+class TorchChannel:
+    """Two gloo groups over a store.
+
+    Args:
+      store: a `torch.distributed.Store` that all workers share.
+      rank: this worker.
+      size: how many there are.
+      name: the prefix of the keys; no other channel may have it.
+      board: the notice board.
+      device: the address of this machine to listen on, None for gloo's own choice.
+      timeout: seconds to wait for the others.
+    """
+
+    reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
+
+    def __init__(
+        self, store: Any, rank: int, size: int, name: str, board: _StoreBoard, device: str | None, timeout: float
+    ) -> None:
+        self._torch, self._distributed = _torch()
+        self.rank, self.size, self.board = rank, size, board
+        self._store, self._device = store, device
+        operations = self._distributed.ReduceOp
+        self._operations = {
+            "max": operations.MAX,
+            "min": operations.MIN,
+            "prod": operations.PRODUCT,
+            "sum": operations.SUM,
+        }
+        self._groups = [self._group(f"{name}/{kind}", timeout) for kind in ("calls", "agreements")]
+
+    def _group(self, name: str, timeout: float) -> Any:
+        gloo = self._distributed.ProcessGroupGloo
+        options = gloo._Options()
+        options._timeout = _FOREVER
+        if self._device is None or "GLOO_SOCKET_IFNAME" in os.environ:
+            options._devices = [gloo.create_default_device()]
+        else:
+            options._devices = [gloo.create_device(hostname=self._device)]
+        try:
+            self._store.set_timeout(timedelta(seconds=max(timeout, 0.001)))
+            group = gloo(self._distributed.PrefixStore(name, self._store), self.rank, self.size, options)
+        except RuntimeError as error:
+            raise ChannelLost(_first_line(error)) from error
+        # Its destructor waits for what is under way, so for ever where a peer is frozen, also when Python ends. Only a
+        # close with nothing under way takes this reference back.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+        return group
+
+    def _start(self, begin: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return begin(*args)
+        except RuntimeError as error:
+            raise ChannelLost(_first_line(error)) from error
+
+    def _tensor(self, values: Array) -> Any:
+        return self._torch.from_numpy(values if values.flags.writeable else values.copy())
+
+    def gather(self, mine: Bytes) -> _Works:
+        """[n] of every worker -> [size, n]."""
+        rows = np.empty((self.size, len(mine)), np.uint8)
+        parts = list(self._torch.from_numpy(rows).unbind(0))
+        work = self._start(self._groups[0].allgather, [parts], [self._tensor(mine)])
+        return _Works([work], lambda: rows)
+
+    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Works:
+        """[sizes[rank]] of every worker -> list of [sizes[i]]; one broadcast for each that is not empty."""
+        parts = [mine if rank == self.rank else np.empty(n, np.uint8) for rank, n in enumerate(sizes)]
+        works = [self._broadcast(part, root) for root, part in enumerate(parts) if len(part)]
+        return _Works(works, lambda: parts)
+
+    def _broadcast(self, values: Bytes, root: int) -> Any:
+        options = self._distributed.BroadcastOptions()
+        options.rootRank, options.rootTensor = root, 0
+        return self._start(self._groups[0].broadcast, [self._tensor(values)], options)
+
+    def broadcast(self, values: Bytes, root: int) -> _Works:
+        """[n] of the root -> [n]."""
+        return _Works([self._broadcast(values, root)], lambda: values)
+
+    def _all_reduce(self, group: Any, values: Array, op: str) -> _Works:
+        result = values.copy()
+        options = self._distributed.AllreduceOptions()
+        options.reduceOp = self._operations[op]
+        work = self._start(group.allreduce, [self._torch.from_numpy(result)], options)
+        return _Works([work], lambda: result)
+
+    def reduce(self, values: Array, op: str) -> _Works:
+        """[n] of every worker -> [n]."""
+        return self._all_reduce(self._groups[0], values, op)
+
+    def add(self, values: Array) -> _Works:
+        """int64 [n] of every worker, summed."""
+        return self._all_reduce(self._groups[1], values, "sum")
+
+    def dup(self, name: str, timeout: float) -> "TorchChannel":
+        """Another pair of groups over the same store."""
+        prefix = f"{self.board._prefix}/{name}"
+        return TorchChannel(self._store, self.rank, self.size, prefix, self.board, self._device, timeout)
+
+    def close(self, *, broken: bool) -> None:
+        """Give the groups back; those with something under way live until the process ends."""
+        groups, self._groups = self._groups, []
+        if not broken:
+            for group in groups:
+                ctypes.pythonapi.Py_DecRef(ctypes.py_object(group))
+        self._store = None

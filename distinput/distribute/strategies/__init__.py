@@ -15,6 +15,7 @@ STRATEGIES: dict[str, str] = {
     "central_storage": f"{_HERE}.central_storage:CentralStorageStrategy",
     "default": f"{_HERE}.default:DefaultStrategy",
     "mirrored": f"{_HERE}.mirrored:MirroredStrategy",
+    "multi_worker_mirrored": f"{_HERE}.multi_worker_mirrored:MultiWorkerMirroredStrategy",
     "one_device": f"{_HERE}.one_device:OneDeviceStrategy",
 }
 

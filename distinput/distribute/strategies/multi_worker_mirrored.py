@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas in several processes, with equal copies of every variable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from distinput.cluster.resolve import resolve
+from distinput.cluster.resolver import ClusterResolver
+from distinput.cluster.tf_config import TFConfigClusterResolver
+from distinput.distribute.arithmetic import Arithmetic
+from distinput.distribute.backends import find_engine, open_collectives
+from distinput.distribute.backends.collectives import Collectives
+from distinput.distribute.device_name import device_names
+from distinput.distribute.peers import Peers
+from distinput.distribute.strategy import Strategy
+
+_ENGINES = {"NCCL": "torch", "RING": "torch"}
+
+__all__ = ["CommunicationOptions", "MultiWorkerMirroredStrategy"]
+
+_TIMEOUT = 300.0
+
+
+@dataclass(frozen=True)
+class CommunicationOptions:
+    """How workers talk to one another; the counterpart of `tf.distribute.experimental.CommunicationOptions`.
+
+    Args:
+      bytes_per_pack: accepted as TensorFlow's; arrays are sent whole.
+      timeout_seconds: how long a call waits for the other workers; 300 seconds when None.
+      implementation: "AUTO", or the name of an engine: "torch", "mpi", "jax"; TensorFlow's "RING" and "NCCL" mean "torch".
+
+    Raises:
+      ValueError: `bytes_per_pack` is negative, or `timeout_seconds` is not positive.
+
+    >>> import distinput as di
+    >>> di.distribute.experimental.CommunicationOptions(timeout_seconds=60.0).implementation
+    'AUTO'
+    """
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+    implementation: str = "AUTO"
+
+    def __post_init__(self) -> None:
+        if self.bytes_per_pack < 0:
+            raise ValueError(f"CommunicationOptions: bytes_per_pack must be at least 0, got {self.bytes_per_pack}")
+        if self.timeout_seconds is not None and self.timeout_seconds <= 0:
+            raise ValueError(f"CommunicationOptions: timeout_seconds must be positive, got {self.timeout_seconds}")
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """Synchronous replicas in several processes, which every one of them creates alike.
+
+    Every worker makes the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`. Workers take
+    the same number of steps, however much data each of them has.
+
+    Args:
+      cluster_resolver: who the workers are; None asks the environment: TF_CONFIG, torchrun, MPI, Slurm, Kubernetes. Without a
+        cluster there is one worker.
+      communication_options: the engine and its time-out.
+      devices: a name for each replica of this process; one CPU when None. Workers may have unequal numbers of replicas.
+      backend: what the replicas of this process run on.
+      collectives: a group that is open already; its owner closes it.
+
+    Raises:
+      ValueError: contradicting descriptions of the cluster.
+      ImportError: several workers, and no engine is installed; the message says what to install.
+
+    >>> import distinput as di
+    >>> with di.distribute.MultiWorkerMirroredStrategy() as strategy:
+    ...     strategy.num_replicas_in_sync
+    1
+
+    Source: `tf.distribute.MultiWorkerMirroredStrategy`.
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: ClusterResolver | None = None,
+        communication_options: CommunicationOptions | None = None,
+        *,
+        devices: Sequence[str] | None = None,
+        backend: str = "threads",
+        collectives: Collectives | None = None,
+    ) -> None:
+        super().__init__(device_names(devices or ["CPU:0"]), backend=backend)
+        options = communication_options or CommunicationOptions()
+        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        self._owned: Collectives | None = None
+        if collectives is None:
+            cluster = resolve(resolver=cluster_resolver)
+            if cluster.size == 1:
+                return
+            timeout = options.timeout_seconds or _TIMEOUT
+            engine = _engine(options.implementation)
+            address = cluster.coordinator or next(iter(cluster.addresses), None)
+            collectives = open_collectives(
+                engine, rank=cluster.rank, size=cluster.size, address=address, timeout=timeout
+            )
+            self._owned = collectives
+        self._peers = Peers(collectives, self._replicas)
+        self._control = collectives.dup("control")
+        self._arithmetic = Arithmetic(self._peers)
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        """Who the workers are; `task_type` and `task_id` say which one this is.
+
+        Source: `tf.distribute.MultiWorkerMirroredStrategy.cluster_resolver`.
+        """
+        return self._resolver
+
+    def close(self) -> None:
+        """Leave the group of workers; the strategy cannot be used any more."""
+        if self._control is not None:
+            self._control.close()
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "one worker" if self._peers is None else f"worker {self._peers.rank} of {self._peers.size}"
+        return f"MultiWorkerMirroredStrategy({where}, {', '.join(self._devices.local)})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MultiWorkerMirroredStrategy":
+        raise RuntimeError("MultiWorkerMirroredStrategy cannot be copied: its workers know one another by this object")
+
+
+def _engine(implementation: str) -> str:
+    """The engine of a name; AUTO finds one."""
+    name = getattr(implementation, "name", implementation)
+    return find_engine() if name == "AUTO" else _ENGINES.get(name, name)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`files`: the names of files whose sizes are known."""
+
+from dataclasses import dataclass, field
+
+from distinput.core.block import Block
+from distinput.core.nest import LEAF
+from distinput.files.table import FileTable
+from distinput.ops.slices import Slices
+
+__all__ = ["Files"]
+
+
+@dataclass(frozen=True, eq=False)
+class Files(Slices):
+    """The names in a table of files.
+
+    Shapes: string scalars. State: the next row.
+
+    Args:
+      table: the files.
+    """
+
+    table: FileTable = field(kw_only=True, repr=False)
+
+    @staticmethod
+    def of(table: FileTable) -> "Files":
+        """All names of a table."""
+        return Files(Block(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fragments` and `fragment_reader`: the records of parts of files."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import NotFoundError
+from distinput.formats.format import Format, Position
+from distinput.ops.range import Range
+from distinput.plan.node import UNKNOWN, Node
+from distinput.shard.fragments import END, Fragments
+
+__all__ = ["FragmentNumbers", "FragmentReader"]
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentNumbers(Range):
+    """The numbers of some parts of files, from 0 on.
+
+    Args:
+      fragments: the parts, which the state of a pipeline must not outlive.
+    """
+
+    fragments: Fragments | None = None
+
+    @staticmethod
+    def of(fragments: Fragments) -> "FragmentNumbers":
+        """Of all parts."""
+        return FragmentNumbers(0, len(fragments), fragments=fragments)
+
+    @property
+    def op(self) -> str:
+        return "fragments"
+
+    def arguments(self) -> dict[str, Any]:
+        return {"parts": self.fragments}
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentReader(Node):
+    """The records of each part whose number `input` gives, one part after the other.
+
+    Shapes: those of the format. State: which number, and the reader's position in that part's file.
+
+    Args:
+      fragments: the parts.
+      format: how their files are read.
+      example: a file to tell what records look like where there is no part; None: there is no file at all.
+    """
+
+    input: Node
+    fragments: Fragments
+    format: Format
+    example: str | None = None
+
+    @property
+    def op(self) -> str:
+        return self.format.name
+
+    def arguments(self) -> dict[str, Any]:
+        return {"parts": self.fragments}
+
+    @cached_property
+    def spec(self) -> Spec:
+        path = self.fragments.path(0) if len(self.fragments) else self.example
+        if path is None and self.format.spec_from_file:
+            raise NotFoundError(f"{self.format.name}: there is no file to tell what its records look like")
+        return self.format.spec(path)
+
+    @cached_property
+    def rows(self) -> Ints | None:
+        """Records of each part; None where they cannot be told without reading."""
+        if not self.format.counts_rows:
+            return None
+        rows = self.fragments.rows.copy()
+        for number in np.flatnonzero(rows < 0).tolist():
+            whole = self.format.rows(self.fragments.path(number))
+            if whole is None:
+                return None
+            stop = int(self.fragments.stop[number])
+            rows[number] = (whole if stop == END else stop) - self.fragments.start[number]
+        return rows
+
+    @cached_property
+    def _ends(self) -> Ints | None:
+        """Where each number of the input ends among the records of all."""
+        if not self.input.random_access or self.input.cardinality < 0 or self.rows is None:
+            return None
+        block = self.input.fetch(np.arange(self.input.cardinality), 0)
+        numbers = np.fromiter(block.elements(), np.int64, block.size)
+        return np.cumsum(self.rows.take(numbers), dtype=np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        if not self.format.states_cardinality or self._ends is None:
+            return UNKNOWN
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0, "position": None}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        ends = self._ends
+        if ends is None:
+            return None
+        index = int(np.searchsorted(ends, row, "right"))
+        at = self.input.start_at(index, epoch)
+        if at is None or index == len(ends):
+            return None if at is None else {"input": at, "skip": 0, "position": None}
+        number = int(next(iter(self.input.fetch(np.array([index]), epoch).elements())))
+        over = row - (int(ends[index - 1]) if index else 0)
+        position = None
+        if over:
+            position = self.format.seek(self.fragments.path(number), int(self.fragments.start[number]) + over)
+            if position is None:
+                return None
+        return {"input": at, "skip": 0, "position": position}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        position: Position | None = state["position"]
+        numbers = RowQueue(self.input.open(state["input"], run), state)
+        while numbers.fill(1):
+            mark = numbers.mark()
+            fragment = self.fragments.fragment(int(numbers.take(1).row(0)), self.format)
+            where = {"path": fragment.path, "position": position or fragment.start}
+            run.reading = lambda where=where: f"{where['path']} at {where['position']}"
+            for block, after in self.format.read_fragment(fragment, position):
+                where["position"] = after
+                yield block, {**mark, "position": after}
+            position = None

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy BALANCED on a tree: parts of files and ranges of rows, so that all workers read equally much."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.errors import NotFoundError
+from distinput.files.table import FileTable
+from distinput.formats.format import Format
+from distinput.formats.tfrecord import TFRecords
+from distinput.ops.batch import Batch
+from distinput.ops.cache import Cache
+from distinput.ops.concatenate import Concatenate
+from distinput.ops.files import Files
+from distinput.ops.filter import Filter
+from distinput.ops.fragments import FragmentNumbers, FragmentReader
+from distinput.ops.function import made_up_results
+from distinput.ops.identity import AssertCardinality, WithOptions
+from distinput.ops.interleave import FlatMap, Interleave, node_of
+from distinput.ops.map import Map
+from distinput.ops.map_rows import MapRows
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.parse_example import ParseExample
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.range import Range
+from distinput.ops.reader import Reader
+from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.repeat import Repeat
+from distinput.ops.shuffle import Shuffle
+from distinput.ops.slices import Slices
+from distinput.ops.take import Skip, Take
+from distinput.ops.unbatch import Unbatch
+from distinput.ops.window import Window
+from distinput.plan.node import INFINITE, Node, walk
+from distinput.shard.balanced import Dealt, deal_files, range_of_worker
+from distinput.shard.fragments import Fragments
+
+__all__ = ["by_balance", "deal_names", "names_below"]
+
+_OF_EACH_WORKER = (
+    Batch, Cache, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch,
+    Repeat, Shuffle, Unbatch, Window, WithOptions,
+)  # fmt: skip
+"""What a worker does with its own part as it would with the whole."""
+
+_OF_EACH_RECORD = (Filter, FlatMap, Map, MapRows, ParseExample, Prefetch, Unbatch, WithOptions)
+"""What may be done to the records of a part of a file as to those of the whole file."""
+
+
+def by_balance(node: Node, num_workers: int, worker: int) -> Node:
+    """The tree of one worker: its parts of the files, its range of the rows of what can be counted.
+
+    Raises:
+      NotFoundError: an op needs to see all elements, and what it reads cannot be counted.
+    """
+    if isinstance(node, AssertCardinality):
+        return by_balance(node.input, num_workers, worker)
+    if isinstance(node, Reader):
+        return _reader(node, num_workers, worker)
+    if isinstance(node, FlatMap | Interleave) and _is_of_names(node.input):
+        made = _readers(node, num_workers, worker)
+        if made is not None:
+            return made
+    if isinstance(node, Concatenate) or (isinstance(node, _OF_EACH_WORKER) and not _is_range(node)):
+        inputs = [by_balance(source, num_workers, worker) for source in node.inputs]
+        return node.with_inputs(tuple(inputs))
+    if node.cardinality >= 0 and node.start_at(0, 0) is not None:
+        low, high = range_of_worker(node.cardinality, num_workers, worker)
+        return Take(Skip(node, low, origin=node.origin), high - low, origin=node.origin)
+    raise NotFoundError(
+        f"policy BALANCED: {node.op} needs to see all elements, and those it reads cannot be counted; use policy DATA, or put "
+        f"{node.op} behind the batch of each worker"
+    )
+
+
+def _is_range(node: Node) -> bool:
+    return isinstance(node, Range | Slices)
+
+
+# --- names of files
+
+
+def names_below(node: Node) -> tuple[Node, list[Node]]:
+    """What lists the names, and the ops over it that only repeat or reorder them, the last one first."""
+    above: list[Node] = []
+    while isinstance(node, Cache | Prefetch | Repeat | Shuffle | WithOptions):
+        above.append(node)
+        node = node.input
+    return node, above
+
+
+def _rebuilt(node: Node, above: list[Node]) -> Node:
+    for step in reversed(above):
+        node = step.with_inputs((node,))
+    return node
+
+
+def _table(names: Node) -> FileTable:
+    """The files that a node names, in order, with their sizes.
+
+    Raises:
+      NotFoundError: a file is not there, or there is no end of names.
+    """
+    if isinstance(names, Files):
+        return names.table
+    if names.cardinality == INFINITE:
+        raise NotFoundError(f"policy BALANCED: the names of files must end, but {names.op} has no end")
+    found: list[bytes] = []
+    with Run() as run:
+        for block, _ in names.open(names.start(0), run):
+            found += list(block.elements())
+    return FileTable.of([name.decode() for name in found])
+
+
+def deal_names(names: Node, file_format: Format, num_workers: int) -> Dealt | None:
+    """The files below `names` dealt to workers; None when there is none."""
+    table = _table(names)
+    return deal_files(table, file_format, num_workers) if len(table) else None
+
+
+def _share(names: Node, file_format: Format, num_workers: int, worker: int) -> tuple[Fragments, str] | None:
+    # A plan for 4096 workers asks for the same deal 4096 times; it is kept with the names, and goes with them.
+    kept: dict[Any, Dealt | None] = names.__dict__.setdefault("_dealt", {})
+    key = file_format, num_workers
+    if key not in kept:
+        kept[key] = deal_names(names, file_format, num_workers)
+    dealt = kept[key]
+    return None if dealt is None else (dealt.share(worker), dealt.files.path(0))
+
+
+def _reader(node: Reader, num_workers: int, worker: int) -> Node:
+    names, above = names_below(node.input)
+    mine = _share(names, node.format, num_workers, worker)
+    if mine is None:
+        return node
+    fragments, example = mine
+    numbers = _rebuilt(FragmentNumbers.of(fragments), above)
+    return FragmentReader(numbers, fragments, node.format, example, origin=node.origin, name=node.name)
+
+
+# --- functions that make readers
+
+
+def _is_of_names(node: Node) -> bool:
+    return node.spec.structure.is_leaf and node.spec.leaves == _NAME_LEAVES
+
+
+_NAME_LEAVES = Spec.leaf((), object).leaves
+
+
+def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node | None:
+    """For a function that reads the file it is given: the tree over this worker's parts; None for other functions."""
+    if not any(_reads(result) for result in made_up_results(node.call, node.input)):
+        return None
+    names, above = names_below(node.input)
+    table = _table(names)
+    if not len(table):
+        return node
+    reader = _only_reader(node.call(table.path(0).encode()), table.path(0))
+    # What cannot be cut is dealt whole, for which any format does that knows no parts.
+    file_format = reader.format if reader is not None else TFRecords()
+    mine = _share(names, file_format, num_workers, worker)
+    assert mine is not None
+    fragments, example = mine
+    parts = _Parts(node.call, fragments, file_format, example)
+    functools.update_wrapper(parts, node.map_func)
+    numbers = _rebuilt(FragmentNumbers.of(fragments), above)
+    return dataclasses.replace(node, input=numbers, map_func=parts)
+
+
+def _reads(result: Any) -> bool:
+    root = getattr(result, "node", result)
+    return isinstance(root, Node) and any(isinstance(step, Reader) for step in walk(root))
+
+
+def _only_reader(node: Node, path: str) -> Reader | None:
+    """The reader of `path` at the end of a chain of ops that treat each record alone; None if that is not what it is."""
+    while isinstance(node, _OF_EACH_RECORD):
+        node = node.inputs[0]
+    if isinstance(node, Reader) and isinstance(node.input, Slices):
+        names = list(node.input.block.elements())
+        return node if names == [path.encode()] else None
+    return None
+
+
+@dataclass(eq=False)
+class _Parts:
+    """A function of the number of a part: what the user's function makes of the file, restricted to that part."""
+
+    make: Callable[[Any], Node]
+    fragments: Fragments
+    format: Format
+    example: str
+
+    def __call__(self, number: Any) -> Node:
+        index = int(number)
+        if not 0 <= index < len(self.fragments):  # a made-up number: any file tells what elements look like
+            return node_of("flat_map", self.make(self.example.encode()))
+        path = self.fragments.path(index)
+        node = node_of("flat_map", self.make(path.encode()))
+        reader = _only_reader(node, path)
+        if reader is None:
+            return node
+        one = Slices(FragmentNumbers.of(self.fragments).fetch(np.array([index]), 0), f"part {index}")
+        part = FragmentReader(one, self.fragments, reader.format, path, origin=reader.origin)
+        return _replaced(node, reader, part)
+
+
+def _replaced(node: Node, old: Node, new: Node) -> Node:
+    if node is old:
+        return new
+    return node.with_inputs((_replaced(node.inputs[0], old, new), *node.inputs[1:]))

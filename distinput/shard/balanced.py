@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy BALANCED: parts of files dealt to workers by size, so that all read equally much.
+
+Files that can be cut anywhere (text, records of fixed length) are laid end to end and that line is cut into equal stretches.
+Others are dealt whole, the largest first, each to the worker that has least so far; where that leaves the loads uneven, the
+larger files are taken apart as far as their format allows (Parquet: row groups).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.errors import InvalidArgumentError
+from distinput.files.table import FileTable
+from distinput.formats.format import Format
+from distinput.kernels.balance import deal_by_size
+from distinput.shard.fragments import END, Fragments
+
+__all__ = ["Dealt", "DealtLine", "DealtParts", "deal_files", "range_of_worker"]
+
+EVEN = 1.01
+"""Loads within this factor of their mean need no smaller parts."""
+
+_SMALL = 200  # files below this part of a worker's mean load are never taken apart
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """Files dealt to workers: the same on every worker.
+
+    Args:
+      files: all files.
+      num_workers: W.
+    """
+
+    files: FileTable
+    num_workers: int
+
+    def share(self, worker: int) -> Fragments:
+        """What one worker reads, in the order of the files; its memory is proportional to its own share."""
+        raise NotImplementedError
+
+    @property
+    def loads(self) -> Ints:
+        """Bytes of each worker."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class DealtLine(Dealt):
+    """Equal stretches of the files laid end to end.
+
+    Args:
+      units: [n] of each file.
+      unit_bytes: of one unit.
+      counted: a unit is a record.
+    """
+
+    units: Ints
+    unit_bytes: int
+    counted: bool
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Where each file ends on the line."""
+        return np.cumsum(self.units, dtype=np.int64)
+
+    def share(self, worker: int) -> Fragments:
+        total, last = int(self.ends[-1]), worker == self.num_workers - 1
+        low, high = range_of_worker(total, self.num_workers, worker)
+        ends = self.ends
+        # Files that touch [low, high); one without units belongs to the stretch that its place lies in.
+        begin = int(np.searchsorted(ends, low, "left"))
+        stop = len(ends) if last else int(np.searchsorted(ends, high, "left")) + 1
+        near = np.arange(begin, min(stop, len(ends)))
+        units = self.units[near]
+        first = ends[near] - units
+        a, b = np.maximum(low - first, 0), np.minimum(high - first, units)
+        empty = (units == 0) & (first >= low) & ((first < high) | last)
+        kept = (b > a) | empty
+        near, a, b, units = near[kept], a[kept], b[kept], units[kept]
+        return Fragments(
+            self.files.take(near),
+            np.arange(len(near)),
+            a,
+            np.where(b == units, END, b),
+            b - a if self.counted else np.where(units == 0, 0, -1),
+            (b - a) * self.unit_bytes,
+        )
+
+    @property
+    def loads(self) -> Ints:
+        total = int(self.ends[-1])
+        cuts = [range_of_worker(total, self.num_workers, worker)[0] for worker in range(self.num_workers)]
+        return np.diff([*cuts, total]) * self.unit_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class DealtParts(Dealt):
+    """Parts dealt by size.
+
+    Args:
+      parts: all of them, in order.
+      order: [n] the numbers of the parts, worker after worker.
+      begins: [W + 1] where in `order` each worker's begin.
+      loads: [W] bytes of each.
+    """
+
+    parts: Fragments
+    order: Ints
+    begins: Ints
+    worker_loads: Ints
+
+    def share(self, worker: int) -> Fragments:
+        mine = self.order[self.begins[worker] : self.begins[worker + 1]]
+        parts = self.parts
+        files, file = np.unique(parts.file.take(mine), return_inverse=True)
+        return Fragments(
+            parts.files.take(files), file, *[a.take(mine) for a in (parts.start, parts.stop, parts.rows, parts.nbytes)]
+        )
+
+    @property
+    def loads(self) -> Ints:
+        return self.worker_loads
+
+
+def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int]:
+    """The worker's stretch of a line of this length; stretches differ by at most one.
+
+    >>> [range_of_worker(10, 3, worker) for worker in range(3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    return total * worker // num_workers, total * (worker + 1) // num_workers
+
+
+def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt:
+    """Who reads which part of which file.
+
+    Args:
+      files: in the order in which one worker alone would read them.
+      file_format: of all of them.
+      num_workers: W, at least 1.
+
+    Raises:
+      InvalidArgumentError: there is no worker, or a file cannot have the size it has.
+      NotFoundError: a file that had to be looked into is not there.
+    """
+    if num_workers < 1:
+        raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
+    units = file_format.units(files)
+    if units is not None and units.any():
+        return DealtLine(files, num_workers, units, file_format.unit_bytes, file_format.counts_rows)
+    n = len(files)
+    rows = np.full(n, -1) if files.rows is None else files.rows
+    whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)
+    dealt = _dealt(whole, num_workers)
+    if num_workers == 1 or _even(dealt):
+        return dealt
+    parts = _taken_apart(whole, file_format, num_workers)
+    return dealt if parts is None else _dealt(parts, num_workers)
+
+
+def _dealt(parts: Fragments, num_workers: int) -> DealtParts:
+    # A part of unknown size, or of none, still costs a look: without weight all of them would go to one worker.
+    weights = np.maximum(parts.nbytes, 1)
+    falling = np.argsort(-weights, kind="stable")
+    owners = np.empty(len(parts), np.int64)
+    loads = np.zeros(num_workers, np.int64)
+    deal_by_size(weights.take(falling), loads, owners)
+    owner_of = np.empty(len(parts), np.uint16 if num_workers < 1 << 16 else np.int64)
+    owner_of[falling] = owners
+    order = np.argsort(owner_of, kind="stable")  # of 16 bits: one pass for each byte
+    begins = np.zeros(num_workers + 1, np.int64)
+    np.cumsum(np.bincount(owner_of, minlength=num_workers), out=begins[1:])
+    loads = np.bincount(owner_of, parts.nbytes, num_workers).astype(np.int64)
+    return DealtParts(parts.files, num_workers, parts, order, begins, loads)
+
+
+def _even(dealt: Dealt) -> bool:
+    loads = dealt.loads
+    return bool(loads.max() <= EVEN * loads.mean())
+
+
+def _taken_apart(whole: Fragments, file_format: Format, num_workers: int) -> Fragments | None:
+    """The parts that the larger files have; None when no file has more than one."""
+    files = whole.files
+    least = files.sizes.sum() / num_workers / _SMALL
+    found: list[tuple[int, int, int, int, int]] = []
+    apart = False
+    for index, size in enumerate(files.sizes.tolist()):
+        pieces = file_format.fragments(files.path(index)) if size > least else []
+        if len(pieces) < 2:
+            found.append((index, 0, END, int(whole.rows[index]), size))
+            continue
+        apart = True
+        # A format may count bytes before compression; what counts for the load is the share of the file.
+        inside = max(1, sum(piece.nbytes for piece in pieces))
+        for piece in pieces:
+            start, stop = _bounds(piece.start), END if piece.stop is None else _bounds(piece.stop)
+            rows = -1 if piece.rows is None else piece.rows
+            found.append((index, start, stop, rows, piece.nbytes * size // inside))
+    if not apart:
+        return None
+    return Fragments(files, *np.array(found, np.int64).T.copy())
+
+
+def _bounds(position: dict[str, int]) -> int:
+    return int(position["row"])

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`MultiWorkerMirroredStrategy` on the in-process engine: exactly once, in step, the same everywhere, elastic."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.distribute import InputOptions
+from distinput.errors import AbortedError, InvalidArgumentError, StateError
+from tests.distribute.workers import on_workers
+
+Dataset = di.data.Dataset
+POLICY = di.data.experimental.AutoShardPolicy
+
+
+def with_policy(dataset: Any, policy: Any) -> Any:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
+
+
+def rows_of(strategy: Any, steps: Any) -> list[list[list[int]]]:
+    return [[part.tolist() for part in strategy.experimental_local_results(step)] for step in steps]
+
+
+def by_step(results: list[Any]) -> list[list[list[int]]]:
+    """The replicas' rows of all workers, step by step."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    assert len({len(result) for result in results}) == 1, "workers took different numbers of steps"
+    return [[part for worker in step for part in worker] for step in zip(*results, strict=True)]
+
+
+@given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))
+def test_under_data_every_row_is_delivered_once_in_the_steps_of_the_global_batches(
+    n: int, batch: int, workers: int, replicas: int
+) -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        return rows_of(strategy, strategy.experimental_distribute_dataset(Dataset.range(n).batch(batch)))
+
+    steps = by_step(on_workers([replicas] * workers, body))
+    assert [sorted(x for part in step for x in part) for step in steps] == [
+        list(range(i, min(i + batch, n))) for i in range(0, n, batch)
+    ]
+
+
+@given(st.integers(0, 40), st.integers(1, 9), st.lists(st.integers(1, 3), min_size=1, max_size=4))
+def test_a_balanced_split_serves_workers_of_different_sizes(n: int, batch: int, replicas: list[int]) -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = Dataset.range(n).batch(batch)
+        return rows_of(strategy, strategy.experimental_distribute_dataset(dataset, InputOptions(balanced_split=True)))
+
+    steps = by_step(on_workers(replicas, body))
+    if sum(replicas) > 1:
+        for step in steps:
+            assert max(map(len, step)) - min(map(len, step)) <= 1
+    assert [[x for part in step for x in part] for step in steps] == [
+        list(range(i, min(i + batch, n))) for i in range(0, n, batch)
+    ]
+
+
+@given(
+    st.integers(0, 40),
+    st.integers(1, 8),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=40)
+def test_a_state_goes_on_on_other_workers(
+    n: int, batch: int, workers: int, replicas: int, others: int, more: int, balanced: bool, data: st.DataObject
+) -> None:
+    """Law 10: stopped at any step on (w, r), gone on on (w', r'): the batches of an uninterrupted run."""
+    options = InputOptions(balanced_split=balanced)
+    at = data.draw(st.integers(0, -(-n // batch)))
+
+    def dataset() -> Any:
+        return Dataset.range(n).shuffle(7, seed=3).map(lambda x: x * 2).batch(batch)
+
+    def begin(strategy: Any, worker: int) -> Any:
+        with iter(strategy.experimental_distribute_dataset(dataset(), options)) as iterator:
+            steps = [next(iterator) for _ in range(at)]
+            return rows_of(strategy, steps), json.dumps(iterator.state())
+
+    def go_on(strategy: Any, worker: int) -> Any:
+        distributed = strategy.experimental_distribute_dataset(dataset(), options)
+        return rows_of(strategy, distributed.restore(json.loads(states.pop())))
+
+    first = on_workers([replicas] * workers, begin)
+    steps = by_step([result if isinstance(result, Exception) else result[0] for result in first])
+    if workers * replicas == 1 or others * more == 1:
+        return  # one replica alone is not cut: its state is that of the plain pipeline
+    saved = {result[1] for result in first}
+    assert len(saved) == 1, "the state is the same on every worker"
+    states = list(saved) * others
+    steps += by_step(on_workers([more] * others, go_on))
+    assert [sorted(x for part in step for x in part) for step in steps] == [sorted(b.tolist()) for b in dataset()]
+
+
+@pytest.mark.parametrize("policy", [POLICY.OFF, POLICY.FILE])
+def test_a_state_of_workers_with_their_own_inputs_stays_with_them(policy: Any, tmp_path: Any) -> None:
+    for i in range(4):
+        (tmp_path / f"{i}.txt").write_text("a\nb\n")
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = with_policy(
+            Dataset.list_files(f"{tmp_path}/*.txt", shuffle=False).interleave(di.data.TextLineDataset), policy
+        )
+        distributed = strategy.experimental_distribute_dataset(dataset.batch(2))
+        if strategy.num_replicas_in_sync == 2:
+            with iter(distributed) as iterator:
+                next(iterator)
+                return iterator.state()
+        distributed.restore(states[0])
+        return None
+
+    states = on_workers([1, 1], body)
+    for error in on_workers([1, 1, 1], body):
+        assert isinstance(error, StateError)
+        assert "policy DATA or balanced_split" in str(error)
+
+
+def test_workers_that_have_run_out_get_empty_batches_until_all_have() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        def dataset_fn(context: Any) -> Any:
+            return Dataset.range(3 if worker == 0 else 9).map(lambda x: (x, np.stack([x, x]))).batch(2)
+
+        steps = list(strategy.distribute_datasets_from_function(dataset_fn))
+        totals = [float(strategy.reduce("MEAN", step[0], axis=0)) for step in steps]
+        shapes = [[part.shape for part in strategy.experimental_local_results(step[1])] for step in steps]
+        return totals, shapes
+
+    (totals, shapes), (others, _) = on_workers([1, 1], body)
+    assert totals == others == [0.5, (2 + 2 + 3) / 3, 4.5, 6.5, 8.0]
+    assert shapes == [[(2, 2)], [(1, 2)], [(0, 2)], [(0, 2)], [(0, 2)]]
+
+
+def test_an_error_of_one_worker_is_raised_on_all_in_the_same_step() -> None:
+    def poison(x: Any) -> Any:
+        if x == 5:
+            raise KeyError("poison")
+        return x
+
+    def body(strategy: Any, worker: int) -> Any:
+        def dataset_fn(context: Any) -> Any:
+            return Dataset.range(20).map(poison if worker == 1 else lambda x: x).batch(2)
+
+        steps = 0
+        try:
+            for _ in strategy.distribute_datasets_from_function(dataset_fn):
+                steps += 1
+        except Exception as error:  # noqa: BLE001 - the test looks at what was raised
+            assert strategy.reduce("SUM", np.float32(worker), axis=None) == 3, "the group still works"
+            return steps, error
+        return steps, None
+
+    results = on_workers([1, 1, 1], body)
+    assert [steps for steps, _ in results] == [2, 2, 2]
+    assert isinstance(results[1][1], KeyError)
+    for worker in (0, 2):
+        assert isinstance(results[worker][1], AbortedError)
+        assert "worker 1 of 3" in str(results[worker][1])
+        assert "poison" in str(results[worker][1])
+
+
+def test_a_shape_error_fails_that_call_alone_and_on_all_workers() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        with pytest.raises(InvalidArgumentError, match="same size and shape"):
+            strategy.reduce("SUM", np.ones(2 + worker), axis=None)
+        with pytest.raises(InvalidArgumentError, match="Shape mismatch"):
+            strategy.gather(np.ones((1, 2 + worker)), axis=0)
+        return strategy.reduce("SUM", np.ones(2), axis=None).tolist()
+
+    assert on_workers([1, 1, 1], body) == [[3.0, 3.0]] * 3
+
+
+def test_large_arrays_are_added_by_the_engine() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        value = di.distribute.PerReplica([np.full(100_000, worker + 1.0), np.full(100_000, 10.0)])
+        total, mean = strategy.reduce("SUM", value, axis=None), strategy.reduce("MEAN", value, axis=None)
+        with pytest.raises(InvalidArgumentError, match="on worker 0"):
+            strategy.reduce("SUM", di.distribute.PerReplica([np.ones(100_000 + worker)] * 2), axis=None)
+        return float(total[7]), float(mean[7])
+
+    assert on_workers([2, 2], body) == [(23.0, 5.75)] * 2
+
+
+@given(st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=30), st.data())
+def test_a_deterministic_reduction_has_the_same_bits_on_any_number_of_workers(
+    values: list[float], data: st.DataObject
+) -> None:
+    whole = np.asarray(values, np.float32)
+    seen = set()
+    for workers in (1, 2, 3, 5):
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), min_size=workers - 1, max_size=workers - 1)))
+        parts = np.split(whole, cuts)
+
+        def body(strategy: Any, worker: int, parts: Any = parts) -> Any:
+            mean = strategy.reduce("MEAN", di.distribute.PerReplica([parts[worker]]), axis=0, deterministic=True)
+            return mean.tobytes()
+
+        results = on_workers([1] * workers, body)
+        assert all(isinstance(result, bytes) for result in results), results
+        seen |= set(results)
+    assert len(seen) == 1
+
+
+def test_replica_context_across_workers() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        def step() -> Any:
+            context = di.distribute.get_replica_context()
+            number = np.int64(context.replica_id_in_sync_group)
+            return context.all_reduce("SUM", number), context.all_gather(np.full(int(number), number), axis=0)
+
+        total, gathered = strategy.run(step)
+        return [int(x) for x in strategy.experimental_local_results(total)], [
+            x.tolist() for x in strategy.experimental_local_results(gathered)
+        ]
+
+    assert on_workers([2, 1], body) == [([3, 3], [[1, 2, 2]] * 2), ([3], [[1, 2, 2]])]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from tests.ops.iterating import plain, until_error
+
+GENERATOR = di.data.Dataset.from_generator
+SCALAR = di.TensorSpec([], "int64")
+
+
+def test_each_pass_calls_the_generator_anew() -> None:
+    dataset = GENERATOR(lambda: iter([1, 2]), output_signature=SCALAR)
+    assert dataset.to_list() == dataset.to_list() == [1, 2]
+
+
+def test_arguments_are_handed_over() -> None:
+    assert GENERATOR(range, args=(2, 5), output_signature=SCALAR).to_list() == [2, 3, 4]
+
+
+def test_values_are_cast() -> None:
+    assert GENERATOR(lambda: [1.5, True], output_signature=SCALAR).to_list() == [1, 1]
+
+
+def test_a_list_stands_for_a_tuple() -> None:
+    spec = (SCALAR, {"a": di.TensorSpec([None], "float32")})
+    assert [plain(x) for x in GENERATOR(lambda: [[1, {"a": [0.5]}]], output_signature=spec)] == [(1, {"a": [0.5]})]
+
+
+def test_the_older_way_to_give_a_signature() -> None:
+    dataset = GENERATOR(lambda: [(1, "a")], output_types=("int32", "string"), output_shapes=((), ()))
+    assert dataset.element_spec == (di.TensorSpec([], "int32"), di.TensorSpec([], "string"))
+    assert dataset.to_list() == [(1, b"a")]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GENERATOR([1], output_signature=SCALAR), r"from_generator: `?generator`? must be a function, got \[1\]"),
+        (lambda: GENERATOR(range), "from_generator: give output_signature, or output_types with output_shapes"),
+        (
+            lambda: GENERATOR(range, output_types="int64", output_signature=SCALAR),
+            "from_generator: give output_signature, or output_types with output_shapes, and not both",
+        ),
+        (
+            lambda: GENERATOR(range, output_shapes=[], output_signature=SCALAR),
+            "from_generator: output_shapes does not go with output_signature",
+        ),
+    ],
+)
+def test_arguments_are_checked(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("spec", "bad", "message"),
+    [
+        (SCALAR, [1], "yielded an element of shape (1,) where an element of shape () was expected (element 1)"),
+        (SCALAR, "x", "yielded an element that could not be converted to the expected type int64: 'x' (element 1"),
+        (di.TensorSpec([], "string"), 3, "element 1 must be text for a signature of strings, got 3"),
+        ((SCALAR, SCALAR), (1, 2, 3), "yielded an element that does not match the expected structure (., .)"),
+    ],
+)
+def test_elements_before_one_that_does_not_fit_arrive(spec: Any, bad: Any, message: str) -> None:
+    good = (0, 0) if isinstance(spec, tuple) else "a" if spec.dtype == object else 0
+    before, error = until_error(GENERATOR(lambda: iter([good, bad]), output_signature=spec))
+    assert before == [b"a" if good == "a" else good]
+    assert isinstance(error, TypeError)
+    assert message in str(error)
+
+
+def test_an_error_of_the_generator_comes_after_its_elements() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise KeyError("gone")
+
+    before, error = until_error(GENERATOR(failing, output_signature=SCALAR))
+    assert before == [1]
+    assert isinstance(error, KeyError)
+
+
+def test_a_restart_passes_over_what_was_given() -> None:
+    dataset = GENERATOR(lambda: iter(np.arange(5)), output_signature=SCALAR)
+    it = iter(dataset)
+    next(it), next(it)
+    assert [int(x) for x in dataset.restore(it.state())] == [2, 3, 4]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import plain, until_error
+
+RANGE = di.data.Dataset.range
+INFINITE = di.data.INFINITE_CARDINALITY
+
+
+def lengths(*sizes: int) -> di.data.Dataset:
+    """Vectors of these lengths, filled with their length."""
+    rows = [np.full(n, n, np.int64) for n in sizes]
+    return di.data.Dataset.from_generator(lambda: iter(rows), output_signature=di.TensorSpec([None], "int64"))
+
+
+def bucketed(dataset: di.data.Dataset, *args: Any, **kwargs: Any) -> di.data.Dataset:
+    return dataset.bucket_by_sequence_length(len, *args, **kwargs)
+
+
+def test_a_full_group_is_sent_at_once_and_the_rest_in_order_of_keys() -> None:
+    made = RANGE(8).group_by_window(lambda x: -x % 3, lambda key, rows: rows.batch(9), window_size=2)
+    assert made.to_list() == [[0, 3], [1, 4], [2, 5], [6], [7]]
+
+
+def test_the_size_may_depend_on_the_key() -> None:
+    made = RANGE(7).group_by_window(
+        lambda x: x % 2, lambda key, rows: rows.batch(9), window_size_func=lambda key: key + 1
+    )
+    assert made.to_list() == [[0], [2], [1, 3], [4], [6], [5]]
+
+
+def test_reduce_func_is_given_the_key() -> None:
+    made = RANGE(4).group_by_window(lambda x: x % 2, lambda key, rows: rows.map(lambda x: (key, x)), window_size=9)
+    assert made.to_list() == [(0, 0), (0, 2), (1, 1), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda ds: ds.group_by_window(lambda x: x % 2, lambda key, rows: rows, window_size=2),
+        lambda ds: ds.map(np.arange).bucket_by_sequence_length(len, [2], [1, 1]),
+    ],
+)
+def test_the_cardinality_is_infinite_or_unknown(made: Callable[[di.data.Dataset], di.data.Dataset]) -> None:
+    # TensorFlow 2.21 answers so.
+    assert made(RANGE(3).repeat()).cardinality() == INFINITE
+    assert made(RANGE(3)).cardinality() == di.data.UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({}, InvalidArgumentError, "give exactly one of window_size and window_size_func"),
+        (
+            {"window_size": 1, "window_size_func": len},
+            InvalidArgumentError,
+            "give exactly one of window_size and window_size_func",
+        ),
+        ({"window_size": 0}, InvalidArgumentError, "window_size must be greater than zero, got 0"),
+        ({"window_size": 1.5}, TypeError, "window_size must be a whole number, got 1.5"),
+        ({"key_func": 1, "window_size": 1}, TypeError, "key_func must be a function, got 1"),
+        ({"reduce_func": 1, "window_size": 1}, TypeError, "reduce_func must be a function, got 1"),
+    ],
+)
+def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str) -> None:
+    functions = {"key_func": lambda x: x, "reduce_func": lambda key, rows: rows}
+    with pytest.raises(error, match=f"group_by_window: {message}"):
+        RANGE(3).group_by_window(**{**functions, **kwargs})
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "error", "message"),
+    [
+        (lambda x: 0.5, 2, TypeError, "group_by_window: key_func must return a whole number, got array(0.5)"),
+        (lambda x: [0], 2, TypeError, "group_by_window: key_func must return a whole number, got array([0])"),
+        (lambda x: 0, 0, InvalidArgumentError, "group_by_window: window_size must be greater than zero, got 0"),
+    ],
+)
+def test_what_the_functions_return_is_checked(
+    key: Callable[[Any], Any], size: int, error: type[Exception], message: str
+) -> None:
+    made = RANGE(3).group_by_window(key, lambda key, rows: rows, window_size_func=lambda key: np.int64(size))
+    before, failure = until_error(made)
+    assert before == []
+    assert type(failure) is error
+    assert str(failure) == message
+
+
+def test_reduce_func_must_return_a_data_set() -> None:
+    made = RANGE(3).group_by_window(lambda x: 0, lambda key, rows: key, window_size=2)
+    with pytest.raises(TypeError, match="group_by_window: reduce_func must return a data set"):
+        made.element_spec  # noqa: B018  # asking is the act
+    assert "group_by_window: the function must return a data set, got int64" in str(until_error(made)[1])
+
+
+def test_buckets_are_padded_to_their_longest() -> None:
+    made = bucketed(lengths(1, 4, 2, 5), [3], [2, 2])
+    assert [plain(x) for x in made] == [[[1, 0], [2, 2]], [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]]
+
+
+def test_buckets_may_be_padded_to_their_boundary() -> None:
+    made = bucketed(lengths(1, 4), [3, 7], [2, 2, 2], pad_to_bucket_boundary=True)
+    assert [plain(x) for x in made] == [[[1, 0]], [[4, 4, 4, 4, 0, 0]]]
+
+
+def test_an_element_beyond_the_last_boundary_cannot_be_padded_to_it() -> None:
+    before, error = until_error(bucketed(lengths(1, 7), [3, 7], [1, 1, 1], pad_to_bucket_boundary=True))
+    assert before == [[[1, 0]]]
+    assert isinstance(error, InvalidArgumentError)
+    assert "elements must have length < max(bucket_boundaries), which is 7" in str(error)
+
+
+def test_equal_lengths_need_no_padding() -> None:
+    made = bucketed(lengths(2, 4, 2), [3], [2, 1], no_padding=True)
+    assert [plain(x) for x in made] == [[[4, 4, 4, 4]], [[2, 2], [2, 2]]]
+
+
+def test_short_buckets_can_be_dropped() -> None:
+    made = bucketed(lengths(1, 4, 1), [3], [2, 2], drop_remainder=True)
+    assert [plain(x) for x in made] == [[[1], [1]]]
+    assert made.element_spec == di.TensorSpec([2, None], "int64")
+
+
+def test_there_is_one_batch_size_for_each_bucket() -> None:
+    message = r"`len\(bucket_batch_sizes\)` must equal `len\(bucket_boundaries\) \+ 1`, got 1 and 1"
+    with pytest.raises(InvalidArgumentError, match=message):
+        bucketed(lengths(1), [3], [2])
+
+
+def test_batch_sizes_are_positive() -> None:
+    message = "bucket_by_sequence_length: bucket_batch_sizes must be greater than zero, got 0"
+    with pytest.raises(InvalidArgumentError, match=message):
+        bucketed(lengths(1), [3], [2, 0])
+
+
+def test_a_length_is_one_number() -> None:
+    made = lengths(1).bucket_by_sequence_length(lambda x: x, [3], [2, 2])
+    assert "element_length_func must return one number, got array([1])" in str(until_error(made)[1])

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import until_error
+
+Dataset = di.data.Dataset
+RANGE = Dataset.range
+
+
+def three(x: int) -> di.data.Dataset:
+    return Dataset.from_tensors(x).repeat(3)
+
+
+def test_flat_map_finishes_one_before_the_next() -> None:
+    assert RANGE(4).flat_map(RANGE).to_list() == [0, 0, 1, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("cycle", "block", "want"),
+    [
+        (1, 1, [1, 1, 1, 2, 2, 2, 3, 3, 3]),
+        (2, 1, [1, 2, 1, 2, 1, 2, 3, 3, 3]),
+        (2, 2, [1, 1, 2, 2, 1, 2, 3, 3, 3]),
+        (3, 2, [1, 1, 2, 2, 3, 3, 1, 2, 3]),
+        (9, None, [1, 2, 3, 1, 2, 3, 1, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("calls", [None, 1])
+def test_turns(cycle: int, block: int | None, calls: int | None, want: list[int]) -> None:
+    assert RANGE(1, 4).interleave(three, cycle, block, num_parallel_calls=calls).to_list() == want
+
+
+def test_an_ended_slot_is_filled_when_the_round_comes_back_to_it() -> None:
+    # TensorFlow 2.21 answers so: the turn of the data set that ended goes to the next one, not to its successor.
+    assert RANGE(1, 5).interleave(lambda x: Dataset.from_tensors(x).repeat(x), 2).to_list() == [1, 2, 2, 3, 4, 3, 4, 3, 4, 4]
+
+
+def test_a_generator_of_tuples_is_unpacked() -> None:
+    assert RANGE(2).enumerate(5).flat_map(lambda number, x: RANGE(number, number + x)).to_list() == [6]
+
+
+@pytest.mark.parametrize(
+    ("endless", "calls", "count"),
+    [
+        # TensorFlow 2.21 answers so.
+        (True, 2, di.data.INFINITE_CARDINALITY),
+        (True, None, di.data.UNKNOWN_CARDINALITY),
+        (False, 2, di.data.UNKNOWN_CARDINALITY),
+    ],
+)
+def test_cardinality(endless: bool, calls: int | None, count: int) -> None:
+    source = RANGE(3).repeat() if endless else RANGE(3)
+    assert source.interleave(three, 2, num_parallel_calls=calls).cardinality() == count
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"map_func": 1}, TypeError, "map_func must be a function, got 1"),
+        ({"cycle_length": 0}, InvalidArgumentError, "cycle_length must be greater than zero, got 0"),
+        ({"cycle_length": -2}, InvalidArgumentError, "cycle_length must be greater than zero, got -2"),
+        ({"cycle_length": 1.5}, TypeError, "cycle_length must be a whole number, got 1.5"),
+        ({"block_length": 0}, InvalidArgumentError, "block_length must be greater than zero, got 0"),
+        (
+            {"cycle_length": 2, "num_parallel_calls": 3},
+            InvalidArgumentError,
+            "num_parallel_calls must be at most cycle_length 2, got 3",
+        ),
+        ({"num_parallel_calls": 0}, InvalidArgumentError, "num_parallel_calls must be at least 1, or AUTOTUNE, got 0"),
+    ],
+)
+def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"interleave: {message}"):
+        RANGE(3).interleave(**{"map_func": RANGE, **kwargs})
+
+
+def test_flat_map_needs_a_function() -> None:
+    with pytest.raises(TypeError, match=r"flat_map: map_func must be a function, got \[1\]"):
+        RANGE(3).flat_map([1])
+
+
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_the_function_must_return_a_data_set(op: str) -> None:
+    before, error = until_error(getattr(RANGE(3), op)(lambda x: np.int64(x)))
+    assert before == []
+    assert isinstance(error, TypeError)
+    assert str(error) == f"{op}: the function must return a data set, got int64"
+
+
+@pytest.mark.parametrize("op", ["flat_map", "interleave"])
+def test_elements_before_an_error_arrive(op: str) -> None:
+    def inner(x: int) -> di.data.Dataset:
+        return RANGE(4).map(lambda y: 6 // int(x - y), output_signature=di.TensorSpec([], "int64"))
+
+    before, error = until_error(getattr(RANGE(2, 3), op)(inner))
+    assert before == [3, 6]
+    assert isinstance(error, ZeroDivisionError)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import plain, until_error
+
+RANGE = di.data.Dataset.range
+
+
+def test_the_function_sees_many_rows_at_once() -> None:
+    seen = []
+
+    def double(x: np.ndarray) -> np.ndarray:
+        seen.append(x.shape)
+        return x * 2
+
+    dataset = RANGE(100).map_rows(double, output_signature=di.TensorSpec([], "int64"))
+    assert dataset.to_list() == list(range(0, 200, 2))
+    assert seen == [(100,)]
+
+
+def test_it_equals_map() -> None:
+    rows = di.data.Dataset.from_tensor_slices((np.arange(6).reshape(3, 2), ["a", "b", "c"]))
+    made = rows.map_rows(lambda x, s: {"sum": x.sum(1), "text": s})
+    assert made.to_list() == rows.map(lambda x, s: {"sum": x.sum(), "text": s}).to_list()
+    assert made.element_spec == {"sum": di.TensorSpec([], "int64"), "text": di.TensorSpec([], "string")}
+
+
+def test_rows_of_several_shapes_come_as_a_list() -> None:
+    made = RANGE(3).map(np.arange).map_rows(lambda rows: np.array([len(row) for row in rows]))
+    assert made.to_list() == [0, 1, 2]
+
+
+def test_the_number_of_rows_must_be_kept() -> None:
+    made = RANGE(3).map_rows(lambda x: x[:2], output_signature=di.TensorSpec([], "int64"))
+    before, error = until_error(made)
+    assert before == []
+    assert isinstance(error, InvalidArgumentError)
+    assert "map_rows: component of the result must have 3 rows, as many as the function was given, got shape [2]" in str(error)
+
+
+def test_a_scalar_is_refused_when_the_spec_is_asked_for() -> None:
+    message = "map_rows: the function must return arrays with a first axis of rows, got a scalar"
+    with pytest.raises(InvalidArgumentError, match=message):
+        RANGE(3).map_rows(lambda x: x.sum()).element_spec  # noqa: B018
+
+
+def test_the_argument_must_be_a_function() -> None:
+    with pytest.raises(TypeError, match="map_rows: map_func must be a function, got 1"):
+        RANGE(3).map_rows(1)
+
+
+def test_vectors_stay_vectors() -> None:
+    made = RANGE(2).map_rows(lambda x: np.stack([x, x + 1], 1))
+    assert [plain(x) for x in made] == [[0, 1], [1, 2]]
+    assert made.element_spec == di.TensorSpec([2], "int64")

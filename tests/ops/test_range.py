@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+
+RANGE = di.data.Dataset.range
+LARGEST = np.iinfo(np.int64).max
+
+
+@pytest.mark.parametrize("args", [(5,), (2, 5), (5, 2), (0, 9, 4), (9, 0, -4), (3, 3), (0, 5, -1)])
+def test_it_is_the_range_of_python(args: tuple[int, ...]) -> None:
+    assert RANGE(*args).to_list() == list(range(*args))
+    assert len(RANGE(*args)) == len(range(*args))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64", "uint8"])
+def test_output_type(dtype: str) -> None:
+    assert [x.dtype for x in RANGE(2, output_type=dtype)] == [np.dtype(dtype)] * 2
+    assert RANGE(2, output_type=dtype).element_spec == di.TensorSpec([], dtype)
+
+
+def test_a_range_to_the_largest_number_counts_as_endless() -> None:
+    # TensorFlow 2.21 answers so, for any beginning below.
+    for first in (0, -3, LARGEST - 1):
+        assert RANGE(first, LARGEST).cardinality() == di.data.INFINITE_CARDINALITY
+    assert RANGE(LARGEST - 1, LARGEST).to_list() == [LARGEST - 1]
+
+
+def test_enumerate_from_below_zero() -> None:
+    # TensorFlow 2.21 answers so; the numbers on the way to the largest one are more than a length can hold.
+    assert RANGE(3).enumerate(-2).to_list() == [(-2, 0), (-1, 1), (0, 2)]
+    assert len(RANGE(3).enumerate(-2)) == 3
+    assert RANGE(3).repeat().enumerate().cardinality() == di.data.INFINITE_CARDINALITY
+
+
+def test_the_step_must_not_be_zero() -> None:
+    with pytest.raises(InvalidArgumentError, match="range: step must not be 0"):
+        RANGE(0, 3, 0)
+
+
+@pytest.mark.parametrize("args", [(), (1, 2, 3, 4)])
+def test_one_to_three_numbers(args: Any) -> None:
+    with pytest.raises(TypeError, match=f"range: expected 1 to 3 numbers, got {len(args)}"):
+        RANGE(*args)

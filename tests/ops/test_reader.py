@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import NotFoundError
+from tests.ops.iterating import until_error
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "b.txt").write_text("")
+    (tmp_path / "c.txt").write_text("three")
+    return tmp_path
+
+
+def test_files_are_read_one_after_the_other(folder: Path) -> None:
+    names = [str(folder / name) for name in ("c.txt", "b.txt", "a.txt")]
+    assert di.data.TextLineDataset(names).to_list() == [b"three", b"one", b"two"]
+
+
+def test_names_may_come_from_a_data_set(folder: Path) -> None:
+    names = di.data.Dataset.list_files(str(folder / "*.txt"), shuffle=False)
+    assert di.data.TextLineDataset(names).to_list() == [b"one", b"two", b"three"]
+
+
+def test_names_must_be_strings() -> None:
+    with pytest.raises(TypeError, match="text: filenames must be strings, got TensorSpec.*int64"):
+        di.data.TextLineDataset(di.data.Dataset.range(3))
+
+
+def test_a_file_that_is_not_there_is_named_after_the_records_before_it(folder: Path) -> None:
+    before, error = until_error(di.data.TextLineDataset([str(folder / "a.txt"), str(folder / "gone.txt")]))
+    assert before == [b"one", b"two"]
+    assert isinstance(error, NotFoundError)
+    assert "gone.txt" in str(error)
+
+
+def test_a_restart_goes_on_inside_a_file(folder: Path) -> None:
+    dataset = di.data.TextLineDataset([str(folder / "a.txt"), str(folder / "c.txt")])
+    it = iter(dataset)
+    next(it)
+    assert list(dataset.restore(it.state())) == [b"two", b"three"]
+
+
+def test_no_file_tells_what_parquet_rows_look_like() -> None:
+    with pytest.raises(NotFoundError, match="parquet: there is no file to tell what its records look like"):
+        di.data.ParquetDataset([]).element_spec  # noqa: B018  # asking is the act
+
+
+def test_rows_that_can_be_counted_are_reached_at_once(tmp_path: Path) -> None:
+    for index in range(3):
+        di.io.write_parquet(str(tmp_path / f"{index}.parquet"), {"x": np.arange(4) + 4 * index})
+    dataset = di.data.ParquetDataset([str(tmp_path / f"{index}.parquet") for index in range(3)])
+    assert len(dataset) == 12
+    assert dataset.skip(7).take(2).to_list() == [{"x": 7}, {"x": 8}]
