@@ -22,11 +22,12 @@ def prepare(folder: Path, scale: float) -> None:
 
 def cases(folder: Path, scale: float) -> list[Case]:
     """Both, early and late in the data."""
-    return [case for place in PLACES for case in _cases(folder / "checkpoints", scale, scaled(place, scale, BATCH))]
+    steps = sorted({scaled(place, scale, BATCH) // BATCH for place in PLACES})
+    return [case for number in steps for case in _cases(folder / "checkpoints", scale, number)]
 
 
-def _cases(folder: Path, scale: float, place: int) -> list[Case]:
-    rows, buffer, steps = scaled(1_000_000, scale, 4096), scaled(10_000, scale, 100), place // BATCH
+def _cases(folder: Path, scale: float, steps: int) -> list[Case]:
+    rows, buffer, place = scaled(1_000_000, scale, 4096), scaled(10_000, scale, 100), steps * BATCH
 
     def ours() -> tuple[Any, Any]:
         import distinput as di

@@ -19,7 +19,7 @@ from distinput.cluster.torchrun import TorchrunClusterResolver
 from distinput.cluster.union import UnionResolver
 from distinput.cluster.variables import Environ, current, text
 
-__all__ = ["RESOLVERS", "SOURCES", "resolve"]
+__all__ = ["RESOLVERS", "SOURCES", "resolve", "resolver_of"]
 
 RESOLVERS: dict[str, type[ClusterResolver]] = {
     "jax": JaxClusterResolver,
@@ -124,6 +124,22 @@ def resolve(
         return _from_resolver(told, resolver)
     found = _settle(told, _NOBODY, _meeting_place(environ))
     return found or _from_environment(told, environ)
+
+
+def resolver_of(cluster: Cluster, environ: Environ | None = None) -> ClusterResolver:
+    """A resolver that says of this process what `resolve` found, for `strategy.cluster_resolver`.
+
+    Without a cluster, or with that of TF_CONFIG unchanged, it reads TF_CONFIG, as TensorFlow's strategies do.
+    """
+    tf_config = TFConfigClusterResolver(environ=environ)
+    if cluster.source == "single":
+        return tf_config
+    if cluster.source == "tf_config" and (tf_config.task_type, tf_config.task_id) == (
+        cluster.task_type,
+        cluster.task_id,
+    ):
+        return tf_config
+    return SimpleClusterResolver(cluster.jobs, task_type=cluster.task_type, task_id=cluster.task_id)
 
 
 def _from_resolver(told: Sighting, resolver: ClusterResolver) -> Cluster:

@@ -163,6 +163,9 @@ class DistributedDataset:
     Source: `tf.distribute.DistributedDataset`.
     """
 
+    _cuts = True
+    """True when elements are pieces of global batches, which have rows."""
+
     def __init__(
         self,
         strategy: "Strategy",
@@ -265,6 +268,8 @@ class DistributedDatasetsFromFunction(DistributedDataset):
     Source: the data sets of `tf.distribute.Strategy.distribute_datasets_from_function`.
     """
 
+    _cuts = False
+
 
 class DistributedIterator:
     """Gives a step at a time: a nest of `PerReplica` leaves, or of plain ones for a single replica.
@@ -313,7 +318,8 @@ class DistributedIterator:
         self._lockstep: Lockstep | None = None
         control = dataset._control()
         if control is not None:
-            self._lockstep = Lockstep(control, self._draw, self._iterators[0].state())  # type: ignore[attr-defined]
+            before = self._iterators[0].state()  # type: ignore[attr-defined]
+            self._lockstep = Lockstep(control, self._draw, before, self._rows if dataset._cuts else None)
 
     @property
     def element_spec(self) -> Any:
@@ -405,6 +411,11 @@ class DistributedIterator:
         if self._watches:
             self._last = parts[-1]
         return self._put(self._deal(*parts) if self._dataset._wraps else parts[0])
+
+    def _rows(self, parts: list[Any]) -> int:
+        """How many rows elements have."""
+        structure = self._dataset._spec.structure
+        return sum([len(structure.flatten(part)[0]) for part in parts])
 
     def _draw(self) -> tuple[list[Any], State]:
         """The elements of one step, and the input's state after them; for lockstep."""

@@ -45,13 +45,20 @@ class Lockstep:
     Args:
       control: a channel of its own for agreements.
       draw: takes the next elements of this worker's input, none at its end, and tells the input's state after them.
+      before: the input's state before the first of them.
+      rows_of: how many rows elements have; a step in which nobody has a row is passed over. None keeps every step.
       ahead: how many steps are agreed on before they are needed.
     """
 
     def __init__(
-        self, control: "Collectives", draw: Callable[[], tuple[list[Any], State]], before: State, ahead: int = AHEAD
+        self,
+        control: "Collectives",
+        draw: Callable[[], tuple[list[Any], State]],
+        before: State,
+        rows_of: Callable[[list[Any]], int] | None = None,
+        ahead: int = AHEAD,
     ) -> None:
-        self._control, self._draw, self._ahead = control, draw, ahead
+        self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._waiting: deque[Drawn] = deque()
         self._state = before
         self._failed = False
@@ -69,20 +76,21 @@ class Lockstep:
           Exception: what this worker's input raised.
           AbortedError: another worker's input failed; the message names the worker and says what was wrong.
         """
-        if self._ended:
-            return None
-        while len(self._waiting) <= self._ahead:
-            self._post()
-        drawn = self._waiting.popleft()
-        have, failed = (int(n) for n in drawn.agreement.result())
-        if failed:
-            self._end()
-            self._raise(drawn.error)
-        if not have:
-            self._end()
-            return None
-        self._state = drawn.state
-        return drawn.parts
+        while not self._ended:
+            while len(self._waiting) <= self._ahead:
+                self._post()
+            drawn = self._waiting.popleft()
+            have, rows, failed = drawn.agreement.result()
+            if failed:
+                self._end()
+                self._raise(drawn.error)
+            if not have:
+                self._end()
+                break
+            self._state = drawn.state
+            if rows or self._rows_of is None:
+                return drawn.parts
+        return None
 
     def close(self) -> None:
         """Wait for the agreements under way, so that those of a later iteration are in order."""
@@ -99,7 +107,8 @@ class Lockstep:
                 parts, state = self._draw()
             except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
                 error, parts, self._failed = failure, [], True
-        agreement = self._control.agree([len(parts), int(error is not None)])
+        rows = 0 if self._rows_of is None else self._rows_of(parts)
+        agreement = self._control.agree([len(parts), rows, int(error is not None)])
         self._waiting.append(Drawn(parts, state, error, agreement))
 
     def _end(self) -> None:

@@ -427,7 +427,8 @@ class Strategy:
                 "`experimental_place_dataset_on_device` is only supported together with "
                 "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
             )
-        if options.experimental_place_dataset_on_device and options.experimental_fetch_to_device:
+        device = options.experimental_place_dataset_on_device and options.experimental_fetch_to_device
+        if device and self.replicates_input:  # the other strategies refuse or pass over PER_REPLICA itself
             raise ValueError(
                 "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a "
                 "data set "

@@ -54,6 +54,8 @@ class Format(ABC):
     """True when `spec` needs a file to look at."""
     counts_rows: ClassVar[bool] = False
     """True when `rows` and `seek` work without reading the records."""
+    lists_fragments: ClassVar[bool] = False
+    """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False
     """True when a data set of these files states how many elements it has, which TensorFlow's readers never do."""
 

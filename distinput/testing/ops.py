@@ -708,7 +708,7 @@ def _counted(draw: Draw, _: Pipeline) -> Arguments:
 
 
 OPS: tuple[Ingredient, ...] = (
-    Ingredient("batch", (Batch,), _build_batch, _model_batch, _draw_batch, lambda p: p.stackable),
+    Ingredient("batch", (Batch,), _build_batch, _model_batch, _draw_batch, lambda p: p.stackable, weight=2),
     Ingredient(
         "assert_cardinality",
         (AssertCardinality,),
@@ -762,6 +762,7 @@ OPS: tuple[Ingredient, ...] = (
         _model_shuffle,
         lambda draw, p: {k: v for k, v in _draw_shuffle(draw, p).items() if k != "buffer"},
         _global_fits,
+        weight=2,
         observed=True,
         settled=_settled_shuffle,
     ),
@@ -774,6 +775,7 @@ OPS: tuple[Ingredient, ...] = (
         _model_legacy,
         lambda draw, _: {"pieces": draw(_SMALL)},
         lambda p: p.regular,
+        weight=5,
     ),
     Ingredient(
         "map",
@@ -814,6 +816,7 @@ OPS: tuple[Ingredient, ...] = (
         _model_rebatch,
         _draw_rebatch,
         lambda p: p.regular,
+        weight=5,
     ),
     Ingredient(
         "repeat",
@@ -860,7 +863,7 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient(
         "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
     ),
-    Ingredient("unbatch", (Unbatch,), lambda ds, a: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched),
+    Ingredient("unbatch", (Unbatch,), lambda ds, a: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5),
     Ingredient("unique", (Unique,), lambda ds, a: ds.unique(), _model_unique, nothing, _unique_fits),
     Ingredient(
         "window",

@@ -35,6 +35,7 @@ class Ingredient:
       fits: whether the op can follow the pipeline so far.
       observed: the order is random; `model` is given the elements that a pass gave as its third argument, and checks them.
       settled: for an observed ingredient: whether every pass gives the same order with these arguments.
+      weight: how much more often it is taken than others, where it fits.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Ingredient:
     fits: Callable[["Pipeline"], bool] = lambda pipeline: True
     observed: bool = False
     settled: Callable[[dict[str, Any]], bool] = lambda arguments: True
+    weight: int = 1
 
     def __repr__(self) -> str:
         return f"Ingredient({self.name!r})"

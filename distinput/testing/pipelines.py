@@ -35,9 +35,6 @@ def built(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient] = ING
     return assembled(recipe, table)
 
 
-_ANYWHERE = Ingredient.__dataclass_fields__["fits"].default
-
-
 @st.composite
 def pipelines(
     draw: Draw,
@@ -66,10 +63,7 @@ def pipelines(
 
 
 def _longer(draw: Draw, made: Pipeline, ops: Sequence[Ingredient]) -> Pipeline:
-    fitting = [op for op in ops if op.fits(made)]
-    # Ops that ask for something seldom fit, so they are taken more often when they do.
-    fitting += 4 * [op for op in fitting if op.fits is not _ANYWHERE]
-    op = draw(st.sampled_from(fitting))
+    op = draw(st.sampled_from([op for op in ops if op.fits(made) for _ in range(op.weight)]))
     longer = made.then(op.name, op.draw(draw, made))
     if len(longer.elements) > MOST_ROWS:
         return made

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.cluster.resolve import SOURCES
+from distinput.cluster.resolve import SOURCES, resolver_of
 from distinput.distribute.cluster_resolver import (
     Cluster,
     ClusterSpec,
@@ -332,7 +332,24 @@ def test_what_cannot_both_hold_is_named(environ: dict[str, str], arguments: dict
         resolve(environ, **arguments)
 
 
-# ---- a resolver is given
+# ---- a resolver is made, or given
+
+
+@given(places, st.sampled_from(list(LAUNCHERS)))
+def test_a_strategys_resolver_says_what_was_found(at: tuple[int, int], name: str) -> None:
+    environ = LAUNCHERS[name](*at)
+    cluster = resolve(environ)
+    resolver = resolver_of(cluster, environ)
+    assert (resolver.task_type, resolver.task_id, resolver.cluster_spec()) == ("worker", at[0], cluster.jobs)
+    assert isinstance(resolver, TFConfigClusterResolver) == (name == "tf_config")
+    other = resolve(environ, rank=0)
+    assert resolver_of(other, environ).task_id == 0
+
+
+def test_without_a_cluster_the_resolver_is_that_of_tf_config() -> None:
+    resolver = resolver_of(resolve({}), {})
+    assert isinstance(resolver, TFConfigClusterResolver)
+    assert resolver.task_type is None
 
 
 def test_a_resolver_stands_before_the_environment() -> None:

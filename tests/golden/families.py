@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 # Moving a family into coverage is moving its word up one line.
-COVERED = ("coll", "data", "dist", "fromfn")
-NOT_YET = ("cs", "mw", "obj", "ps", "shard", "var")
+COVERED = ("coll", "data", "dist", "fromfn", "mw", "obj")
+NOT_YET = ("cs", "ps", "shard", "var")
 
 Case = dict[str, Any]
 

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`host:port`, and which address of this machine others reach it by."""
+"""Where a worker stands in a job: its rank, the `host:port` of rank 0, and by which address others reach it."""
 
 import socket
 
-__all__ = ["own_address", "split_address"]
+__all__ = ["check_place", "own_address", "split_address"]
+
+
+def check_place(found_by: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
+    """Raise where the rank and size that the caller gives are not those of the engine.
+
+    Raises:
+      ValueError: they differ.
+
+    >>> check_place("engine 'mpi': mpiexec started this process", (None, 2), (1, 3))
+    Traceback (most recent call last):
+    ValueError: engine 'mpi': mpiexec started this process with size 3, got size 2; leave it out
+    """
+    for what, mine, its in zip(("rank", "size"), given, found, strict=True):
+        if mine is not None and mine != its:
+            raise ValueError(f"{found_by} with {what} {its}, got {what} {mine}; leave it out")
 
 
 def split_address(address: str) -> tuple[str, int]:

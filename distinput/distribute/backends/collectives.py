@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -42,6 +42,7 @@ AGREE_VALUES = 26
 _AGREE_HEAD = 6  # length, its square, number, its square, refusals, ranks that refused
 _FOLD_BYTES = 4096  # up to here gathering and folding is as quick as the engine's reduction, and bit-equal everywhere
 _CHUNK_BYTES = 1 << 22  # larger arrays are folded in pieces, so that it takes `size` pieces of memory and not `size` arrays
+_PIECE_BYTES = 1 << 30  # more in one operation, over all workers, is beyond the 32-bit sizes of some engines
 _NUMBER = 1 << 20  # agreement numbers are compared modulo this, so that their squares can be summed
 _GLANCE = 0.05  # seconds of waiting after which a worker looks at the notice board, and again each time
 _BLAME = 0.5  # seconds in which the death of a neighbour becomes visible after its connection broke
@@ -156,16 +157,17 @@ class Collectives:
             ):
                 result = self._fold_pieces(array.reshape(-1), op, turn)
             else:
-                result = turn.run(self._channel.reduce, flat, op).view(array.dtype)
+                result = np.empty_like(flat)
+                for piece in _pieces(flat.nbytes, _PIECE_BYTES, flat.itemsize):
+                    result[piece] = turn.run(self._channel.reduce, flat[piece], op)
+                result = result.view(array.dtype)
             return result.reshape(array.shape)
 
     def _fold_pieces(self, flat: Array, op: str, turn: "_Turn") -> Array:
         result = np.empty_like(flat)
-        step = max(1, _CHUNK_BYTES // flat.itemsize)
-        for at in range(0, len(flat), step):
-            piece = flat[at : at + step]
-            parts = turn.run(self._channel.gather, to_bytes(piece))
-            result[at : at + step] = fold([part.view(flat.dtype) for part in parts], op)
+        for piece in _pieces(flat.nbytes, _CHUNK_BYTES, flat.itemsize):
+            parts = turn.run(self._channel.gather, to_bytes(flat[piece]))
+            result[piece] = fold([part.view(flat.dtype) for part in parts], op)
         return result
 
     def all_gather(self, x: Any, *, timeout: float | None = None) -> list[Array]:
@@ -194,8 +196,20 @@ class Collectives:
                 padded[: len(mine)] = mine
                 parts = [part[:n] for part, n in zip(turn.run(self._channel.gather, padded), sizes, strict=True)]
             else:
-                parts = turn.run(self._channel.gather_uneven, mine, sizes)
+                parts = self._gather_pieces(mine, sizes, turn)
             return [from_bytes(part, *parse(call.about)) for part, call in zip(parts, calls, strict=True)]
+
+    def _gather_pieces(self, mine: Bytes, sizes: Sequence[int], turn: "_Turn") -> Sequence[Bytes]:
+        pieces = list(_pieces(max(sizes), _PIECE_BYTES // self.size))
+        if len(pieces) == 1:
+            whole: Sequence[Bytes] = turn.run(self._channel.gather_uneven, mine, sizes)
+            return whole
+        parts = [np.empty(n, np.uint8) for n in sizes]
+        for piece in pieces:
+            lengths = [len(part[piece]) for part in parts]
+            for part, data in zip(parts, turn.run(self._channel.gather_uneven, mine[piece], lengths), strict=True):
+                part[piece] = data
+        return parts
 
     def broadcast(self, x: Any = None, root: int = 0, *, timeout: float | None = None) -> Array:
         """The array of one worker, on all of them.
@@ -227,8 +241,10 @@ class Collectives:
             sent = calls[root]
             data = sent.data
             if sent.nbytes > INLINE:
-                buffer = mine if array is not None else np.empty(sent.nbytes, np.uint8)
-                data = turn.run(self._channel.broadcast, buffer, root)
+                buffer = mine.copy() if array is not None else np.empty(sent.nbytes, np.uint8)
+                for piece in _pieces(sent.nbytes, _PIECE_BYTES):
+                    buffer[piece] = turn.run(self._channel.broadcast, buffer[piece], root)
+                data = buffer
             return from_bytes(data, *parse(sent.about))
 
     def barrier(self, *, timeout: float | None = None) -> None:
@@ -509,6 +525,13 @@ class Agreement:
             self._error = Mismatch(f"agree: rank {rank} is at agreement {self.number}, others are not")
         else:
             self._values = total[_AGREE_HEAD : _AGREE_HEAD + count].tolist()
+
+
+def _pieces(total: int, limit: int, item: int = 1) -> Iterator[slice]:
+    """Slices of `total` bytes of items, each of at most `limit` bytes but at least one item."""
+    step = max(1, limit // item)
+    for at in range(0, total // item, step):
+        yield slice(at, at + step)
 
 
 class _Wait:

@@ -8,6 +8,7 @@ themselves never time out: an agreement may be posted long before the others com
 
 import ctypes
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.backends.address import own_address, split_address
+from distinput.distribute.backends.address import check_place, own_address, split_address
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import (
@@ -63,7 +64,7 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     _, distributed = _torch()
     if address is None and distributed.is_initialized():
         place = distributed.get_rank(), distributed.get_world_size()
-        check_place("torch", "torch.distributed was initialised", (rank, size), place)
+        check_place("engine 'torch': torch.distributed was initialised", (rank, size), place)
         store = distributed.distributed_c10d._get_default_store()
         host = None if isinstance(store, distributed.FileStore) else 0
         address = "torch.distributed"
@@ -85,13 +86,6 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
 
 
 _opened: Counter[tuple[str, str]] = Counter()
-
-
-def check_place(engine: str, how: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
-    """Raise where what the caller says is not what the engine says."""
-    for what, mine, its in zip(("rank", "size"), given, found, strict=True):
-        if mine is not None and mine != its:
-            raise ValueError(f"engine {engine!r}: {how} with {what} {its}, got {what} {mine}; leave it out")
 
 
 def _place(rank: int | None, size: int | None, address: str | None) -> tuple[tuple[int, int], str]:
@@ -123,10 +117,9 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
 
 
 def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     message = (
-        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: {text}; "
-        "see that all workers are started, with the same address of rank 0, and that its port is free and reachable"
+        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: "
+        f"{_first_line(error)}; see that all workers are started, with the same address of rank 0, and that its port is free and reachable"
     )
     return CollectiveTimeout(message) if time.monotonic() >= deadline - 0.1 else PeerLost(message)
 
@@ -141,6 +134,7 @@ class _StoreBoard:
         self._rank = rank
         self._others = [other for other in range(size) if other != rank]
         self._prefix = f"{prefix}/notice"
+        self.prefix = prefix
         self._complete = False
         self.write("")
 
@@ -164,7 +158,9 @@ class _StoreBoard:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The text of torch without the place in its source and without its advice."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"^\[[^]]*/[^]]*\]\s*", "", text).split(". This is typically")[0]
 
 
 class _Works:
@@ -295,7 +291,7 @@ class TorchChannel:
 
     def dup(self, name: str, timeout: float) -> "TorchChannel":
         """Another pair of groups over the same store."""
-        prefix = f"{self.board._prefix}/{name}"
+        prefix = f"{self.board.prefix}/{name}"
         return TorchChannel(self._store, self.rank, self.size, prefix, self.board, self._device, timeout)
 
     def close(self, *, broken: bool) -> None:

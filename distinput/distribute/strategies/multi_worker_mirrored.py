@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from distinput.cluster.resolve import resolve
+from distinput.cluster.resolve import resolve, resolver_of
 from distinput.cluster.resolver import ClusterResolver
-from distinput.cluster.tf_config import TFConfigClusterResolver
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.backends import find_engine, open_collectives
 from distinput.distribute.backends.collectives import Collectives
@@ -87,10 +86,10 @@ class MultiWorkerMirroredStrategy(Strategy):
     ) -> None:
         super().__init__(device_names(devices or ["CPU:0"]), backend=backend)
         options = communication_options or CommunicationOptions()
-        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        cluster = resolve(resolver=cluster_resolver)
+        self._resolver = cluster_resolver or resolver_of(cluster)
         self._owned: Collectives | None = None
         if collectives is None:
-            cluster = resolve(resolver=cluster_resolver)
             if cluster.size == 1:
                 return
             timeout = options.timeout_seconds or _TIMEOUT

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI by mpi4py: the lightest engine, started by mpiexec.
+
+MPI has no time-outs and waits by spinning, so every wait here is a loop of looks with short sleeps. After a time-out
+the operation is still under way, and MPI would give its messages to the next one; so the group is used up, and the job
+is ended when such a process exits, because MPI's own end would wait for ever.
+
+A process that dies takes the whole job with it, unless mpiexec was told otherwise (`--with-ft ulfm` of Open MPI).
+"""
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.backends.address import check_place
+from distinput.distribute.backends.channel import Array, Bytes
+from distinput.distribute.backends.collectives import Collectives
+from distinput.distribute.backends.failures import ChannelLost, CollectiveTimeout, EngineMissing
+
+__all__ = ["MpiChannel", "open_group"]
+
+_EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_DTYPES = _EXACT | {"float32", "float64"}
+_SPIN = 100e-6  # seconds of looking without sleeping: the others are usually there
+_SLEEPS = (20e-6, 1e-3)  # the shortest and the longest sleep between two looks; in between an eighth of what was waited
+_EXIT_GRACE = 1.0  # seconds that a process with operations under way leaves the others to report before the job ends
+
+
+def _mpi() -> Any:
+    try:
+        return import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise EngineMissing(
+            f"engine 'mpi': needs mpi4py and an MPI library, which are not installed ({error}); "
+            "use `pip install 'distinput[mpi]'` and start the program with mpiexec"
+        ) from error
+
+
+def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:
+    """The group of all processes that mpiexec started; see `open_collectives`. An address is not needed."""
+    mpi = _mpi()
+    world = mpi.COMM_WORLD
+    check_place("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
+    if mpi.Query_thread() < mpi.THREAD_MULTIPLE and world.size > 1:
+        raise ValueError("engine 'mpi': needs MPI_THREAD_MULTIPLE; leave mpi4py.rc.thread_level at its default")
+    try:
+        notices = _duplicate(world, timeout)
+        channel = MpiChannel(world, _MpiBoard(mpi, notices), timeout)
+    except ChannelLost as error:
+        raise CollectiveTimeout(f"engine 'mpi': rank {world.rank} of {world.size} did not meet the others: {error}") from error
+    return Collectives(channel, name, timeout)
+
+
+_under_way: dict[int, "_Request"] = {}
+"""All operations that are not complete; MPI writes to their arrays, so they stay alive."""
+
+
+def _leave() -> None:
+    """End the job where MPI's own end would hang; runs before it."""
+    if _under_way and not all(request.quietly_done() for request in list(_under_way.values())):
+        time.sleep(_EXIT_GRACE)
+        if not all(request.quietly_done() for request in list(_under_way.values())):
+            _mpi().COMM_WORLD.Abort(1)
+
+
+class _Request:
+    """One operation under way."""
+
+    def __init__(self, request: Any, value: Callable[[], Any], *buffers: Array) -> None:
+        self._request, self._value, self._buffers = request, value, buffers
+        if not _under_way:
+            atexit.unregister(_leave)
+            atexit.register(_leave)
+        _under_way[id(self)] = self
+
+    def _test(self) -> bool:
+        if self._request is None:
+            return True
+        try:
+            done = bool(self._request.Test())
+        except Exception as error:
+            self._end()
+            raise ChannelLost(str(error)) from error
+        if done:
+            self._end()
+        return done
+
+    def _end(self) -> None:
+        self._request = None
+        _under_way.pop(id(self), None)
+
+    def quietly_done(self) -> bool:
+        """Whether MPI is through with it, well or not."""
+        try:
+            return self._test()
+        except ChannelLost:
+            return True
+
+    def wait(self, seconds: float) -> bool:
+        begin = time.monotonic()
+        while not self._test():
+            spent = time.monotonic() - begin
+            if spent >= seconds:
+                return False
+            if spent < _SPIN:
+                os.sched_yield()
+            else:
+                time.sleep(min(max(_SLEEPS[0], spent / 8), _SLEEPS[1], seconds - spent))
+        return True
+
+    def value(self) -> Any:
+        return self._value()
+
+
+def _duplicate(comm: Any, timeout: float) -> Any:
+    new, request = _call(comm.Idup)
+    if not _Request(request, lambda: None).wait(timeout):
+        raise ChannelLost(f"they did not come within {timeout:g} s")
+    return new
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:
+        raise ChannelLost(str(error)) from error
+
+
+class _MpiBoard:
+    """Notices as messages to everybody, on a communicator of their own."""
+
+    host = None
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self._mpi, self._comm = mpi, comm
+        self._notices: dict[int, str] = {}
+        self._sent: list[tuple[Any, Bytes]] = []
+        self._lock = threading.Lock()
+        self._others = [rank for rank in range(comm.size) if rank != comm.rank]
+
+    def write(self, notice: str) -> None:
+        data = np.frombuffer(notice.encode(), np.uint8).copy()
+        with self._lock:
+            self._sent = [(request, data) for request, data in self._sent if not self._complete(request)]
+            for rank in self._others:
+                with suppress(Exception):  # a dead one does not need it
+                    self._sent.append((self._comm.Isend(data, rank), data))
+
+    @staticmethod
+    def _complete(request: Any) -> bool:
+        try:
+            return bool(request.Test())
+        except Exception:  # noqa: BLE001 - the receiver is dead
+            return True
+
+    def read(self) -> Mapping[int, str]:
+        status = self._mpi.Status()
+        with self._lock:
+            for rank in self._others:
+                with suppress(Exception):  # a dead one says nothing any more
+                    while self._comm.Iprobe(rank, self._mpi.ANY_TAG, status):
+                        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+                        self._comm.Recv(data, rank)
+                        self._notices[rank] = data.tobytes().decode()
+            return dict(self._notices)
+
+
+class MpiChannel:
+    """Two communicators, one for calls and one for agreements.
+
+    Args:
+      comm: the communicator to duplicate; all its processes take part.
+      board: the notice board.
+      timeout: seconds to wait for the others.
+    """
+
+    reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
+
+    def __init__(self, comm: Any, board: _MpiBoard, timeout: float) -> None:
+        mpi = _mpi()
+        self.rank, self.size, self.board = comm.rank, comm.size, board
+        self._operations = {"max": mpi.MAX, "min": mpi.MIN, "prod": mpi.PROD, "sum": mpi.SUM}
+        self._calls, self._agreements = _duplicate(comm, timeout), _duplicate(comm, timeout)
+
+    def gather(self, mine: Bytes) -> _Request:
+        """[n] of every worker -> [size, n]."""
+        rows = np.empty((self.size, len(mine)), np.uint8)
+        return _Request(_call(self._calls.Iallgather, mine, rows), lambda: rows, mine)
+
+    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Request:
+        """[sizes[rank]] of every worker -> list of [sizes[i]]."""
+        ends = np.cumsum(sizes).tolist()
+        whole = np.empty(ends[-1], np.uint8)
+        starts = [0, *ends[:-1]]
+        request = _call(self._calls.Iallgatherv, mine, [whole, list(sizes), starts, _mpi().BYTE])
+        return _Request(request, lambda: [whole[a:b] for a, b in zip(starts, ends, strict=True)], mine)
+
+    def broadcast(self, values: Bytes, root: int) -> _Request:
+        """[n] of the root -> [n]."""
+        return _Request(_call(self._calls.Ibcast, values, root), lambda: values)
+
+    def _all_reduce(self, comm: Any, values: Array, op: str) -> _Request:
+        mine, result = values.copy(), np.empty_like(values)
+        return _Request(_call(comm.Iallreduce, mine, result, self._operations[op]), lambda: result, mine)
+
+    def reduce(self, values: Array, op: str) -> _Request:
+        """[n] of every worker -> [n]."""
+        return self._all_reduce(self._calls, values, op)
+
+    def add(self, values: Array) -> _Request:
+        """int64 [n] of every worker, summed."""
+        return self._all_reduce(self._agreements, values, "sum")
+
+    def dup(self, name: str, timeout: float) -> "MpiChannel":
+        """Another pair of communicators."""
+        return MpiChannel(self._calls, self.board, timeout)
+
+    def close(self, *, broken: bool) -> None:
+        """Forget the communicators. To free them is a call of all workers, so MPI does it at its end."""
+        self._calls = self._agreements = None

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import state_bytes
+
+RANGE = di.data.Dataset.range
+
+
+def through(dataset: di.data.Dataset, counted: bool) -> di.data.Dataset:
+    return dataset if counted else dataset.filter(lambda x: True)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("buffer", [1, 2, 7, 20, 100])
+def test_every_element_once_and_never_earlier_than_the_buffer_allows(buffer: int, counted: bool) -> None:
+    order = through(RANGE(20), counted).shuffle(buffer, seed=5).to_list()
+    assert sorted(order) == list(range(20))
+    assert all(x < place + buffer for place, x in enumerate(order))
+
+
+def test_a_buffer_of_one_changes_nothing() -> None:
+    assert RANGE(9).shuffle(1).to_list() == list(range(9))
+
+
+def test_a_seed_gives_the_same_order_on_both_ways_to_read() -> None:
+    assert RANGE(50).shuffle(7, seed=2).to_list() == through(RANGE(50), False).shuffle(7, seed=2).to_list()
+
+
+def test_passes_differ_unless_told() -> None:
+    anew, kept = RANGE(50).shuffle(50, seed=2), RANGE(50).shuffle(50, seed=2, reshuffle_each_iteration=False)
+    assert anew.to_list() != anew.to_list()
+    assert kept.to_list() == kept.to_list()
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        ((0,), InvalidArgumentError, "shuffle: buffer_size must be greater than zero, got 0"),
+        ((1.5,), TypeError, "shuffle: buffer_size must be a whole number, got 1.5"),
+        ((2, "x"), TypeError, "shuffle: seed must be a whole number, got 'x'"),
+    ],
+)
+def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        RANGE(3).shuffle(*args)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_state_holds_positions_only(counted: bool) -> None:
+    assert state_bytes(through(RANGE(30_000), counted).shuffle(10_000, seed=1), 100) < 400

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import plain
+
+Dataset = di.data.Dataset
+Point = namedtuple("Point", "x y")
+
+
+@dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+def test_one_element_for_each_row() -> None:
+    made = Dataset.from_tensor_slices((np.arange(4).reshape(2, 2), ["a", "b"]))
+    assert [plain(x) for x in made] == [([0, 1], b"a"), ([2, 3], b"b")]
+    assert made.element_spec == (di.TensorSpec([2], "int64"), di.TensorSpec([], "string"))
+
+
+def test_from_tensors_is_one_element() -> None:
+    assert [plain(x) for x in Dataset.from_tensors({"a": [1, 2]})] == [{"a": [1, 2]}]
+
+
+@pytest.mark.parametrize("nest", [Point([1, 2], [3, 4]), Pair([1, 2], [3, 4])])
+def test_named_nests_are_kept(nest: Any) -> None:
+    first = next(iter(Dataset.from_tensor_slices(nest)))
+    assert type(first) is type(nest)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [([1], "int32"), ([2**40], "int64"), ([0.5], "float32"), (["a"], "string"), ([True], "bool"), (np.ones(1), "float64")],
+)
+def test_dtypes_are_those_of_tensorflow(value: Any, dtype: str) -> None:
+    assert Dataset.from_tensor_slices(value).element_spec == di.TensorSpec([], dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, "component of the element must have a first axis to slice, got a scalar; use from_tensors for a single element"),
+        ({"a": [1], "b": "text"}, r"component \['b'\] must have a first axis to slice, got a scalar"),
+        (([1, 2], [3]), r"all components must have the same first dimension, got \[0\]: 2, \[1\]: 1"),
+        ((), "the element must have at least one component"),
+    ],
+)
+def test_rows_are_checked(value: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"from_tensor_slices: {message}"):
+        Dataset.from_tensor_slices(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([[1], [1, 2]], "a list becomes an array, so its members must agree in shape"),
+        ([object()], "an array of objects may hold only str or bytes, got a object"),
+        (object(), "cannot make an array of a object"),
+    ],
+)
+def test_what_is_no_array_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Dataset.from_tensors(value)
+
+
+def test_an_empty_array_has_no_element() -> None:
+    made = Dataset.from_tensor_slices(np.zeros((0, 3), np.float32))
+    assert made.to_list() == []
+    assert made.element_spec == di.TensorSpec([3], "float32")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from tests.ops.iterating import plain, until_error
+
+RANGE = di.data.Dataset.range
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        ((2,), [[0, 1], [2, 3], [4]]),
+        ((2, None, 1, True), [[0, 1], [2, 3]]),
+        ((3, 1), [[0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4], [4]]),
+        ((2, 3), [[0, 1], [3, 4]]),
+        ((2, 1, 2), [[0, 2], [1, 3], [2, 4], [3], [4]]),
+        ((2, 1, 2, True), [[0, 2], [1, 3], [2, 4]]),
+        ((1, 9), [[0]]),
+        ((7, 1, 1, True), []),
+    ],
+)
+def test_size_shift_and_stride(args: Any, want: list[list[int]]) -> None:
+    made = RANGE(5).window(*args)
+    assert [plain(window) for window in made] == want
+    assert len(made) == len(want)
+
+
+def test_every_component_is_a_data_set_of_its_own() -> None:
+    made = RANGE(3).map(lambda x: {"a": x, "b": (x * 10,)}).window(2)
+    assert [plain(window) for window in made] == [{"a": [0, 1], "b": ([0, 10],)}, {"a": [2], "b": ([20],)}]
+    scalar = di.data.DatasetSpec(di.TensorSpec([], "int64"))
+    assert made.element_spec == {"a": scalar, "b": (scalar,)}
+
+
+def test_windows_can_be_batched_again() -> None:
+    assert RANGE(5).window(3, 1, drop_remainder=True).flat_map(lambda w: w.batch(3)).to_list() == [
+        [0, 1, 2],
+        [1, 2, 3],
+        [2, 3, 4],
+    ]
+
+
+def test_windows_of_windows() -> None:
+    assert [plain(x) for x in RANGE(4).window(2).window(2)] == [[[0, 1], [2, 3]]]
+
+
+def test_windows_cannot_be_batched_as_they_are() -> None:
+    message = "a component that is a data set cannot be batched; flat_map or zip it first"
+    assert message in str(until_error(RANGE(4).window(2).batch(2))[1])
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        ((0,), InvalidArgumentError, "size must be greater than zero, got 0"),
+        ((2, 0), InvalidArgumentError, "shift must be greater than zero, got 0"),
+        ((2, 1, 0), InvalidArgumentError, "stride must be greater than zero, got 0"),
+        ((1.5,), TypeError, "size must be a whole number, got 1.5"),
+    ],
+)
+def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"window: {message}"):
+        RANGE(3).window(*args)
