@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rows a source puts into one block: few enough to stay in a core's cache, enough to make Python's cost vanish."""
+"""Sizes: how many rows a source puts into one block, and how rows are shared out evenly."""
 
-__all__ = ["MOST_ROWS", "block_rows"]
+from functools import lru_cache
+from itertools import pairwise
+
+__all__ = ["MOST_ROWS", "balanced_slices", "block_rows"]
 
 MOST_ROWS = 16_384
 _BLOCK_BYTES = 1 << 20
 
 
 def block_rows(row_bytes: float) -> int:
-    """Rows of this many bytes in one block.
+    """Rows of this many bytes in one block: few enough for a core's cache, enough to make Python's cost vanish.
 
     >>> block_rows(8), block_rows(1_000_000)
     (16384, 16)
     """
     return int(max(16, min(MOST_ROWS, _BLOCK_BYTES // max(1, row_bytes))))
+
+
+@lru_cache(maxsize=4096)
+def balanced_slices(rows: int, parts: int) -> tuple[slice, ...]:
+    """Consecutive slices of `rows` rows whose sizes differ by at most one, the larger ones first.
+
+    >>> [s.stop - s.start for s in balanced_slices(6, 4)]
+    [2, 2, 1, 1]
+    """
+    size, more = divmod(rows, parts)
+    bounds = [i * size + min(i, more) for i in range(parts + 1)]
+    return tuple([slice(a, b) for a, b in pairwise(bounds)])

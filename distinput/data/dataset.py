@@ -34,6 +34,7 @@ from distinput.ops.rebatch import Rebatch
 from distinput.ops.repeat import Repeat
 from distinput.ops.scan import Carry, Scan
 from distinput.ops.shard import Shard
+from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.ops.take import Skip, Take
@@ -323,6 +324,7 @@ class Dataset:
     repeat = _op(Repeat)
     scan = _op(Scan)
     shard = _op(Shard)
+    shard_batches = _op(ShardBatches)
     shuffle = _op(Shuffle)
     skip = _op(Skip)
     take = _op(Take)

@@ -6,17 +6,17 @@ Everything here is views: no row is copied.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 from distinput.core.nest import Structure
+from distinput.core.sizes import balanced_slices
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.values import shape_of, zero
 from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Cutter", "StandIn", "balanced_slices", "dealer", "equal_slices", "per_replica_spec"]
+__all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
 
 @lru_cache(maxsize=256)
@@ -58,19 +58,6 @@ def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> st
         return "{" + ", ".join([f"{name_of(key)}: {by_key[key]}" for key in structure.order or structure.keys]) + "}"
     made = name_of(structure.cls)
     return made + "(" + ", ".join([f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True)]) + ")"
-
-
-@lru_cache(maxsize=1024)
-def balanced_slices(rows: int, replicas: int) -> tuple[slice, ...]:
-    """Consecutive slices of `rows` rows whose sizes differ by at most one, the larger ones first.
-
-    >>> from distinput.distribute.dealing import balanced_slices
-    >>> [s.stop - s.start for s in balanced_slices(6, 4)]
-    [2, 2, 1, 1]
-    """
-    size, more = divmod(rows, replicas)
-    bounds = [i * size + min(i, more) for i in range(replicas + 1)]
-    return tuple([slice(a, b) for a, b in pairwise(bounds)])
 
 
 @lru_cache(maxsize=1024)

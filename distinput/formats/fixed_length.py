@@ -9,9 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.column import Strings
+from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import Source, size_of
+from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
@@ -39,6 +42,7 @@ class FixedLengthRecords(SpanFormat):
 
     name: ClassVar[str] = "fixed_length"
     counts_rows: ClassVar[bool] = True
+    fetches: ClassVar[bool] = True
     record_bytes: int
     header_bytes: int = 0
     footer_bytes: int = 0
@@ -94,6 +98,18 @@ class FixedLengthRecords(SpanFormat):
         if self.compression or stop is None:
             return Fragment(path, {"row": start}, None, None, 0)
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, (stop - start) * self.record_bytes)
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        wanted = np.asarray(rows, np.int64)
+        count = self.rows(path) or 0
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
+            raise InvalidArgumentError(f"{path}: records must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        # Records side by side are one span.
+        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
+        counts = np.diff(begins, append=len(wanted))
+        data = read_spans(path, self.header_bytes + wanted[begins] * self.record_bytes, counts * self.record_bytes)
+        starts = self.record_bytes * np.arange(len(wanted))
+        return Block(LEAF, [Strings(data, starts, np.full(len(wanted), self.record_bytes))], len(wanted))
 
     def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
         end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes

@@ -54,6 +54,8 @@ class Format(ABC):
     """True when `spec` needs a file to look at."""
     counts_rows: ClassVar[bool] = False
     """True when `rows` and `seek` work without reading the records."""
+    fetches: ClassVar[bool] = False
+    """True when `fetch` works wherever `rows` gives a number."""
     lists_fragments: ClassVar[bool] = False
     """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False
@@ -146,6 +148,14 @@ class Format(ABC):
             left -= block.size
             yield block, after
         raise DataLossError(f"{fragment.path}: ends {left} records before record {fragment.stop['row']}; it changed")
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        """The rows with these numbers, in this order, without reading much else; for formats where `fetches`.
+
+        Raises:
+          InvalidArgumentError: a row that is not there.
+        """
+        raise NotImplementedError(f"{self.name} cannot fetch single records")
 
     def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
         """`read`, for a caller who will not look behind `stop`."""

@@ -47,6 +47,7 @@ class Parquet(Format):
     name: ClassVar[str] = "parquet"
     spec_from_file: ClassVar[bool] = True
     counts_rows: ClassVar[bool] = True
+    fetches: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
     states_cardinality: ClassVar[bool] = True
     columns: Sequence[str] | None = None

@@ -208,7 +208,9 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
     if given is None:
         return zero(leaf.dtype, ())
     if isinstance(given, tuple | dict):
-        raise TypeError(f"padded_batch: padding_values must be nested as the element, got {given!r} for component {path}")
+        raise TypeError(
+            f"padded_batch: padding_values must be nested as the element, got {given!r} for component {path}"
+        )
     value = as_leaf(given)
     if shape_of(value):
         raise InvalidArgumentError(

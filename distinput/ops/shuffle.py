@@ -7,6 +7,7 @@ again from the input.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -88,16 +89,26 @@ class Shuffle(Node):
         first = int(slots[:left].min()) if left else total
         at = self.input.start_at(first, epoch)
         ended = row + len(slots) > total
-        return None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
+        return (
+            None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
+        )
 
     def stream(self, state: State, run: Run) -> Stream:
-        key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         if self.input.random_access:
-            return self._by_number(state, key)
+            return self._by_number(state)
+        key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         return self._by_slots(state, key, run)
 
-    def _by_number(self, state: State, key: int) -> Stream:
+    def _by_number(self, state: State) -> Stream:
         """Rows are fetched by their shuffled numbers."""
+        row = state["row"]
+        for numbers in self.numbers(state):
+            row += len(numbers)
+            yield self.input.fetch(numbers, state["epoch"]), {**state, "row": row}
+
+    def numbers(self, state: State) -> Iterator[Ints]:
+        """Where the elements from a state on stand in the input, for one that has random access."""
+        key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
         slots = np.empty(min(int(self.buffer_size), total) if total >= 0 else int(self.buffer_size), np.int64)
         row = state["row"]
@@ -113,7 +124,7 @@ class Shuffle(Node):
                 numbers = np.empty(min(_CHUNK, total - row), np.int64)
                 drain_steps(slots, key, row, total - row, numbers)
             row += len(numbers)
-            yield self.input.fetch(numbers, state["epoch"]), {**state, "row": row}
+            yield numbers
 
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
         """Rows wait in the buffer itself; the state leads back to the oldest of them."""

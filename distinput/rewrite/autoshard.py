@@ -36,6 +36,8 @@ from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.balance import by_balance
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
 from distinput.rewrite.options import options_of
+from distinput.rewrite.own_rows import own_rows
+from distinput.rewrite.shared_seed import with_shared_seed
 
 __all__ = ["TooFewFilesError", "auto_shard", "effective_policy", "policy_of"]
 
@@ -69,7 +71,9 @@ def effective_policy(node: Node, num_workers: int) -> AutoShardPolicy:
     return AutoShardPolicy.FILE
 
 
-def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | None = None) -> Node:
+def auto_shard(
+    node: Node, num_workers: int, index: int, num_replicas: int | None = None, seed: int | None = None
+) -> Node:
     """The tree that worker `index` of `num_workers` runs.
 
     Args:
@@ -77,11 +81,15 @@ def auto_shard(node: Node, num_workers: int, index: int, num_replicas: int | Non
       num_workers: W.
       index: from 0.
       num_replicas: replicas of all workers.
+      seed: what ops that were given no seed take theirs from; the same number on all workers. None: each draws its own, and
+        workers that shuffle differently disagree on who has which row.
 
     Raises:
       NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.
       TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
+    if seed is not None:
+        node = with_shared_seed(node, seed)
     policy = policy_of(node)
     if policy == AutoShardPolicy.OFF:
         return node
@@ -107,7 +115,8 @@ def _by_data(node: Node, num_workers: int, index: int, num_replicas: int | None)
         return node.with_inputs((_by_data(node.inputs[0], num_workers, index, num_replicas),))
     if isinstance(node, FrameworkRebatch) and num_replicas:
         node = FrameworkLegacyRebatch(node.input, num_replicas, origin=node.origin)
-    return Shard(node, num_workers, index, origin=node.origin)
+    shard = Shard(node, num_workers, index, origin=node.origin)
+    return own_rows(shard) or shard
 
 
 def _by_hint(node: Node, num_workers: int, index: int) -> Node:

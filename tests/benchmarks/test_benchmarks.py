@@ -18,7 +18,11 @@ def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTINPUT_KERNELS", "compiled")
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+# Its processes wait at their end for a kernel that is being compiled.
+SLOW = {"import_time": pytest.mark.slow}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in BENCHMARKS])
 def test_contenders_deliver_the_same(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"benchmarks.{name}")
     module.prepare(tmp_path, TINY)

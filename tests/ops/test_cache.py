@@ -32,5 +32,7 @@ def test_later_passes_keep_the_first_order() -> None:
 
 
 def test_a_file_name_is_refused() -> None:
-    with pytest.raises(UnimplementedError, match=r"cache: a cache on disk \('x'\) does not exist yet; leave the name out"):
+    with pytest.raises(
+        UnimplementedError, match=r"cache: a cache on disk \('x'\) does not exist yet; leave the name out"
+    ):
         RANGE(3).cache("x")

@@ -22,7 +22,10 @@ def test_shapes_are_weakened_to_the_common_one() -> None:
     ("other", "message"),
     [
         (RANGE(2, output_type="int32"), "concatenate: all data sets must have the same dtypes, got int64 and int32"),
-        (RANGE(2).map(lambda x: (x, x)), "concatenate: all data sets must have the same structure of elements, got . and"),
+        (
+            RANGE(2).map(lambda x: (x, x)),
+            "concatenate: all data sets must have the same structure of elements, got . and",
+        ),
         (
             RANGE(2).map(lambda x: {"a": x}),
             "concatenate: all data sets must have the same structure of elements, got . and",

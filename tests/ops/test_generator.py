@@ -39,7 +39,10 @@ def test_the_older_way_to_give_a_signature() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: GENERATOR([1], output_signature=SCALAR), r"from_generator: `?generator`? must be a function, got \[1\]"),
+        (
+            lambda: GENERATOR([1], output_signature=SCALAR),
+            r"from_generator: `?generator`? must be a function, got \[1\]",
+        ),
         (lambda: GENERATOR(range), "from_generator: give output_signature, or output_types with output_shapes"),
         (
             lambda: GENERATOR(range, output_types="int64", output_signature=SCALAR),

@@ -37,7 +37,18 @@ def test_turns(cycle: int, block: int | None, calls: int | None, want: list[int]
 
 def test_an_ended_slot_is_filled_when_the_round_comes_back_to_it() -> None:
     # TensorFlow 2.21 answers so: the turn of the data set that ended goes to the next one, not to its successor.
-    assert RANGE(1, 5).interleave(lambda x: Dataset.from_tensors(x).repeat(x), 2).to_list() == [1, 2, 2, 3, 3, 4, 3, 4, 4, 4]
+    assert RANGE(1, 5).interleave(lambda x: Dataset.from_tensors(x).repeat(x), 2).to_list() == [
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+        3,
+        4,
+        4,
+        4,
+    ]
 
 
 def test_a_generator_of_tuples_is_unpacked() -> None:

@@ -47,7 +47,9 @@ def test_a_function_that_works_on_real_elements_only_is_tried_on_the_first() -> 
 
 
 def test_a_function_that_never_works_needs_a_signature() -> None:
-    with pytest.raises(InvalidArgumentError, match="map: cannot tell what the function returns.* pass output_signature="):
+    with pytest.raises(
+        InvalidArgumentError, match="map: cannot tell what the function returns.* pass output_signature="
+    ):
         RANGE(0).map(lambda x: {}[x]).element_spec  # noqa: B018  # asking is the act
 
 
@@ -77,7 +79,9 @@ def test_the_order_is_kept_on_threads() -> None:
 
 @pytest.mark.parametrize("calls", [None, 2])
 def test_elements_before_an_error_arrive(calls: int | None) -> None:
-    dataset = RANGE(6).map(lambda x: 12 // int(3 - x), num_parallel_calls=calls, output_signature=di.TensorSpec([], "int64"))
+    dataset = RANGE(6).map(
+        lambda x: 12 // int(3 - x), num_parallel_calls=calls, output_signature=di.TensorSpec([], "int64")
+    )
     before, error = until_error(dataset)
     assert before == [4, 6, 12]
     assert isinstance(error, ZeroDivisionError)

@@ -53,8 +53,9 @@ def test_a_longer_element_is_an_error_at_iteration() -> None:
     before, error = until_error(counting(1, 2, 3).padded_batch(1, padded_shapes=[2]))
     assert before == [[[0, 0]], [[0, 1]]]
     assert isinstance(error, DataLossError)
-    assert "Attempted to pad to a smaller size than the input element: padded_shapes allows [2], an element needs [3]" in str(
-        error
+    assert (
+        "Attempted to pad to a smaller size than the input element: padded_shapes allows [2], an element needs [3]"
+        in str(error)
     )
 
 

@@ -25,7 +25,9 @@ def test_batches_of_records_become_batches() -> None:
     assert [plain(x) for x in made] == [{"x": [0, 1]}, {"x": [2]}]
 
 
-@pytest.mark.parametrize("dataset", [di.data.Dataset.range(3), STRINGS.map(lambda x: (x, x)), STRINGS.batch(1).batch(1)])
+@pytest.mark.parametrize(
+    "dataset", [di.data.Dataset.range(3), STRINGS.map(lambda x: (x, x)), STRINGS.batch(1).batch(1)]
+)
 def test_elements_must_be_strings(dataset: di.data.Dataset) -> None:
     with pytest.raises(TypeError, match="parse_example: elements must be strings or vectors of strings, got"):
         dataset.parse_example(FIXED)

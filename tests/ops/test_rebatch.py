@@ -66,7 +66,9 @@ def test_sizes_are_checked(size: Any, error: type[Exception], message: str) -> N
 
 
 def test_scalars_cannot_be_rebatched() -> None:
-    message = "rebatch: All components must have at least one dimension, got scalar elements in component of the element"
+    message = (
+        "rebatch: All components must have at least one dimension, got scalar elements in component of the element"
+    )
     with pytest.raises(InvalidArgumentError, match=message):
         RANGE(7).rebatch(2).element_spec  # noqa: B018  # asking is the act
 
@@ -81,7 +83,10 @@ def test_rows_of_one_batch_must_agree_in_shape() -> None:
     before, error = until_error(dataset)
     assert before == [[[0], [0], [0]]]
     assert isinstance(error, FailedPreconditionError)  # TensorFlow 2.21 answers so
-    assert "rebatch: Cannot batch tensors with different shapes: first element had shape [1], another one has [2]" in str(error)
+    assert (
+        "rebatch: Cannot batch tensors with different shapes: first element had shape [1], another one has [2]"
+        in str(error)
+    )
 
 
 def test_the_state_holds_no_rows() -> None:

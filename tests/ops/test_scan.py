@@ -15,7 +15,11 @@ def test_a_value_is_carried() -> None:
 
 
 def test_a_tuple_element_is_one_argument() -> None:
-    assert RANGE(3).enumerate().scan(np.int64(5), lambda s, pair: (s + 1, (s, pair[1]))).to_list() == [(5, 0), (6, 1), (7, 2)]
+    assert RANGE(3).enumerate().scan(np.int64(5), lambda s, pair: (s + 1, (s, pair[1]))).to_list() == [
+        (5, 0),
+        (6, 1),
+        (7, 2),
+    ]
 
 
 def test_the_carried_value_may_be_any_nest() -> None:
@@ -30,7 +34,10 @@ def test_the_cardinality_is_kept() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda s, x: (np.float32(s), x), "scan: the carried value must keep its dtype int64, got float32; give the initial"),
+        (
+            lambda s, x: (np.float32(s), x),
+            "scan: the carried value must keep its dtype int64, got float32; give the initial",
+        ),
         (lambda s, x: ((s, s), x), "scan: the carried value must keep its structure ., got (., .)"),
         (lambda s, x: s, "scan: scan_func must return (state, output), got"),
     ],

@@ -38,7 +38,14 @@ def test_named_nests_are_kept(nest: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [([1], "int32"), ([2**40], "int64"), ([0.5], "float32"), (["a"], "string"), ([True], "bool"), (np.ones(1), "float64")],
+    [
+        ([1], "int32"),
+        ([2**40], "int64"),
+        ([0.5], "float32"),
+        (["a"], "string"),
+        ([True], "bool"),
+        (np.ones(1), "float64"),
+    ],
 )
 def test_dtypes_are_those_of_tensorflow(value: Any, dtype: str) -> None:
     assert Dataset.from_tensor_slices(value).element_spec == di.TensorSpec([], dtype)
@@ -47,7 +54,10 @@ def test_dtypes_are_those_of_tensorflow(value: Any, dtype: str) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (3, "component of the element must have a first axis to slice, got a scalar; use from_tensors for a single element"),
+        (
+            3,
+            "component of the element must have a first axis to slice, got a scalar; use from_tensors for a single element",
+        ),
         ({"a": [1], "b": "text"}, r"component \['b'\] must have a first axis to slice, got a scalar"),
         (([1, 2], [3]), r"all components must have the same first dimension, got \[0\]: 2, \[1\]: 1"),
         ((), "the element must have at least one component"),

@@ -10,7 +10,9 @@ RANGE = di.data.Dataset.range
 INFINITE, UNKNOWN = di.data.INFINITE_CARDINALITY, di.data.UNKNOWN_CARDINALITY
 
 
-@pytest.mark.parametrize(("count", "taken", "left"), [(0, [], [0, 1, 2]), (2, [0, 1], [2]), (9, [0, 1, 2], []), (-1, [0, 1, 2], [])])
+@pytest.mark.parametrize(
+    ("count", "taken", "left"), [(0, [], [0, 1, 2]), (2, [0, 1], [2]), (9, [0, 1, 2], []), (-1, [0, 1, 2], [])]
+)
 def test_take_and_skip(count: int, taken: list[int], left: list[int]) -> None:
     for source in (RANGE(3), RANGE(3).filter(lambda x: True)):
         assert source.take(count).to_list() == taken

@@ -47,7 +47,9 @@ def test_cardinality(dataset: di.data.Dataset, count: int) -> None:
     ],
 )
 def test_what_the_spec_tells_is_checked_before(dataset: di.data.Dataset, message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"unbatch: .*{message}" if "got s" in message else f"unbatch: {message}"):
+    with pytest.raises(
+        InvalidArgumentError, match=f"unbatch: .*{message}" if "got s" in message else f"unbatch: {message}"
+    ):
         dataset.unbatch().element_spec  # noqa: B018  # asking is the act
 
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`own_rows` and `own_pieces`: the rows that policy DATA gives to one worker, without reading those of others."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints, column_of
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.state import State
+from distinput.core.values import zero
+from distinput.ops.reader import Reader
+from distinput.ops.shuffle import Shuffle
+from distinput.plan.node import INFINITE, Node
+from distinput.shard.pieces import Pieces
+
+__all__ = ["OwnPieces", "OwnRows", "RowReader", "ShuffledRows"]
+
+_FIRST_ROWS = 256
+_MOST_PIECES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRows(Node):
+    """The rows of one worker's pieces, fetched by position.
+
+    Shapes: unchanged. Order: that of the pieces. State: the next piece.
+
+    Args:
+      pieces: which rows.
+    """
+
+    input: Node
+    pieces: Pieces
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "piece": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, piece = state["epoch"], state["piece"]
+        for starts, stops, piece in _groups(self.pieces, piece):
+            sizes = stops - starts
+            before = np.cumsum(sizes) - sizes
+            rows = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+            if len(rows):
+                yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece}
+
+
+def _groups(pieces: Pieces, piece: int) -> Iterator[tuple[Ints, Ints, int]]:
+    """Some pieces at a time, few at first: where they begin and end, and the number of the next one."""
+    count, most = pieces.count, _FIRST_ROWS
+    largest = max(1, -(-pieces.batch_size // pieces.pieces))
+    while count is None or piece < count:
+        size = min(max(1, most // largest), _MOST_PIECES)
+        stop = piece + size if count is None else min(count, piece + size)
+        yield *pieces.bounds(piece, stop), stop
+        piece, most = stop, min(2 * most, block_rows(8))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPieces(Node):
+    """The rows of one worker put together into its pieces.
+
+    Shapes: [...] becomes [rows of the piece, ...]. State: where the next row stands in the input, and the next piece.
+
+    Args:
+      pieces: how many rows each has.
+      leaves: the specs of a piece, as cutting the global batches would give them.
+    """
+
+    input: Node
+    pieces: Pieces
+    leaves: tuple[TensorSpec, ...]
+
+    def arguments(self) -> dict[str, object]:
+        return {"pieces": self.pieces}
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec(self.input.spec.structure, self.leaves)
+
+    @property
+    def cardinality(self) -> int:
+        count = self.pieces.count
+        return INFINITE if count is None else count
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0, "piece": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queue = RowQueue(self.input.open(state["input"], run), state)
+        piece, count = state["piece"], self.pieces.count
+        while count is None or piece < count:
+            starts, stops = self.pieces.bounds(
+                piece, piece + _MOST_PIECES if count is None else min(count, piece + _MOST_PIECES)
+            )
+            sizes = stops - starts
+            ends = np.cumsum(sizes)
+            done = 0
+            while done < len(sizes):
+                before = int(ends[done - 1]) if done else 0
+                queue.fill(max(1, int(sizes[done])))
+                whole = int(np.searchsorted(ends, before + queue.front, "right")) - done
+                whole = max(1, whole)
+                rows = int(ends[done + whole - 1]) - before
+                if rows > queue.size:  # the input ended early: it is not what it was counted to be
+                    return
+                made = queue.take(rows).split(sizes[done : done + whole]) if rows else self._empty(whole)
+                done += whole
+                yield made, {**queue.mark(), "piece": piece + done}
+            piece += len(sizes)
+
+    def _empty(self, count: int) -> Block:
+        """Pieces without rows."""
+        spec = self.input.spec
+        columns = [
+            column_of([zero(leaf.dtype, (0, *(leaf.shape or ())))] * count) for leaf in spec.tensors("own_pieces")
+        ]
+        return Block(spec.structure, columns, count)
+
+
+@dataclass(frozen=True, eq=False)
+class ShuffledRows(Node):
+    """The order of a `shuffle` by position: element i is fetched without making those before it.
+
+    Args:
+      shuffle: over an input with random access.
+    """
+
+    input: Shuffle
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        if not len(rows):
+            return self.input.input.fetch(rows, epoch)
+        low, high = int(rows.min()), int(rows.max()) + 1
+        state = self.input.start_at(low, epoch)
+        assert state is not None
+        parts: list[Ints] = []
+        have = 0
+        for numbers in self.input.numbers(state):
+            parts.append(numbers)
+            have += len(numbers)
+            if have >= high - low:
+                break
+        return self.input.input.fetch(np.concatenate(parts).take(rows - low), epoch)
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader(Node):
+    """The records of files by their numbers.
+
+    Args:
+      input: the reader whose records these are; they can be counted, and its format can fetch.
+    """
+
+    input: Reader
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @cached_property
+    def counts(self) -> tuple[tuple[str, ...], Ints]:
+        """The files, and the rows before each of them and in all."""
+        counts = self.input.counts
+        assert counts is not None
+        return counts
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.counts[1][-1])
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        names, ends = self.counts
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        files = np.searchsorted(ends, ascending, "right") - 1
+        parts = []
+        for file in np.unique(files).tolist():
+            low, high = np.searchsorted(files, [file, file + 1])
+            parts.append(self.input.format.fetch(names[file], ascending[low:high] - ends[file]))
+        if not parts:
+            return self.input.format.fetch(names[0], rows)
+        if (np.diff(rows) >= 0).all():
+            return concat_blocks(parts)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return concat_blocks(parts).take(back)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shard_batches`: one worker's rows of every global batch."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Dense, column_of
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.sizes import balanced_slices
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.ops.unbatch import first_dimension, row_counts
+from distinput.plan.check import at_least, integer
+from distinput.plan.node import Node
+
+__all__ = ["ShardBatches"]
+
+
+@dataclass(frozen=True, eq=False)
+class ShardBatches(Node):
+    """Of each batch the rows of worker `index`: consecutive, and as many as any other worker's, give or take one.
+
+    For training loops that need no strategy: every worker has the same number of steps, the rows of all workers together are
+    the batch, and a worker may get no row of a short one. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...],
+    views. State: that of the input, which is a position in the global batches; it goes on on any number of workers.
+
+    Args:
+      num_shards: how many workers share each batch, at least 1.
+      index: which of them this one is, from 0.
+
+    Raises:
+      InvalidArgumentError: `index` is not one of the shards, or elements have no batch axis.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(7).batch(5).shard_batches(num_shards=2, index=1).to_list()
+    [[3, 4], [6]]
+
+    Source: distinput's own; the balanced cut of `InputOptions(balanced_split=True)`.
+    """
+
+    input: Node
+    num_shards: int
+    index: int
+
+    def __post_init__(self) -> None:
+        at_least("shard_batches", "num_shards", self.num_shards, 1)
+        if not 0 <= integer("shard_batches", "index", self.index) < self.num_shards:
+            raise InvalidArgumentError(
+                f"shard_batches: index must be from 0 to {self.num_shards - 1}, got {self.index}"
+            )
+        first_dimension("shard_batches", self.input.spec)
+
+    @cached_property
+    def fingerprint(self) -> list[str]:
+        """That of the input alone with the op's name: a state does not depend on which of how many workers this is."""
+        return [*self.input.fingerprint, self.op]
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec.map(self._share)
+
+    def _share(self, leaf: LeafSpec) -> LeafSpec:
+        assert isinstance(leaf, TensorSpec)
+        if not leaf.shape:
+            return leaf
+        rows = leaf.shape[0]
+        size = None if rows is None else len(range(rows)[balanced_slices(rows, self.num_shards)[self.index]])
+        return leaf.with_shape((size, *leaf.shape[1:]))
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state, run):
+            if block.size:
+                part, error = self._cut(block)
+                if part.size:
+                    yield part, after
+                if error is not None:
+                    raise error
+
+    def _cut(self, block: Block) -> tuple[Block, InvalidArgumentError | None]:
+        counts, error = row_counts("shard_batches", block)
+        block = block.rows(0, len(counts))
+        columns = [self._rows(column, counts) for column in block.columns]
+        return Block(block.structure, columns, block.size), error
+
+    def _rows(self, column: Column, counts: Any) -> Column:
+        if isinstance(column, Dense):
+            return Dense(column.array[:, balanced_slices(int(counts[0]), self.num_shards)[self.index]])
+        shares = [balanced_slices(n, self.num_shards)[self.index] for n in counts.tolist()]
+        return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: np.ndarray[Any, np.dtype[np.int64]], epoch: int) -> Block:
+        return self._cut(self.input.fetch(rows, epoch))[0]

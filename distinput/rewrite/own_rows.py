@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy DATA without its price: a worker reads its own rows where rows can be reached by position.
+
+`shard(W, w)` over the cut of global batches gives the same records in the same steps, but reads, maps and batches everything
+on every worker. The ops that treat each row alone are moved behind the choice of rows, and the choice goes into the source.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from distinput.core.spec import TensorSpec
+from distinput.ops.batch import Batch
+from distinput.ops.global_shuffle import GlobalShuffle
+from distinput.ops.identity import WithOptions
+from distinput.ops.map import Map
+from distinput.ops.map_rows import MapRows
+from distinput.ops.own_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
+from distinput.ops.parse_example import ParseExample
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.reader import Reader
+from distinput.ops.rebatch import LegacyRebatch
+from distinput.ops.repeat import Repeat
+from distinput.ops.shard import Shard
+from distinput.ops.shuffle import Shuffle
+from distinput.ops.take import Skip, Take
+from distinput.plan.node import INFINITE, Node, walk
+from distinput.shard.pieces import Pieces
+
+__all__ = ["own_rows"]
+
+_OF_EACH_ROW = (Map, MapRows, ParseExample, Prefetch, WithOptions)
+_OF_POSITIONS = (Repeat, Shard, Skip, Take)
+_WORTH = 0.9
+"""Where a worker would read more than this part of the data, reading it in one go is better."""
+
+
+def own_rows(shard: Shard) -> Node | None:
+    """The tree that delivers what `shard` does and reads only these rows; None where that cannot be done."""
+    if shard.num_shards == 1:
+        return None
+    below, replicas = shard.input, 1
+    if isinstance(below, LegacyRebatch):
+        below, replicas = below.input, below.num_replicas
+    if replicas % shard.num_shards and replicas != 1:
+        return None
+    made = _below(below, shard, replicas)
+    return None if made is None or made.spec != shard.spec else made
+
+
+def _below(node: Node, shard: Shard, replicas: int) -> Node | None:
+    """The worker's pieces of the batches that `node` gives."""
+    if isinstance(node, Batch):
+        return _batched(node, shard, replicas)
+    if replicas == 1:
+        return _single(node, shard)
+    each = replicas // shard.num_shards  # pieces of one batch
+    if isinstance(node, ParseExample | Prefetch | Repeat | Skip | Take | WithOptions):
+        inner = _below(node.input, shard, replicas)
+        if inner is None:
+            return None
+        if isinstance(node, Skip | Take):
+            return type(node)(inner, node.count * each if node.count > 0 else node.count, origin=node.origin)
+        return node.with_inputs((inner,))
+    return None
+
+
+def _single(node: Node, shard: Shard) -> Node | None:
+    """Every W-th element where elements are not batched."""
+    found = _apart(node)
+    if found is None:
+        return None
+    base, again = found
+    pieces = Pieces(_rows(base), 1, False, 1, shard.num_shards, shard.index)
+    return again(OwnRows(base, pieces, origin=shard.origin)) if _pays(base, pieces) else None
+
+
+def _batched(batch: Batch, shard: Shard, replicas: int) -> Node | None:
+    found = _apart(batch.input)
+    # Rows of different shapes in one batch are an error, which each worker must meet.
+    static = all(
+        isinstance(leaf, TensorSpec) and leaf.shape is not None and None not in leaf.shape
+        for leaf in batch.input.spec.leaves
+    )
+    if found is None or not static:
+        return None
+    base, again = found
+    pieces = Pieces(_rows(base), int(batch.batch_size), batch.drop_remainder, replicas, shard.num_shards, shard.index)
+    if not _pays(base, pieces):
+        return None
+    cut = LegacyRebatch(batch, replicas) if shard.input is not batch else batch
+    rows = again(OwnRows(base, pieces, origin=batch.origin))
+    return OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
+
+
+def _rows(base: Node) -> int | None:
+    return None if base.cardinality == INFINITE else base.cardinality
+
+
+def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
+    """A tree as a base whose rows can be fetched, and the ops on each row that come after it."""
+    if isinstance(node, _OF_EACH_ROW):
+        found = _apart(node.input)
+        if found is None:
+            return None
+        base, again = found
+        return base, lambda rows: node.with_inputs((again(rows),))
+    if isinstance(node, Reader):
+        return (RowReader(node, origin=node.origin), _as_it_is) if node.format.fetches and node.counts else None
+    if isinstance(node, GlobalShuffle | Shuffle | _OF_POSITIONS):
+        found = _apart(node.inputs[0])
+        if found is None:
+            return None
+        base, again = found
+        made = node.with_inputs((base,))
+        if isinstance(made, Shuffle):
+            made = ShuffledRows(made, origin=node.origin)
+        return (made, again) if made.random_access and made.cardinality != -2 else None
+    return (node, _as_it_is) if node.random_access and node.cardinality != -2 else None
+
+
+def _as_it_is(node: Node) -> Node:
+    return node
+
+
+def _pays(base: Node, pieces: Pieces) -> bool:
+    """False where the format reads so much beside single rows that reading everything once costs less."""
+    readers = [step for step in walk(base) if isinstance(step, RowReader) and step.input.format.lists_fragments]
+    if not readers:
+        return True
+    reader = readers[0]
+    if reader is not base or pieces.count is None:  # in another order: each row would cost its whole fragment
+        return False
+    sizes = [fragment.rows or 0 for path in reader.counts[0] for fragment in reader.input.format.fragments(path)]
+    ends = np.cumsum(sizes)
+    starts, stops = pieces.bounds(0, pieces.count)
+    starts, stops = starts[stops > starts], stops[stops > starts]
+    first, last = np.searchsorted(ends, starts, "right"), np.searchsorted(ends, stops - 1, "right")
+    before = ends - sizes
+    return float((ends[last] - before[first]).sum()) < _WORTH * float(ends[-1]) if len(starts) else True

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import threading
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.errors import OutOfRangeError, StateError
+from tests.ops.iterating import plain
+
+RANGE = di.data.Dataset.range
+DATASET = RANGE(7).shuffle(5, seed=3).batch(2)
+
+
+@pytest.mark.parametrize("taken", range(5))
+def test_a_state_restores_exactly_the_rest(taken: int) -> None:
+    whole = [plain(x) for x in RANGE(7).shuffle(5, seed=3).batch(2)]
+    it = iter(RANGE(7).shuffle(5, seed=3).batch(2))
+    for _ in range(taken):
+        next(it)
+    state = json.loads(json.dumps(it.state()))
+    assert [plain(x) for x in RANGE(7).shuffle(5, seed=3).batch(2).restore(state)] == whole[taken:]
+
+
+def test_a_state_after_the_end_restores_nothing() -> None:
+    it = iter(DATASET)
+    list(it)
+    assert list(DATASET.restore(it.state())) == []
+
+
+def test_the_pass_after_a_restored_one_is_the_next() -> None:
+    dataset, again = RANGE(9).shuffle(9, seed=1), RANGE(9).shuffle(9, seed=1)
+    passes = [dataset.to_list() for _ in range(3)]
+    it = iter(again)
+    next(it)
+    rest = again.restore(it.state())
+    assert [plain(x) for x in rest] == passes[0][1:]
+    assert again.to_list() == passes[1]
+
+
+def test_the_names_pytorch_looks_for() -> None:
+    it = iter(DATASET)
+    next(it)
+    saved = it.state_dict()
+    rest = [plain(x) for x in it]
+    other = iter(DATASET)
+    other.load_state_dict(saved)
+    assert [plain(x) for x in other] == rest
+
+
+def test_get_next_raises_at_the_end() -> None:
+    it = iter(RANGE(1))
+    assert it.get_next() == 0
+    with pytest.raises(OutOfRangeError, match="End of sequence"):
+        it.get_next()
+
+
+def test_the_end_stays_the_end() -> None:
+    it = iter(RANGE(1))
+    assert list(it) == [0]
+    assert next(it, None) is None
+
+
+def test_an_error_stays_an_error() -> None:
+    it = iter(RANGE(2).map(lambda x: 1 // int(x), output_signature=di.TensorSpec([], "int64")))
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            next(it)
+
+
+def test_closing_ends_threads_and_elements() -> None:
+    before = threading.active_count()
+    with iter(RANGE(1000).map(lambda x: x, num_parallel_calls=2).prefetch(2)) as it:
+        next(it)
+    it.close()
+    assert threading.active_count() == before
+    assert next(it, None) is None
+
+
+def test_stats_count_elements() -> None:
+    it = iter(RANGE(6).map(lambda x: x).batch(2))
+    list(it)
+    rows = {name.split(":")[1]: counter["rows"] for name, counter in it.stats().items()}
+    assert rows == {"range": 6, "map": 6, "batch": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: 3, "restore: expected a state as iterator.state() gives it, got int"),
+        (lambda state: {}, "restore: expected a state as iterator.state() gives it, got dict"),
+        (lambda state: {**state, "version": 99}, "restore: the state has version 99, this distinput reads version"),
+        (lambda state: {k: v for k, v in state.items() if k != "at"}, "restore: the state lacks ['at']"),
+    ],
+)
+def test_what_is_no_state_is_refused(change: Any, message: str) -> None:
+    with pytest.raises(StateError) as caught:
+        DATASET.restore(change(iter(DATASET).state()))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (RANGE(7).shuffle(5, seed=3).batch(3), "step 3 (batch) has other arguments than when the state was saved"),
+        (RANGE(7).shuffle(5, seed=3).take(2), "step 3 is take here and was batch when the state was saved"),
+        (RANGE(7).shuffle(5, seed=3), "it has 2 steps here and had 3 when the state was saved"),
+    ],
+)
+def test_a_state_of_another_pipeline_is_refused(other: di.data.Dataset, message: str) -> None:
+    with pytest.raises(StateError, match="restore: the state belongs to another pipeline") as caught:
+        other.restore(iter(DATASET).state())
+    assert message in str(caught.value)
