@@ -7,7 +7,46 @@
 
 from distinput import data, distribute, errors, io
 from distinput.core.spec import TensorSpec
+from distinput.dtypes import (
+    bool,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
-__all__ = ["TensorSpec", "__version__", "data", "distribute", "errors", "io"]
+__all__ = [
+    "TensorSpec",
+    "__version__",
+    "bool",
+    "complex64",
+    "complex128",
+    "data",
+    "distribute",
+    "errors",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "io",
+    "string",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 
 __version__ = "0.1.0"

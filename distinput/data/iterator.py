@@ -39,7 +39,8 @@ class DatasetIterator:
         self._run = Run()
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
-        self._given = 0
+        self._given = 0  # elements of the current block, from its first one
+        self._size = 0
         self._over: int = state["skip"]
         self._after: State = self._at
         self._elements = _EMPTY
@@ -62,7 +63,7 @@ class DatasetIterator:
         if self._failure is not None:
             raise self._failure
         while not self._ended:
-            self._at, self._given = self._after, 0
+            self._at, self._given, self._size = self._after, 0, 0
             try:
                 item = next(self._stream, None)
             except Exception as error:
@@ -76,7 +77,7 @@ class DatasetIterator:
             if self._over >= block.size:
                 self._over -= block.size
                 continue
-            self._given, self._over = self._over, 0
+            self._given, self._over, self._size = self._over, 0, block.size
             self._elements = block.rows(self._given, block.size).elements()
             return next(self._elements)
         raise StopIteration
@@ -103,13 +104,11 @@ class DatasetIterator:
 
     def state(self) -> State:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""
-        made = {
-            "version": VERSION,
-            "plan": self._plan.fingerprint,
-            "epoch": self._epoch,
-            "at": self._at,
-            "skip": self._given + self._over,
-        }
+        made = {"version": VERSION, "plan": self._plan.fingerprint, "epoch": self._epoch}
+        if self._given == self._size and not self._over:  # the block is used up, so nothing of it need be made again
+            made |= {"at": self._after, "skip": 0}
+        else:
+            made |= {"at": self._at, "skip": self._given + self._over}
         if self._seeds:
             made["seeds"] = self._seeds
         return made
@@ -210,6 +209,10 @@ def checked_state(plan: Node, state: State) -> State:
             f"restore: the state has version {state['version']!r}, this distinput reads version {VERSION}; restore it with the "
             "distinput that saved it"
         )
+    if state.get("kind") == "distributed":
+        raise StateError(
+            "restore: this is the state of a distributed iterator; restore it with the distributed data set"
+        )
     missing = {"plan", "epoch", "at", "skip"} - set(state)
     if missing:
         raise StateError(f"restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave")
@@ -229,8 +232,8 @@ def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
     here, saved = drawn_seeds(plan), state.get("seeds", [])
     if len(here) != len(saved):
         raise StateError(
-            f"restore: the state must hold a seed for each of the {len(here)} steps that draw one, got {len(saved)}; it must be "
-            "what iterator.state() gave"
+            f"restore: the state must hold a seed for each of the {len(here)} steps that draw one, got {len(saved)}; it must "
+            "be what iterator.state() gave"
         )
     if here == saved:
         return plan, node

@@ -138,6 +138,7 @@ class ParquetDataset(Dataset):
       filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+      nulls: "error", or a dict with what to put in the place of nulls, by column.
 
     Raises:
       NotFoundError: a file is not there.
@@ -149,8 +150,14 @@ class ParquetDataset(Dataset):
     [{'x': 0}, {'x': 1}, {'x': 2}]
     """
 
-    def __init__(self, filenames: Any, columns: list[str] | None = None, num_parallel_reads: int | None = None) -> None:
-        made = Parquet(None if columns is None else tuple(columns))
+    def __init__(
+        self,
+        filenames: Any,
+        columns: list[str] | None = None,
+        num_parallel_reads: int | None = None,
+        nulls: Any = "error",
+    ) -> None:
+        made = Parquet(None if columns is None else tuple(columns), nulls=nulls)
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 

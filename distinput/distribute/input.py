@@ -76,7 +76,7 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
         [source],
         part,
         int(dataset.cardinality()),
-        keeps_partial=_keeps_partial(strategy, dataset, spec),
+        keeps_partial=_keeps_partial(strategy, source, spec),
         cutter=cutter,
         fetch=options.experimental_fetch_to_device,
     )

@@ -28,7 +28,8 @@ class InputOptions:
       experimental_replication_mode: one pipeline for each worker, or, with `distribute_datasets_from_function` on
         `MirroredStrategy`, for each replica.
       experimental_place_dataset_on_device: only with PER_REPLICA and `experimental_fetch_to_device=False`.
-      experimental_per_replica_buffer_size: pieces read ahead for each replica; 0 and 1 read none ahead in this process.
+      experimental_per_replica_buffer_size: pieces read ahead for each replica beyond the one global batch that is
+        always read ahead where making it takes time.
       balanced_split: cut every global batch so that the sizes of a step differ by at most one, whatever its length;
         False is TensorFlow's cut. Only for `experimental_distribute_dataset`.
 

@@ -12,7 +12,7 @@ from typing import Any
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.nest import Structure, structure_of
-from distinput.core.rows import Stream, called, passing_over
+from distinput.core.rows import Stream, called, describe_element, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
@@ -120,6 +120,7 @@ def _called_in_threads(
             try:
                 results.append(call(element))
             except Exception as error:  # noqa: BLE001 - raised again in its turn
+                error.add_note(f"on {describe_element(element)}")
                 return results, error
         return results, None
 
@@ -132,7 +133,16 @@ def _called_in_threads(
             raise failure
         yield results, at(len(results))
 
-    for rows, _, _, at in passing_over(upstream, state):
+    blocks = passing_over(upstream, state)
+    failure: Exception | None = None
+    while True:
+        try:
+            rows, _, _, at = next(blocks)
+        except StopIteration:
+            break
+        except Exception as error:  # noqa: BLE001 - raised again after the results of what came before it
+            failure = error
+            break
         size = max(1, min(256, -(-rows.size // (4 * threads))))
         for begin in range(0, rows.size, size):
             part = rows.rows(begin, begin + size)
@@ -142,6 +152,8 @@ def _called_in_threads(
                 yield from finish()
     while waiting:
         yield from finish()
+    if failure is not None:
+        raise failure
 
 
 def _shifted(at: Callable[[int], Mark], begin: int) -> Callable[[int], Mark]:

@@ -47,8 +47,8 @@ class OwnRows(Node):
         return {"epoch": epoch, "piece": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        epoch, piece = state["epoch"], state["piece"]
-        for starts, stops, piece in _groups(self.pieces, piece):
+        epoch = state["epoch"]
+        for starts, stops, piece in _groups(self.pieces, state["piece"]):
             sizes = stops - starts
             before = np.cumsum(sizes) - sizes
             rows = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)

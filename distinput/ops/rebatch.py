@@ -15,7 +15,7 @@ from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import zero
+from distinput.core.values import shape_of, zero
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts
 from distinput.plan.check import at_least
@@ -95,14 +95,19 @@ class Rebatch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
-        sizes, at = self.sizes, state["next"]
+        sizes, at, inner = self.sizes, state["next"], state.get("inner")
         cycle = sum(sizes)
+
+        def mark() -> State:
+            here = {**queue.mark(), "next": at}
+            return here if inner is None else {**here, "inner": inner}
+
         while True:
             if not sizes[at]:
                 if at == 0 and self.ends_with_input and not queue.fill(1):
                     return
                 at = (at + 1) % len(sizes)
-                yield self._empty(), {**queue.mark(), "next": at}
+                yield self._empty(inner), mark()
                 continue
             if not queue.fill(sizes[at]):
                 break
@@ -114,7 +119,8 @@ class Rebatch(Node):
                 at = (at + 1) % len(sizes)
             made, error = _split(queue.take(int(counts.sum())), counts)
             if made.size:
-                yield made, {**queue.mark(), "next": at}
+                inner = self._inner(made)
+                yield made, mark()
             if error is not None:
                 raise error
         if queue.size and not self.drop_remainder:
@@ -122,14 +128,22 @@ class Rebatch(Node):
             made, error = _split(queue.take(queue.size), rest)
             if error is not None:
                 raise error
-            yield made, {**queue.mark(), "next": at}
+            yield made, mark()
 
-    def _empty(self) -> Block:
-        """One batch without rows; unknown dimensions are 0."""
+    def _inner(self, made: Block) -> list[list[int]] | None:
+        """The shapes of the last batch's rows, where empty batches take them from there."""
+        if not self.ends_with_input or 0 not in self.sizes:
+            return None
+        return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columns]
+
+    def _empty(self, seen: list[list[int]] | None) -> Block:
+        """One batch without rows; unknown dimensions are those seen last, or 0."""
         spec = self.input.spec
         columns = []
-        for leaf in spec.tensors("rebatch"):
-            inner = () if leaf.shape is None else tuple([d or 0 for d in leaf.shape[1:]])
+        for index, leaf in enumerate(spec.tensors("rebatch")):
+            known = () if leaf.shape is None else leaf.shape[1:]
+            last = seen[index] if seen is not None else [0] * len(known)
+            inner = tuple([d if d is not None else last[axis] for axis, d in enumerate(known)])
             columns.append(column_of([zero(leaf.dtype, (0, *inner))]))
         return Block(spec.structure, columns, 1)
 

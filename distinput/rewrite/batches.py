@@ -76,7 +76,7 @@ def batch_size_of(node: Node) -> int | None:
             )
         firsts.append(None if leaf.shape is None else leaf.shape[0])
     if None not in firsts and firsts:
-        return firsts[0] if len(set(firsts)) == 1 else None
+        return firsts[0] or None if len(set(firsts)) == 1 else None  # batches of no rows have no sizes to be cut to
     return _batch_size_of_tree(node)
 
 

@@ -39,9 +39,8 @@ def own_rows(shard: Shard) -> Node | None:
     """The tree that delivers what `shard` does and reads only these rows; None where that cannot be done."""
     if shard.num_shards == 1:
         return None
-    below, replicas = shard.input, 1
-    if isinstance(below, LegacyRebatch):
-        below, replicas = below.input, below.num_replicas
+    cut = shard.input
+    below, replicas = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
     if replicas % shard.num_shards and replicas != 1:
         return None
     made = _below(below, shard, replicas)
@@ -107,7 +106,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         return base, lambda rows: node.with_inputs((again(rows),))
     if isinstance(node, Reader):
         return (RowReader(node, origin=node.origin), _as_it_is) if node.format.fetches and node.counts else None
-    if isinstance(node, GlobalShuffle | Shuffle | _OF_POSITIONS):
+    if isinstance(node, (GlobalShuffle, Shuffle, *_OF_POSITIONS)):
         found = _apart(node.inputs[0])
         if found is None:
             return None

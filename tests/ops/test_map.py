@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -108,3 +108,17 @@ def test_what_cannot_be_an_array_is_refused() -> None:
 
 def test_rows_of_a_vector_may_differ() -> None:
     assert [plain(x) for x in RANGE(3).map(np.arange)] == [[], [0], [0, 1]]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_elements_before_an_error_of_the_input_arrive(calls: int | None) -> None:
+    # TensorFlow 2.21 answers so; results that threads are still working on must not be lost.
+    wrong = RANGE(2).filter(lambda x: True).apply(di.data.experimental.assert_cardinality(3))
+    before, error = until_error(wrong.map(lambda x: x + 1, num_parallel_calls=calls))
+    assert before == [1, 2]
+    assert isinstance(error, FailedPreconditionError)
+
+
+def test_the_element_at_fault_is_noted_on_threads_too() -> None:
+    dataset = RANGE(3).map(lambda x: 1 // int(x), num_parallel_calls=2, output_signature=di.TensorSpec([], "int64"))
+    assert until_error(dataset)[1].__notes__[0] == "on element np.int64(0)"

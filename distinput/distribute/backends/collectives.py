@@ -6,9 +6,11 @@ anything of their sizes is sent, folds in rank order where the engine's own redu
 finds out who is to blame when a wait does not end. It never waits longer than its time.
 """
 
+import atexit
 import json
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -83,6 +85,10 @@ class Collectives:
             party.seats = [Seat.decode(seat) for seat in seats]
         self._party = party
         party.open += 1
+        if not _open_groups:
+            atexit.unregister(_close_all)
+            atexit.register(_close_all)  # now, so that it runs before the ends of the engine, which was loaded before
+        _open_groups.add(self)
 
     @property
     def name(self) -> str:
@@ -338,6 +344,7 @@ class Collectives:
         if self._closed:
             return
         self._closed = True
+        _open_groups.discard(self)
         with self._settling:
             broken = self._party.failure is not None or not all(agreement.done() for agreement in self._pending)
         self._party.leave(self._name, self._calls, self._agreements)
@@ -465,6 +472,16 @@ class Collectives:
             self._pending.popleft()
             first.settle(total, self.size, self.rank)
         return True
+
+
+_open_groups: "weakref.WeakSet[Collectives]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """A process that ends says so, for engines where it would otherwise seem to be just late."""
+    for group in list(_open_groups):
+        with suppress(CollectiveError):
+            group.close(timeout=_LINGER)
 
 
 class Agreement:

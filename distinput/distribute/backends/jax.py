@@ -6,12 +6,14 @@ nothing here touches a device: what workers tell each other goes through the sto
 for flags, headers, metrics and states; arrays of many megabytes are better reduced inside a jitted function.
 """
 
+import atexit
 import inspect
 import queue
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +31,8 @@ _PIECE = 1 << 20  # bytes of one value; the service refuses messages of more tha
 _BLOCK = 64  # operations whose small keys are removed at once
 _SMALL = 4096  # bytes; larger values are removed as soon as everybody has them
 _SLICE = 0.02  # seconds that the thread of agreements waits for one before it looks for new ones
-_END = 10  # seconds that JAX's own end waits for the others, where we started it
+_END = 5  # seconds that the end of a process waits for the others, where we initialised JAX
+_LAST = 0.2  # seconds between the last word of the others and the end of the service
 
 
 def _jax() -> tuple[Any, Any]:
@@ -97,6 +100,23 @@ def _initialize(rank: int | None, size: int | None, address: str | None, timeout
         late = time.monotonic() - begin >= timeout - 1
         failure: CollectiveError = CollectiveTimeout(message) if late else PeerLost(message)
         raise failure from error
+    atexit.register(_leave)  # after JAX's own, so it runs before that
+
+
+def _leave() -> None:
+    """Rank 0, which hosts the service, ends last: JAX ends a process whose service is gone before its own end."""
+    _, state = _jax()
+    if state.client is None:
+        return
+    store = _Store(state.client)
+    with suppress(ChannelLost):
+        if state.process_id:
+            store.set(f"distinput/exit/{state.process_id}", b"")
+            return
+        deadline = time.monotonic() + _END
+        while len(store.folder("distinput/exit")) < state.num_processes - 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(_LAST)
 
 
 def _first_line(error: BaseException) -> str:
