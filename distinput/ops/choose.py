@@ -62,15 +62,18 @@ class Choose(Node):
         *sources, selector = queues
         most = 1
         over: set[int] = set()
+        failures: dict[int, Exception] = {}
         while selector.fill(1):
             values = _numbers(selector.peek(min(most, selector.size)))
             most = min(_MOST, 2 * most)
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
-            used, block, empty = _gathered(sources, sound)
+            used, block, empty = _gathered(sources, sound, failures)
             selector.skip(used)
             if block is not None:
                 yield block, {"inputs": [queue.mark() for queue in queues]}
+            if empty in failures:
+                raise failures[empty]
             if empty is not None:
                 over.add(empty)
                 if self.stop_on_empty_dataset or len(over) == len(sources):
@@ -88,13 +91,23 @@ def _numbers(block: Block) -> Ints:
     return column.array
 
 
-def _gathered(sources: Sequence[RowQueue], values: Ints) -> tuple[int, Block | None, int | None]:
-    """Elements for as many values as possible: how many, the elements, and the data set that had none for the next value."""
+def _gathered(
+    sources: Sequence[RowQueue], values: Ints, failures: dict[int, Exception]
+) -> tuple[int, Block | None, int | None]:
+    """Elements for as many values as possible: how many, the elements, and the data set that had none for the next value.
+
+    An error of a data set is put into `failures`, to be raised when the elements that came before it have been sent.
+    """
     used = len(values)
     empty = None
     for number, queue in enumerate(sources):
         wanted = np.flatnonzero(values == number)
-        if len(wanted) and not queue.fill(len(wanted)) and queue.size < len(wanted) and wanted[queue.size] < used:
+        if len(wanted) and number not in failures:
+            try:
+                queue.fill(len(wanted))
+            except Exception as error:  # noqa: BLE001 - raised again in its turn
+                failures[number] = error
+        if queue.size < len(wanted) and wanted[queue.size] < used:
             used, empty = int(wanted[queue.size]), number
     values = values[:used]
     parts, places = [], []

@@ -124,34 +124,19 @@ class OwnPieces(Node):
         """Pieces without rows."""
         spec = self.input.spec
         columns = [
-            column_of([zero(leaf.dtype, (0, *(leaf.shape or ())))] * count) for leaf in spec.tensors("own_pieces")
+            column_of([zero(leaf.dtype, (0, *[size or 0 for size in leaf.shape or ()]))] * count)
+            for leaf in spec.tensors("own_pieces")
         ]
         return Block(spec.structure, columns, count)
 
 
 @dataclass(frozen=True, eq=False)
-class ShuffledRows(Node):
-    """The order of a `shuffle` by position: element i is fetched without making those before it.
-
-    Args:
-      shuffle: over an input with random access.
-    """
-
-    input: Shuffle
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
+class ShuffledRows(Shuffle):
+    """A `shuffle` over an input with random access, whose element i is fetched without those before it."""
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run)
+    def op(self) -> str:
+        return "shuffle"
 
     @property
     def random_access(self) -> bool:
@@ -159,66 +144,47 @@ class ShuffledRows(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):
-            return self.input.input.fetch(rows, epoch)
+            return self.input.fetch(rows, epoch)
         low, high = int(rows.min()), int(rows.max()) + 1
-        state = self.input.start_at(low, epoch)
-        assert state is not None
         parts: list[Ints] = []
         have = 0
-        for numbers in self.input.numbers(state):
+        for numbers in self.numbers({**self.start(epoch), "row": low}):
             parts.append(numbers)
             have += len(numbers)
             if have >= high - low:
                 break
-        return self.input.input.fetch(np.concatenate(parts).take(rows - low), epoch)
+        return self.input.fetch(np.concatenate(parts).take(rows - low), epoch)
 
 
 @dataclass(frozen=True, eq=False)
-class RowReader(Node):
-    """The records of files by their numbers.
-
-    Args:
-      input: the reader whose records these are; they can be counted, and its format can fetch.
-    """
-
-    input: Reader
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
-
-    @cached_property
-    def counts(self) -> tuple[tuple[str, ...], Ints]:
-        """The files, and the rows before each of them and in all."""
-        counts = self.input.counts
-        assert counts is not None
-        return counts
+class RowReader(Reader):
+    """A reader of files whose records can be counted, in a format that can fetch them by their numbers."""
 
     @property
     def cardinality(self) -> int:
-        return int(self.counts[1][-1])
+        return int(self._counted[1][-1])
 
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run)
+    @property
+    def _counted(self) -> tuple[tuple[str, ...], Ints]:
+        counts = self.counts
+        assert counts is not None
+        return counts
 
     @property
     def random_access(self) -> bool:
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        names, ends = self.counts
+        names, ends = self._counted
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         files = np.searchsorted(ends, ascending, "right") - 1
         parts = []
         for file in np.unique(files).tolist():
             low, high = np.searchsorted(files, [file, file + 1])
-            parts.append(self.input.format.fetch(names[file], ascending[low:high] - ends[file]))
+            parts.append(self.format.fetch(names[file], ascending[low:high] - ends[file]))
         if not parts:
-            return self.input.format.fetch(names[0], rows)
+            return self.format.fetch(names[0], rows)
         if (np.diff(rows) >= 0).all():
             return concat_blocks(parts)
         back = np.empty(len(order), np.int64)

@@ -39,7 +39,7 @@ from distinput.rewrite.options import options_of
 from distinput.rewrite.own_rows import own_rows
 from distinput.rewrite.shared_seed import with_shared_seed
 
-__all__ = ["TooFewFilesError", "auto_shard", "effective_policy", "policy_of"]
+__all__ = ["TooFewFilesError", "auto_shard", "by_file", "effective_policy", "policy_of"]
 
 
 class TooFewFilesError(InvalidArgumentError):
@@ -65,14 +65,19 @@ def effective_policy(node: Node, num_workers: int) -> AutoShardPolicy:
     if policy != AutoShardPolicy.AUTO:
         return policy
     try:
-        _by_file(node, num_workers, 0)
+        by_file(node, num_workers, 0)
     except (NotFoundError, TooFewFilesError):
         return AutoShardPolicy.DATA
     return AutoShardPolicy.FILE
 
 
 def auto_shard(
-    node: Node, num_workers: int, index: int, num_replicas: int | None = None, seed: int | None = None
+    node: Node,
+    num_workers: int,
+    index: int,
+    num_replicas: int | None = None,
+    seed: int | None = None,
+    policy: AutoShardPolicy | None = None,
 ) -> Node:
     """The tree that worker `index` of `num_workers` runs.
 
@@ -83,6 +88,7 @@ def auto_shard(
       num_replicas: replicas of all workers.
       seed: what ops that were given no seed take theirs from; the same number on all workers. None: each draws its own, and
         workers that shuffle differently disagree on who has which row.
+      policy: None: the one in the options of the tree.
 
     Raises:
       NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.
@@ -90,7 +96,8 @@ def auto_shard(
     """
     if seed is not None:
         node = with_shared_seed(node, seed)
-    policy = policy_of(node)
+    if policy is None:
+        policy = policy_of(node)
     if policy == AutoShardPolicy.OFF:
         return node
     if policy == AutoShardPolicy.HINT:
@@ -102,7 +109,7 @@ def auto_shard(
     if policy == AutoShardPolicy.FILE and num_workers == 1:
         return node
     try:
-        return _by_file(node, num_workers, index)
+        return by_file(node, num_workers, index)
     except (NotFoundError, TooFewFilesError):
         if policy == AutoShardPolicy.FILE:
             raise
@@ -128,7 +135,7 @@ def _by_hint(node: Node, num_workers: int, index: int) -> Node:
     return node
 
 
-def _by_file(node: Node, num_workers: int, index: int) -> Node:
+def by_file(node: Node, num_workers: int, index: int) -> Node:
     """The tree with a shard on the file names.
 
     Raises:
@@ -139,11 +146,11 @@ def _by_file(node: Node, num_workers: int, index: int) -> Node:
         return _sharded_names(source, num_workers, index)
 
     if isinstance(node, AssertCardinality):
-        return _by_file(node.input, num_workers, index)
+        return by_file(node.input, num_workers, index)
     if isinstance(node, _SOURCES):
         raise NotFoundError(f"Found an unshardable source dataset: {node.op}")
     if isinstance(node, Zip | Concatenate):
-        return node.with_inputs(tuple([_by_file(source, num_workers, index) for source in node.inputs]))
+        return node.with_inputs(tuple([by_file(source, num_workers, index) for source in node.inputs]))
     if isinstance(node, Reader):
         return node.with_inputs((here(node.input),))
     if isinstance(node, FlatMap | Interleave):
@@ -153,7 +160,7 @@ def _by_file(node: Node, num_workers: int, index: int) -> Node:
     if isinstance(node, FlatMap | Interleave | Map) and _makes_reader(node):
         return node.with_inputs((here(node.input),))
     if isinstance(node, (*_PASSED_THROUGH, FlatMap, Interleave)):
-        return node.with_inputs((_by_file(node.inputs[0], num_workers, index),))
+        return node.with_inputs((by_file(node.inputs[0], num_workers, index),))
     raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
 
 

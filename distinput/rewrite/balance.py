@@ -42,7 +42,7 @@ from distinput.plan.node import INFINITE, Node, walk
 from distinput.shard.balanced import Dealt, deal_files, range_of_worker
 from distinput.shard.fragments import Fragments
 
-__all__ = ["by_balance", "deal_names", "names_below"]
+__all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
 
 _OF_EACH_WORKER = (
     Batch, Cache, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch,
@@ -64,7 +64,7 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
         return by_balance(node.input, num_workers, worker)
     if isinstance(node, Reader):
         return _reader(node, num_workers, worker)
-    if isinstance(node, FlatMap | Interleave) and _is_of_names(node.input):
+    if isinstance(node, FlatMap | Interleave) and is_of_names(node.input):
         made = _readers(node, num_workers, worker)
         if made is not None:
             return made
@@ -148,7 +148,8 @@ def _reader(node: Reader, num_workers: int, worker: int) -> Node:
 # --- functions that make readers
 
 
-def _is_of_names(node: Node) -> bool:
+def is_of_names(node: Node) -> bool:
+    """True when elements are single strings, as names of files are."""
     return node.spec.structure.is_leaf and node.spec.leaves == _NAME_LEAVES
 
 
@@ -157,7 +158,7 @@ _NAME_LEAVES = Spec.leaf((), object).leaves
 
 def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node | None:
     """For a function that reads the file it is given: the tree over this worker's parts; None for other functions."""
-    if not any(_reads(result) for result in made_up_results(node.call, node.input)):
+    if not makes_reader(node):
         return None
     names, above = names_below(node.input)
     table = _table(names)
@@ -169,10 +170,15 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
     mine = _share(names, file_format, num_workers, worker)
     assert mine is not None
     fragments, example = mine
-    parts = _Parts(node.call, fragments, file_format, example)
+    parts = PartsOf(node.call, fragments, file_format, example)
     functools.update_wrapper(parts, node.map_func)
     numbers = _rebuilt(FragmentNumbers.of(fragments), above)
     return dataclasses.replace(node, input=numbers, map_func=parts)
+
+
+def makes_reader(node: FlatMap | Interleave) -> bool:
+    """True when the function reads files, found by calling it on made-up names."""
+    return any(_reads(result) for result in made_up_results(node.call, node.input))
 
 
 def _reads(result: Any) -> bool:
@@ -191,7 +197,7 @@ def _only_reader(node: Node, path: str) -> Reader | None:
 
 
 @dataclass(eq=False)
-class _Parts:
+class PartsOf:
     """A function of the number of a part: what the user's function makes of the file, restricted to that part."""
 
     make: Callable[[Any], Node]

@@ -5,6 +5,7 @@
 on every worker. The ops that treat each row alone are moved behind the choice of rows, and the choice goes into the source.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -37,7 +38,7 @@ _WORTH = 0.9
 
 def own_rows(shard: Shard) -> Node | None:
     """The tree that delivers what `shard` does and reads only these rows; None where that cannot be done."""
-    if shard.num_shards == 1:
+    if shard.num_shards == 1 or any(isinstance(step, Shard) and step.is_hint for step in walk(shard)):
         return None
     cut = shard.input
     below, replicas = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
@@ -105,7 +106,9 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         base, again = found
         return base, lambda rows: node.with_inputs((again(rows),))
     if isinstance(node, Reader):
-        return (RowReader(node, origin=node.origin), _as_it_is) if node.format.fetches and node.counts else None
+        if not node.format.fetches or not node.counts:
+            return None
+        return RowReader(node.input, node.format, name=node.name, origin=node.origin), _as_it_is
     if isinstance(node, (GlobalShuffle, Shuffle, *_OF_POSITIONS)):
         found = _apart(node.inputs[0])
         if found is None:
@@ -113,7 +116,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         base, again = found
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
-            made = ShuffledRows(made, origin=node.origin)
+            made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
         return (made, again) if made.random_access and made.cardinality != -2 else None
     return (node, _as_it_is) if node.random_access and node.cardinality != -2 else None
 
@@ -124,13 +127,15 @@ def _as_it_is(node: Node) -> Node:
 
 def _pays(base: Node, pieces: Pieces) -> bool:
     """False where the format reads so much beside single rows that reading everything once costs less."""
-    readers = [step for step in walk(base) if isinstance(step, RowReader) and step.input.format.lists_fragments]
+    readers = [step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments]
     if not readers:
         return True
     reader = readers[0]
-    if reader is not base or pieces.count is None:  # in another order: each row would cost its whole fragment
+    if (
+        reader is not base or pieces.count is None or reader.counts is None
+    ):  # in another order: each row would cost its whole fragment
         return False
-    sizes = [fragment.rows or 0 for path in reader.counts[0] for fragment in reader.input.format.fragments(path)]
+    sizes = [fragment.rows or 0 for path in reader.counts[0] for fragment in reader.format.fragments(path)]
     ends = np.cumsum(sizes)
     starts, stops = pieces.bounds(0, pieces.count)
     starts, stops = starts[stops > starts], stops[stops > starts]

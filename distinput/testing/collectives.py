@@ -384,7 +384,7 @@ def _a_timeout_must_be_a_time(group: Collectives) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """A way in which one worker, the last, fails the others.
+    """A way in which one worker fails the others.
 
     Args:
       act: what it does; given its group and the time that the others wait at most.
@@ -505,10 +505,9 @@ def run_checks(group: Collectives, names: Sequence[str] | None = None) -> Outcom
     return outcome
 
 
-def _run_fault(group: Collectives, name: str) -> Outcome:
-    """One fault: the last worker has it, the others report what they got, and that the group is used up then."""
+def _run_fault(group: Collectives, name: str, victim: int) -> Outcome:
+    """One fault: one worker has it, the others report what they got, and that the group is used up then."""
     fault, outcome = FAULTS[name], Outcome(group.rank)
-    victim = group.size - 1
     at = float(group.broadcast(time.monotonic() + 0.3, victim))
     if group.rank == victim:
         time.sleep(max(0.0, at - time.monotonic()))
@@ -522,7 +521,7 @@ def _run_fault(group: Collectives, name: str) -> Outcome:
         outcome.error, outcome.message = type(error).__name__, str(error)
         ranks = error.ranks if isinstance(error, CollectiveTimeout) else [getattr(error, "rank", None)]
         outcome.culprit = [rank for rank in ranks if rank is not None]
-        problems = _problems(group, fault, error, outcome)
+        problems = _problems(group, fault, victim, error, outcome)
         outcome.failed = {name: problem for problem in problems}
     else:
         outcome.failed[name] = "no error came"
@@ -530,8 +529,9 @@ def _run_fault(group: Collectives, name: str) -> Outcome:
     return outcome
 
 
-def _problems(group: Collectives, fault: Fault, error: CollectiveError, outcome: Outcome) -> Iterator[str]:
-    victim = group.size - 1
+def _problems(
+    group: Collectives, fault: Fault, victim: int, error: CollectiveError, outcome: Outcome
+) -> Iterator[str]:
     if type(error) is not fault.expected:
         yield f"expected {fault.expected.__name__}, got {type(error).__name__}: {error}"
     if outcome.culprit not in ([], [victim]):
@@ -595,7 +595,7 @@ def fault_threads(groups: Sequence[Collectives], name: str) -> Report:
     """One fault, of `IN_THREADS`, on groups that live in threads of this process."""
     begin = time.monotonic()
     with ThreadPoolExecutor(len(groups)) as pool:
-        outcomes = tuple(pool.map(lambda group: _run_fault(group, name), groups))
+        outcomes = tuple(pool.map(lambda group: _run_fault(group, name, len(groups) - 1), groups))
     return Report("local", len(groups), outcomes[:-1], seconds=time.monotonic() - begin)
 
 
@@ -604,6 +604,7 @@ def check_processes(
     size: int,
     *,
     fault: str | None = None,
+    victim: int = -1,
     names: Sequence[str] | None = None,
     timeout: float = 10.0,
     limit: float = 60.0,
@@ -614,7 +615,8 @@ def check_processes(
     Args:
       engine: a key of `COLLECTIVES`, or `package.module:function` of a new one.
       size: how many processes.
-      fault: a key of `FAULTS`; the last process has it.
+      fault: a key of `FAULTS`.
+      victim: the rank that has it; by default the last one. Rank 0 may host what others need.
       names: keys of `CHECKS`; by default all.
       timeout: of the group.
       limit: seconds after which all processes are killed.
@@ -625,20 +627,20 @@ def check_processes(
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "distinput.testing.collectives", "--worker", folder, "--engine", engine]
         command += ["--timeout", str(timeout), "--limit", str(limit)]
-        command += ["--fault", fault] if fault else []
+        command += ["--fault", fault, "--victim", str(victim % size)] if fault else []
         command += ["--checks", ",".join(names)] if names is not None else []
         if launcher:
             commands = [[*launcher, *command]]
         else:
             place = ["--size", str(size), "--address", f"127.0.0.1:{_free_port()}", "--rank"]
             commands = [[*command, *place, str(rank)] for rank in range(size)]
-        codes, output = _run_all(commands, limit, expect_stuck=fault is not None and "freeze" in fault)
+        codes, output = _run_all(commands, limit, stuck=victim % size if fault and "freeze" in fault else None)
         reports = [Path(folder, f"{rank}.json") for rank in range(size)]
         outcomes = tuple(Outcome(**json.loads(path.read_text("utf-8"))) for path in reports if path.exists())
     return Report(engine, size, outcomes, tuple(codes), output, time.monotonic() - begin)
 
 
-def _run_all(commands: Sequence[Sequence[str]], limit: float, *, expect_stuck: bool) -> tuple[list[int | None], str]:
+def _run_all(commands: Sequence[Sequence[str]], limit: float, stuck: int | None) -> tuple[list[int | None], str]:
     environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
     deadline = time.monotonic() + limit
     with tempfile.TemporaryFile() as output:
@@ -647,8 +649,8 @@ def _run_all(commands: Sequence[Sequence[str]], limit: float, *, expect_stuck: b
             for command in commands
         ]
         try:
-            # A frozen process does not end by itself: it is the last one, and need not be waited for.
-            for process in processes[: -1 if expect_stuck and len(processes) > 1 else None]:
+            # A frozen process does not end by itself and is not waited for; a launcher ends the whole job.
+            for process in [p for i, p in enumerate(processes) if i != stuck or len(processes) == 1]:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.1, deadline - time.monotonic()))
             codes = [process.poll() for process in processes]
@@ -690,7 +692,7 @@ def _work(arguments: argparse.Namespace) -> int:
             if time.monotonic() - opening > arguments.limit / 2:
                 raise
     outcome = (
-        _run_fault(group, arguments.fault)
+        _run_fault(group, arguments.fault, arguments.victim)
         if arguments.fault
         else run_checks(group, arguments.checks.split(",") if arguments.checks else None)
     )
@@ -704,6 +706,7 @@ def _main() -> int:
     parser.add_argument("--engine", required=True, help=f"{', '.join(sorted(COLLECTIVES))}, or module:function")
     parser.add_argument("--size", type=int, help="how many workers")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="one fault instead of the checks")
+    parser.add_argument("--victim", type=int, default=-1, help="the rank that has the fault, by default the last")
     parser.add_argument("--checks", help="some checks only, with commas between them")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds that a call waits")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which everything is killed")
@@ -720,6 +723,7 @@ def _main() -> int:
         arguments.engine,
         size,
         fault=arguments.fault,
+        victim=arguments.victim,
         names=names,
         timeout=arguments.timeout,
         limit=arguments.limit,

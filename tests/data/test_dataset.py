@@ -65,7 +65,7 @@ def test_reduce_gives_a_tuple_element_as_one_argument() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    "function, message",
     [
         (lambda s, x: np.float64(s), "reduce: the carried value must keep its dtype int64, got float64"),
         (lambda s, x: (s,), "reduce: the carried value must keep its structure"),

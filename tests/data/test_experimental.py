@@ -67,7 +67,7 @@ def test_hint_fills_in_the_placeholder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "message"),
+    "dataset, message",
     [
         (RANGE(4), "Found an unshardable source dataset: range"),
         (RANGE(4).flat_map(RANGE), "Found an unshardable source dataset: range"),
@@ -83,7 +83,7 @@ def test_file_needs_files(dataset: di.data.Dataset, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "worker", "want"),
+    "rows, worker, want",
     [(7, 0, [[0, 1], [2, 3], [4, 5], [6]]), (7, 1, [[0, 1], [2], [3, 4], [5, 6]])],
 )
 def test_the_cut_of_a_global_batch(rows: int, worker: int, want: list[list[int]]) -> None:

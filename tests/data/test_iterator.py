@@ -86,7 +86,7 @@ def test_stats_count_elements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change, message",
     [
         (lambda state: 3, "restore: expected a state as iterator.state() gives it, got int"),
         (lambda state: {}, "restore: expected a state as iterator.state() gives it, got dict"),
@@ -101,7 +101,7 @@ def test_what_is_no_state_is_refused(change: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    "other, message",
     [
         (RANGE(7).shuffle(5, seed=3).batch(3), "step 3 (batch) has other arguments than when the state was saved"),
         (RANGE(7).shuffle(5, seed=3).take(2), "step 3 is take here and was batch when the state was saved"),

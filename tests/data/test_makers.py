@@ -26,7 +26,7 @@ def test_one_name_a_list_or_a_data_set_of_names(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reads", "want"),
+    "reads, want",
     [(1, [1, 2, 3, 4, 5, 6]), (2, [1, 4, 2, 3, 5, 6]), (3, [1, 4, 5, 2, 6, 3]), (di.data.AUTOTUNE, [1, 4, 5, 2, 6, 3])],
 )
 def test_parallel_reads_take_turns(texts: list[str], reads: int, want: list[int]) -> None:
@@ -58,7 +58,7 @@ def test_a_compression_must_be_known(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "want"),
+    "args, want",
     [((2,), [b"HE", b"AD", b"aa", b"bb", b"FT"]), ((2, 4, 2), [b"aa", b"bb"]), ((4, 4, 2), [b"aabb"]), ((2, 6, 4), [])],
 )
 def test_records_of_fixed_length(tmp_path: Path, args: Any, want: list[bytes]) -> None:

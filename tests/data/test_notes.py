@@ -27,8 +27,8 @@ def notes(dataset: di.data.Dataset) -> list[str]:
 
 
 def test_the_element_and_the_line_of_the_op_at_fault() -> None:
+    made = line() + 1
     dataset = RANGE(5).map(lambda x: 6 // int(2 - x), output_signature=NUMBER).batch(2)
-    made = line()  # noqa: E702
     on, at = notes(dataset)
     assert on == "on element np.int64(2)"
     assert at.startswith("in map(")
@@ -41,7 +41,7 @@ def test_only_the_op_at_fault_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "made"),
+    "op, made",
     [
         ("filter", lambda f: RANGE(3).filter(f)),
         ("take_while", lambda f: RANGE(3).take_while(f)),

@@ -25,7 +25,7 @@ def test_the_policy_is_auto_unless_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "want"),
+    "first, second, want",
     [
         (Policy.OFF, Policy.DATA, Policy.DATA),
         (Policy.AUTO, Policy.OFF, Policy.OFF),
@@ -62,7 +62,7 @@ def test_types_are_checked() -> None:
 
 def test_an_unknown_option_lists_the_known_ones() -> None:
     options = di.data.Options()
-    with pytest.raises(AttributeError, match="Options has no option 'determinstic'; it has .*'deterministic'"):
+    with pytest.raises(AttributeError, match=r"Options has no option 'determinstic'; it has .*'deterministic'"):
         options.determinstic = True
     with pytest.raises(AttributeError, match="ThreadingOptions has no option 'size'"):
-        options.threading.size  # noqa: B018  # asking is the act
+        options.threading.size  # asking is the act  # noqa: B018

@@ -25,8 +25,8 @@ def until_error(dataset: Dataset) -> tuple[list[Any], Exception]:
     found: list[Any] = []
     try:
         for element in dataset:
-            found.append(plain(element))
-    except Exception as error:  # noqa: BLE001  # whatever it is, a test looks at it
+            found.append(plain(element))  # noqa: PERF401
+    except Exception as error:  # whatever it is, a test looks at it  # noqa: BLE001
         return found, error
     raise AssertionError(f"no error after {found}")
 

@@ -19,7 +19,7 @@ def test_drop_remainder_leaves_the_last_batch_out() -> None:
     assert RANGE(5).batch(2, drop_remainder=True).to_list() == [[0, 1], [2, 3]]
 
 
-@pytest.mark.parametrize(("drop", "first", "count"), [(False, None, 3), (True, 2, 2)])
+@pytest.mark.parametrize("drop, first, count", [(False, None, 3), (True, 2, 2)])
 def test_spec_and_cardinality(drop: bool, first: int | None, count: int) -> None:
     dataset = RANGE(5).batch(2, drop)
     assert dataset.element_spec == di.TensorSpec([first], "int64")

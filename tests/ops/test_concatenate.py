@@ -19,7 +19,7 @@ def test_shapes_are_weakened_to_the_common_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    "other, message",
     [
         (RANGE(2, output_type="int32"), "concatenate: all data sets must have the same dtypes, got int64 and int32"),
         (
@@ -34,7 +34,7 @@ def test_shapes_are_weakened_to_the_common_one() -> None:
 )
 def test_structure_and_dtype_must_agree(other: di.data.Dataset, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        RANGE(2).concatenate(other).element_spec  # noqa: B018  # asking is the act
+        RANGE(2).concatenate(other).element_spec  # asking is the act  # noqa: B018
 
 
 def test_data_sets_as_components_must_agree() -> None:
@@ -43,7 +43,7 @@ def test_data_sets_as_components_must_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "count"),
+    "first, second, count",
     [
         (RANGE(2), RANGE(3), 5),
         (RANGE(2), RANGE(3).repeat(), di.data.INFINITE_CARDINALITY),

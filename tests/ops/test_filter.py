@@ -47,7 +47,7 @@ def test_the_predicate_must_be_a_function(op: str) -> None:
 
 @pytest.mark.parametrize("op", ["filter", "take_while"])
 @pytest.mark.parametrize(
-    ("result", "kind", "message"),
+    "result, kind, message",
     [
         (np.int64(1), TypeError, "predicate must return a boolean, got np.int64(1)"),
         (None, TypeError, "predicate must return a boolean, got None"),

@@ -37,7 +37,7 @@ def test_the_older_way_to_give_a_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call, message",
     [
         (
             lambda: GENERATOR([1], output_signature=SCALAR),
@@ -60,7 +60,7 @@ def test_arguments_are_checked(call: Callable[[], Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "bad", "message"),
+    "spec, bad, message",
     [
         (SCALAR, [1], "yielded an element of shape (1,) where an element of shape () was expected (element 1)"),
         (SCALAR, "x", "yielded an element that could not be converted to the expected type int64: 'x' (element 1"),

@@ -54,7 +54,7 @@ def test_the_cardinality_is_infinite_or_unknown(made: Callable[[di.data.Dataset]
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "error", "message"),
+    "kwargs, error, message",
     [
         ({}, InvalidArgumentError, "give exactly one of window_size and window_size_func"),
         (
@@ -75,7 +75,7 @@ def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str
 
 
 @pytest.mark.parametrize(
-    ("key", "size", "error", "message"),
+    "key, size, error, message",
     [
         (lambda x: 0.5, 2, TypeError, "group_by_window: key_func must return a whole number, got array(0.5)"),
         (lambda x: [0], 2, TypeError, "group_by_window: key_func must return a whole number, got array([0])"),
@@ -95,7 +95,7 @@ def test_what_the_functions_return_is_checked(
 def test_reduce_func_must_return_a_data_set() -> None:
     made = RANGE(3).group_by_window(lambda x: 0, lambda key, rows: key, window_size=2)
     with pytest.raises(TypeError, match="group_by_window: reduce_func must return a data set"):
-        made.element_spec  # noqa: B018  # asking is the act
+        made.element_spec  # asking is the act  # noqa: B018
     assert "group_by_window: the function must return a data set, got int64" in str(until_error(made)[1])
 
 

@@ -18,7 +18,7 @@ def test_options_change_no_element() -> None:
 
 
 def test_options_must_be_options() -> None:
-    with pytest.raises(TypeError, match="with_options: options must be an Options object, got {'a': 1}"):
+    with pytest.raises(TypeError, match=r"with_options: options must be an Options object, got \{'a': 1\}"):
         RANGE(3).with_options({"a": 1})
 
 
@@ -29,7 +29,7 @@ def test_an_asserted_cardinality_is_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asserted", "before", "message"),
+    "asserted, before, message",
     [
         (2, [0, 1], "was expected to contain 2 of elements but contained at least 3 elements"),
         (4, [0, 1, 2], "was expected to contain 4 of elements but contained 3 elements"),
@@ -45,7 +45,7 @@ def test_a_wrong_cardinality_is_an_error(asserted: int, before: list[int], messa
     assert message in str(error)
 
 
-@pytest.mark.parametrize(("count", "error"), [(-3, InvalidArgumentError), (1.5, TypeError)])
+@pytest.mark.parametrize("count, error", [(-3, InvalidArgumentError), (1.5, TypeError)])
 def test_the_cardinality_is_checked(count: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"assert_cardinality: expected_cardinality must be a .* got {count}"):
         RANGE(3).apply(counted(count))

@@ -21,7 +21,7 @@ def test_flat_map_finishes_one_before_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cycle", "block", "want"),
+    "cycle, block, want",
     [
         (1, 1, [1, 1, 1, 2, 2, 2, 3, 3, 3]),
         (2, 1, [1, 2, 1, 2, 1, 2, 3, 3, 3]),
@@ -56,7 +56,7 @@ def test_a_generator_of_tuples_is_unpacked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endless", "calls", "count"),
+    "endless, calls, count",
     [
         # TensorFlow 2.21 answers so.
         (True, 2, di.data.INFINITE_CARDINALITY),
@@ -70,7 +70,7 @@ def test_cardinality(endless: bool, calls: int | None, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "error", "message"),
+    "kwargs, error, message",
     [
         ({"map_func": 1}, TypeError, "map_func must be a function, got 1"),
         ({"cycle_length": 0}, InvalidArgumentError, "cycle_length must be greater than zero, got 0"),

@@ -48,13 +48,13 @@ def test_a_function_that_works_on_real_elements_only_is_tried_on_the_first() -> 
 
 def test_a_function_that_never_works_needs_a_signature() -> None:
     with pytest.raises(
-        InvalidArgumentError, match="map: cannot tell what the function returns.* pass output_signature="
+        InvalidArgumentError, match=r"map: cannot tell what the function returns.* pass output_signature="
     ):
-        RANGE(0).map(lambda x: {}[x]).element_spec  # noqa: B018  # asking is the act
+        RANGE(0).map(lambda x: {}[x]).element_spec  # asking is the act  # noqa: B018
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    "function, message",
     [
         (lambda x: x if x % 2 else (x, x), "map: the function must return one structure, got"),
         (lambda x: x if x % 2 else np.float32(x), "map: the function must return one dtype, got"),
@@ -88,7 +88,7 @@ def test_elements_before_an_error_arrive(calls: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "message"),
+    "args, error, message",
     [
         ((1,), TypeError, "map: map_func must be a function, got 1"),
         ((len, 0), InvalidArgumentError, "map: num_parallel_calls must be at least 1, or AUTOTUNE, got 0"),

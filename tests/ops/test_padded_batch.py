@@ -63,7 +63,7 @@ PAIRS = RANGE(3).map(lambda x: {"a": np.zeros([2], np.float32), "b": x})
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "error", "message"),
+    "kwargs, error, message",
     [
         ({"batch_size": 0}, InvalidArgumentError, "batch_size must be greater than zero, got 0"),
         (

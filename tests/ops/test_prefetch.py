@@ -50,7 +50,7 @@ def test_an_error_comes_in_its_turn() -> None:
     assert isinstance(error, ZeroDivisionError)
 
 
-@pytest.mark.parametrize(("size", "error"), [(-2, InvalidArgumentError), (1.5, TypeError)])
+@pytest.mark.parametrize("size, error", [(-2, InvalidArgumentError), (1.5, TypeError)])
 def test_the_size_is_checked(size: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"prefetch: buffer_size must be .*, got {size}"):
         RANGE(3).prefetch(size)

@@ -28,7 +28,7 @@ def test_names_may_come_from_a_data_set(folder: Path) -> None:
 
 
 def test_names_must_be_strings() -> None:
-    with pytest.raises(TypeError, match="text: filenames must be strings, got TensorSpec.*int64"):
+    with pytest.raises(TypeError, match=r"text: filenames must be strings, got TensorSpec.*int64"):
         di.data.TextLineDataset(di.data.Dataset.range(3))
 
 
@@ -48,7 +48,7 @@ def test_a_restart_goes_on_inside_a_file(folder: Path) -> None:
 
 def test_no_file_tells_what_parquet_rows_look_like() -> None:
     with pytest.raises(NotFoundError, match="parquet: there is no file to tell what its records look like"):
-        di.data.ParquetDataset([]).element_spec  # noqa: B018  # asking is the act
+        di.data.ParquetDataset([]).element_spec  # asking is the act  # noqa: B018
 
 
 def test_rows_that_can_be_counted_are_reached_at_once(tmp_path: Path) -> None:

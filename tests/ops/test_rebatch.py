@@ -12,7 +12,7 @@ RANGE = di.data.Dataset.range
 
 
 @pytest.mark.parametrize(
-    ("size", "drop", "want"),
+    "size, drop, want",
     [
         (2, False, [[0, 1], [2, 3], [4, 5], [6]]),
         (5, False, [[0, 1, 2, 3, 4], [5, 6]]),
@@ -40,7 +40,7 @@ def test_components_are_cut_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "drop_first", "size", "drop", "first"),
+    "batch, drop_first, size, drop, first",
     [(4, True, 2, False, 2), (4, True, 3, False, None), (4, False, 2, False, None), (4, False, 2, True, 2)],
 )
 def test_the_first_dimension_is_known_where_no_batch_can_be_short(
@@ -51,7 +51,7 @@ def test_the_first_dimension_is_known_where_no_batch_can_be_short(
 
 
 @pytest.mark.parametrize(
-    ("size", "error", "message"),
+    "size, error, message",
     [
         (0, InvalidArgumentError, "batch_size must be greater than zero, got 0"),
         ([2, -1], InvalidArgumentError, "batch_size must be at least 0, got -1"),
@@ -70,7 +70,7 @@ def test_scalars_cannot_be_rebatched() -> None:
         "rebatch: All components must have at least one dimension, got scalar elements in component of the element"
     )
     with pytest.raises(InvalidArgumentError, match=message):
-        RANGE(7).rebatch(2).element_spec  # noqa: B018  # asking is the act
+        RANGE(7).rebatch(2).element_spec  # asking is the act  # noqa: B018
 
 
 def test_components_must_have_the_same_first_dimension() -> None:

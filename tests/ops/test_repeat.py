@@ -8,7 +8,7 @@ import distinput as di
 RANGE = di.data.Dataset.range
 
 
-@pytest.mark.parametrize(("count", "want"), [(0, []), (1, [0, 1]), (3, [0, 1, 0, 1, 0, 1])])
+@pytest.mark.parametrize("count, want", [(0, []), (1, [0, 1]), (3, [0, 1, 0, 1, 0, 1])])
 def test_so_many_passes(count: int, want: list[int]) -> None:
     assert RANGE(2).repeat(count).to_list() == want
     assert len(RANGE(2).repeat(count)) == len(want)

@@ -32,7 +32,7 @@ def test_the_cardinality_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
+    "function, message",
     [
         (
             lambda s, x: (np.float32(s), x),

@@ -20,7 +20,7 @@ def test_the_shards_are_every_nth_element(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "message"),
+    "args, error, message",
     [
         ((0, 0), InvalidArgumentError, "Number of shards must be greater than zero, got num_shards=0"),
         ((-2, 0), InvalidArgumentError, "Number of shards must be greater than zero, got num_shards=-2"),

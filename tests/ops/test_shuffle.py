@@ -37,7 +37,7 @@ def test_passes_differ_unless_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "message"),
+    "args, error, message",
     [
         ((0,), InvalidArgumentError, "shuffle: buffer_size must be greater than zero, got 0"),
         ((1.5,), TypeError, "shuffle: buffer_size must be a whole number, got 1.5"),

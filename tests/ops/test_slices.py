@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections import namedtuple
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +10,11 @@ from distinput.errors import InvalidArgumentError
 from tests.ops.iterating import plain
 
 Dataset = di.data.Dataset
-Point = namedtuple("Point", "x y")
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
 
 
 @dataclass
@@ -37,7 +40,7 @@ def test_named_nests_are_kept(nest: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"),
+    "value, dtype",
     [
         ([1], "int32"),
         ([2**40], "int64"),
@@ -52,7 +55,7 @@ def test_dtypes_are_those_of_tensorflow(value: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value, message",
     [
         (
             3,
@@ -69,7 +72,7 @@ def test_rows_are_checked(value: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value, message",
     [
         ([[1], [1, 2]], "a list becomes an array, so its members must agree in shape"),
         ([object()], "an array of objects may hold only str or bytes, got a object"),

@@ -11,7 +11,7 @@ INFINITE, UNKNOWN = di.data.INFINITE_CARDINALITY, di.data.UNKNOWN_CARDINALITY
 
 
 @pytest.mark.parametrize(
-    ("count", "taken", "left"), [(0, [], [0, 1, 2]), (2, [0, 1], [2]), (9, [0, 1, 2], []), (-1, [0, 1, 2], [])]
+    "count, taken, left", [(0, [], [0, 1, 2]), (2, [0, 1], [2]), (9, [0, 1, 2], []), (-1, [0, 1, 2], [])]
 )
 def test_take_and_skip(count: int, taken: list[int], left: list[int]) -> None:
     for source in (RANGE(3), RANGE(3).filter(lambda x: True)):
@@ -22,7 +22,7 @@ def test_take_and_skip(count: int, taken: list[int], left: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "count"),
+    "made, count",
     [
         (RANGE(3).repeat().take(5), 5),
         (RANGE(3).repeat().take(-1), INFINITE),

@@ -25,7 +25,7 @@ def test_rows_of_elements_of_several_lengths() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "count"),
+    "dataset, count",
     [
         (RANGE(4).batch(2, True), 4),
         (RANGE(4).batch(2), di.data.UNKNOWN_CARDINALITY),
@@ -39,7 +39,7 @@ def test_cardinality(dataset: di.data.Dataset, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "message"),
+    "dataset, message",
     [
         (RANGE(3), "All components must have at least one dimension, got scalar elements in component of the element"),
         (RANGE(3).batch(2).map(lambda x: (x, x.sum())), r"got scalar elements in component \[1\]"),
@@ -50,7 +50,7 @@ def test_what_the_spec_tells_is_checked_before(dataset: di.data.Dataset, message
     with pytest.raises(
         InvalidArgumentError, match=f"unbatch: .*{message}" if "got s" in message else f"unbatch: {message}"
     ):
-        dataset.unbatch().element_spec  # noqa: B018  # asking is the act
+        dataset.unbatch().element_spec  # asking is the act  # noqa: B018
 
 
 def test_rows_before_an_element_whose_components_disagree_arrive() -> None:

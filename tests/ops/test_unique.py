@@ -9,7 +9,7 @@ Dataset = di.data.Dataset
 
 
 @pytest.mark.parametrize(
-    ("values", "want"),
+    "values, want",
     [
         (np.array([3, 1, 3, 2, 1]), [3, 1, 2]),
         (np.array([3, 1, 3], np.int32), [3, 1]),
@@ -27,7 +27,7 @@ def test_values_of_different_shapes_differ() -> None:
 
 
 def test_one_component_only() -> None:
-    with pytest.raises(TypeError, match="unique: elements must have a single component, got .*; map it to one first"):
+    with pytest.raises(TypeError, match=r"unique: elements must have a single component, got .*; map it to one first"):
         Dataset.range(3).enumerate().unique()
 
 

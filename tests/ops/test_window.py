@@ -11,7 +11,7 @@ RANGE = di.data.Dataset.range
 
 
 @pytest.mark.parametrize(
-    ("args", "want"),
+    "args, want",
     [
         ((2,), [[0, 1], [2, 3], [4]]),
         ((2, None, 1, True), [[0, 1], [2, 3]]),
@@ -54,7 +54,7 @@ def test_windows_cannot_be_batched_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "message"),
+    "args, error, message",
     [
         ((0,), InvalidArgumentError, "size must be greater than zero, got 0"),
         ((2, 0), InvalidArgumentError, "shift must be greater than zero, got 0"),

@@ -23,7 +23,7 @@ def test_the_older_way_to_name_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sources", "count"),
+    "sources, count",
     [
         ((RANGE(2), RANGE(5)), 2),
         ((RANGE(2), RANGE(5).repeat()), 2),
@@ -36,7 +36,7 @@ def test_cardinality(sources: Any, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "kwargs", "message"),
+    "args, kwargs, message",
     [
         ((), {}, "zip: Must pass at least one dataset to `zip`."),
         (((),), {}, "zip: Must pass at least one dataset to `zip`."),

@@ -10,7 +10,6 @@ import atexit
 import json
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -474,7 +473,7 @@ class Collectives:
         return True
 
 
-_open_groups: "weakref.WeakSet[Collectives]" = weakref.WeakSet()
+_open_groups: set[Collectives] = set()  # also those that nobody refers to any more when the process ends
 
 
 def _close_all() -> None:

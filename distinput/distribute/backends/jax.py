@@ -32,6 +32,7 @@ _BLOCK = 64  # operations whose small keys are removed at once
 _SMALL = 4096  # bytes; larger values are removed as soon as everybody has them
 _SLICE = 0.02  # seconds that the thread of agreements waits for one before it looks for new ones
 _END = 5  # seconds that the end of a process waits for the others, where we initialised JAX
+_END_BROKEN = 1  # the same after a failure, when some may never come
 _LAST = 0.2  # seconds between the last word of the others and the end of the service
 
 
@@ -68,6 +69,7 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
 
 
 _opened: Counter[str] = Counter()
+_broken = threading.Event()
 
 
 def _initialize(rank: int | None, size: int | None, address: str | None, timeout: float) -> None:
@@ -113,7 +115,7 @@ def _leave() -> None:
         if state.process_id:
             store.set(f"distinput/exit/{state.process_id}", b"")
             return
-        deadline = time.monotonic() + _END
+        deadline = time.monotonic() + (_END_BROKEN if _broken.is_set() else _END)
         while len(store.folder("distinput/exit")) < state.num_processes - 1 and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(_LAST)
@@ -326,6 +328,8 @@ class JaxChannel:
 
     def close(self, *, broken: bool) -> None:
         """End the thread."""
+        if broken:
+            _broken.set()
         if self._thread is not None:
             self._agreements.put(None)
             self._thread.join(1.0)

@@ -30,7 +30,8 @@ _EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint3
 _DTYPES = _EXACT | {"float32", "float64"}
 _SPIN = 100e-6  # seconds of looking without sleeping: the others are usually there
 _SLEEPS = (20e-6, 1e-3)  # the shortest and the longest sleep between two looks; in between an eighth of what was waited
-_EXIT_GRACE = 1.0  # seconds that a process with operations under way leaves the others to report before the job ends
+_EXIT_GRACE = 1.0  # seconds that a process with operations under way leaves the others to report before it ends the job
+_EXIT_STEP = 0.3  # seconds more for each rank, as mpiexec may crash when several processes end the job at once
 
 
 def _mpi() -> Any:
@@ -64,10 +65,12 @@ _under_way: dict[int, "_Request"] = {}
 
 def _leave() -> None:
     """End the job where MPI's own end would hang; runs before it."""
-    if _under_way and not all(request.quietly_done() for request in list(_under_way.values())):
-        time.sleep(_EXIT_GRACE)
-        if not all(request.quietly_done() for request in list(_under_way.values())):
-            _mpi().COMM_WORLD.Abort(1)
+    world = _mpi().COMM_WORLD
+    deadline = time.monotonic() + _EXIT_GRACE + _EXIT_STEP * min(world.rank, 10)
+    while not all(request.quietly_done() for request in list(_under_way.values())):
+        if time.monotonic() > deadline:
+            world.Abort(1)
+        time.sleep(0.01)
 
 
 class _Request:

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ShardPlan` of a tree: built from the very trees that workers run, so that it says what will happen."""
+
+import numpy as np
+
+from distinput.core.run import Run
+from distinput.core.spec import TensorSpec
+from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.source import size_of
+from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.ops.batch import Batch
+from distinput.ops.fragments import FragmentReader
+from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.own_rows import OwnRows, RowReader
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.reader import Reader
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.options import AutoShardPolicy
+from distinput.rewrite.autoshard import TooFewFilesError, auto_shard, by_file, policy_of
+from distinput.rewrite.balance import PartsOf, is_of_names, makes_reader, names_below
+from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
+from distinput.rewrite.counting import elements_of, sizes_of
+from distinput.shard.fragments import END, Fragments
+from distinput.shard.plan import Part, ShardPlan, WorkerPlan, Workers
+
+__all__ = ["shard_plan"]
+
+_SENTENCES = {
+    AutoShardPolicy.OFF: "every worker reads and delivers everything",
+    AutoShardPolicy.FILE: "whole files, file i to worker i modulo the number of workers",
+    AutoShardPolicy.DATA: "pieces of each global batch, piece i to worker i modulo the number of workers",
+    AutoShardPolicy.HINT: "elements, where the pipeline says shard(SHARD_HINT, SHARD_HINT)",
+    AutoShardPolicy.BALANCED: "parts of files and ranges of rows of equal size",
+}
+
+
+def shard_plan(
+    node: Node, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+) -> ShardPlan:
+    """Who reads what of a pipeline.
+
+    Args:
+      node: the pipeline, batched by the global batch size.
+      num_workers: W, at least 1.
+      replicas_per_worker: R, at least 1.
+      policy: the one to ask about; None: the one in the pipeline's options.
+
+    Raises:
+      InvalidArgumentError: fewer than one worker or replica; or, with policy FILE, fewer files than workers.
+      NotFoundError: a file is not there, or the policy does not work for this pipeline.
+    """
+    for name, value in (("num_workers", num_workers), ("replicas_per_worker", replicas_per_worker)):
+        if value < 1:
+            raise InvalidArgumentError(f"shard_plan: {name} must be at least 1, got {value}")
+    asked = policy_of(node) if policy is None else AutoShardPolicy(policy)
+
+    def tree(worker: int) -> Node:
+        cut = _cut(node, num_workers, replicas_per_worker, worker)
+        return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, policy=asked)
+
+    first = tree(0)
+    applied, reason, sentence = _decision(node, asked, num_workers)
+    reads = _reads(first, applied, num_workers)
+    if applied == AutoShardPolicy.DATA and num_workers > 1:
+        sentence += {
+            "own": "; each worker reads only its own rows",
+            "memory": "",
+        }.get(reads, "; each worker reads everything and keeps its own, since rows cannot be reached by position at less cost: "
+              "policy BALANCED reads only its own parts")  # fmt: skip
+
+    def plan(worker: int) -> WorkerPlan:
+        return _worker_plan(first if worker == 0 else tree(worker), worker, replicas_per_worker)
+
+    return ShardPlan(
+        applied.name, asked.name, reason, sentence, num_workers, replicas_per_worker, _tail(first, node), reads,
+        Workers(plan, num_workers),
+    )  # fmt: skip
+
+
+def _cut(node: Node, num_workers: int, replicas_per_worker: int, worker: int) -> Node:
+    scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in node.spec.leaves)
+    return node if scalar else rebatch_for(node, num_workers, replicas_per_worker, worker)
+
+
+def _decision(node: Node, asked: AutoShardPolicy, num_workers: int) -> tuple[AutoShardPolicy, str, str]:
+    if asked != AutoShardPolicy.AUTO:
+        return asked, "asked", _SENTENCES[asked]
+    try:
+        by_file(node, num_workers, 0)
+    except TooFewFilesError as error:
+        return AutoShardPolicy.DATA, "too_few_files", f"{_SENTENCES[AutoShardPolicy.DATA]}; not FILE: {_short(error)}"
+    except NotFoundError as error:
+        return AutoShardPolicy.DATA, "not_files", f"{_SENTENCES[AutoShardPolicy.DATA]}; not FILE: {_short(error)}"
+    return AutoShardPolicy.FILE, "enough_files", _SENTENCES[AutoShardPolicy.FILE]
+
+
+def _short(error: Exception) -> str:
+    return str(error).split("; ")[0]
+
+
+def _reads(tree: Node, applied: AutoShardPolicy, num_workers: int) -> str:
+    steps = list(walk(tree))
+    if not any(isinstance(step, Reader | FragmentReader) or _makes_readers(step) for step in steps):
+        return "memory"
+    everything = applied in (AutoShardPolicy.OFF, AutoShardPolicy.DATA) and num_workers > 1
+    return "whole files" if everything and not any(isinstance(step, OwnRows) for step in steps) else "own"
+
+
+def _makes_readers(step: Node) -> bool:
+    return isinstance(step, FlatMap | Interleave) and (
+        isinstance(step.map_func, PartsOf) or (is_of_names(step.input) and makes_reader(step))
+    )
+
+
+def _tail(tree: Node, node: Node) -> str:
+    drops = any(isinstance(step, Batch | PaddedBatch) and step.drop_remainder for step in walk(node))
+    full = "a last batch that is not full is left out by drop_remainder; " if drops else ""
+    for step in walk(tree):
+        if isinstance(step, FrameworkLegacyRebatch):
+            break
+        if isinstance(step, FrameworkRebatch):
+            return (
+                full
+                + "rows are counted through, so a last batch that is not full fills the first replicas; others get no rows"
+            )
+    else:
+        if not any(isinstance(step, OwnRows) for step in walk(tree)):
+            return full + "elements are delivered as they are; where they run out, replicas get no rows"
+    return (
+        full
+        + "each batch is cut on its own into equal pieces, rounded up; of a short one, the last replicas may get no rows"
+    )
+
+
+# --- one worker
+
+
+def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPlan:
+    parts = tuple(_parts(tree))
+    elements, sizes = elements_of(tree), sizes_of(tree)
+    scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in tree.spec.leaves)
+    rows: int | None
+    if elements == INFINITE:
+        rows = steps = INFINITE
+    else:
+        rows = sizes.rows if sizes is not None and not scalar else elements if scalar and elements >= 0 else None
+        steps = None if elements == UNKNOWN else -(-elements // replicas_per_worker)
+    known = [part.nbytes for part in parts if part.nbytes is not None]
+    return WorkerPlan(worker, parts, rows, sum(known) if len(known) == len(parts) else None, steps)
+
+
+def _parts(tree: Node) -> list[Part]:
+    """What a tree reads of files, its sources in order."""
+    found: list[Part] = []
+    own = [step for step in walk(tree) if isinstance(step, OwnRows)]
+    seen: set[int] = set()
+    for step in walk(tree):
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        if isinstance(step, FragmentReader):
+            found += _of_fragments(step.fragments)
+        elif isinstance(step, RowReader):
+            found += _of_rows(step, own[0])
+        elif isinstance(step, Reader):
+            found += _of_files(step, step)
+        elif isinstance(step, FlatMap | Interleave) and isinstance(step.map_func, PartsOf):
+            found += _of_fragments(step.map_func.fragments)
+        elif isinstance(step, FlatMap | Interleave) and is_of_names(step.input) and makes_reader(step):
+            found += _of_files(step, None)
+    return found
+
+
+def _of_fragments(fragments: Fragments) -> list[Part]:
+    return [
+        Part(
+            fragments.path(i),
+            int(fragments.start[i]) if whole is False else None,
+            None if fragments.stop[i] == END else int(fragments.stop[i]),
+            None if fragments.rows[i] < 0 else int(fragments.rows[i]),
+            int(fragments.nbytes[i]),
+        )
+        for i in range(len(fragments))
+        for whole in (bool(fragments.start[i] == 0 and fragments.stop[i] == END),)
+    ]
+
+
+def _of_files(step: Node, reader: Reader | None) -> list[Part]:
+    names, _ = names_below(step.inputs[0])
+    if names.cardinality == INFINITE:
+        return []
+    paths: list[bytes] = []
+    with Run() as run:
+        for block, _ in names.open(names.start(0), run):
+            paths += list(block.elements())
+    counted = reader is not None and reader.format.counts_rows
+    return [
+        Part(path, rows=reader.format.rows(path) if counted and reader else None, nbytes=size_of(path))
+        for path in (name.decode() for name in paths)
+    ]
+
+
+def _of_rows(reader: RowReader, own: OwnRows) -> list[Part]:
+    """The files of which a worker reads its own rows; which rows of which file only where the order is that of the files."""
+    counts = reader.counts
+    assert counts is not None
+    names, ends = counts
+    record = reader.format.record_bytes if isinstance(reader.format, FixedLengthRecords) else None
+    if own.input is not reader or own.pieces.count is None:
+        return [Part(name) for name, a, b in zip(names, ends, ends[1:], strict=False) if b > a]
+    starts, stops = own.pieces.bounds(0, own.pieces.count)
+    rows = np.diff(_before(starts, stops, ends))
+    return [
+        Part(name, rows=int(n), nbytes=None if record is None else int(n) * record)
+        for name, n in zip(names, rows, strict=True)
+        if n
+    ]
+
+
+def _before(starts: np.ndarray, stops: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """How many rows of ascending ranges lie before each place."""
+    sizes = np.concatenate(([0], np.cumsum(stops - starts)))
+    index = np.searchsorted(starts, places, "left")
+    over = np.where(
+        index > 0, np.maximum(stops.take(np.maximum(index - 1, 0), mode="clip") - places, 0) if len(stops) else 0, 0
+    )
+    return sizes[index] - over

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ShardPlan`: who will read what, and why, before anything is read."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+__all__ = ["Part", "ShardPlan", "WorkerPlan", "Workers"]
+
+_SHOWN = 16  # workers in a printed plan
+_PARTS = 3  # parts of files of one worker in a printed plan
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or a part of one.
+
+    Args:
+      file: the path; "" for rows that are in memory.
+      start: where the part begins, in records or in bytes of text; None: at the beginning.
+      stop: before which it ends; None: at the end.
+      rows: records of it, None if that is not known without reading them.
+      nbytes: bytes that are read of the file, None if that is not known.
+    """
+
+    file: str
+    start: int | None = None
+    stop: int | None = None
+    rows: int | None = None
+    nbytes: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, those left out that say nothing."""
+        found = {"file": self.file, "start": self.start, "stop": self.stop}
+        return {**{k: v for k, v in found.items() if v is not None}, "rows": self.rows, "bytes": self.nbytes}
+
+    def __str__(self) -> str:
+        if self.start is None and self.stop is None:
+            return self.file
+        return f"{self.file}[{self.start or 0}:{'' if self.stop is None else self.stop}]"
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What one worker does.
+
+    Args:
+      worker: which one, from 0.
+      parts: of files that it reads, in order; empty for data in memory.
+      rows: that it delivers; None if that is not known, -1 without end.
+      nbytes: that it reads of files; None if that is not known.
+      steps: in which one of its replicas has an element; None if that is not known, -1 without end.
+    """
+
+    worker: int
+    parts: tuple[Part, ...]
+    rows: int | None
+    nbytes: int | None
+    steps: int | None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, each one once."""
+        return tuple(dict.fromkeys(part.file for part in self.parts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "worker": self.worker,
+            "files": list(self.files),
+            "parts": [part.to_dict() for part in self.parts],
+            "rows": self.rows,
+            "bytes": self.nbytes,
+            "steps": self.steps,
+        }
+
+
+class Workers(Sequence[WorkerPlan]):
+    """The plan of each worker, made when it is asked for: a plan for thousands of them costs what is looked at.
+
+    Args:
+      make: worker -> its plan.
+      count: W.
+    """
+
+    def __init__(self, make: Callable[[int], WorkerPlan], count: int) -> None:
+        self._make, self._count = make, count
+        self._made: dict[int, WorkerPlan] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> WorkerPlan: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[WorkerPlan]: ...
+    def __getitem__(self, index: int | slice) -> WorkerPlan | Sequence[WorkerPlan]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(self._count)[index]]
+        worker = range(self._count)[index]
+        if worker not in self._made:
+            self._made[worker] = self._make(worker)
+        return self._made[worker]
+
+    def __iter__(self) -> Iterator[WorkerPlan]:
+        return (self[worker] for worker in range(self._count))
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """Who reads what; `Dataset.explain(num_workers=...)` prints it.
+
+    Args:
+      policy: the one that is applied.
+      asked: the one in the options, or that was asked about.
+      reason: a code: why this policy is applied.
+      sentence: the same in words, with what to do where something is not as good as it could be.
+      num_workers: W.
+      replicas_per_worker: R.
+      tail: what happens where the last batches are not full.
+      reads: "own" where workers read only what they deliver, "whole files" where they read what others have too, "memory".
+      workers: the plan of each.
+    """
+
+    policy: str
+    asked: str
+    reason: str
+    sentence: str
+    num_workers: int
+    replicas_per_worker: int
+    tail: str
+    reads: str
+    workers: Sequence[WorkerPlan] = field(repr=False)
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Steps that every worker takes; None if that is not known, -1 without end."""
+        most = 0
+        for worker in self.workers:
+            if worker.steps is None or worker.steps < 0:
+                return worker.steps
+            most = max(most, worker.steps)
+        return most
+
+    @property
+    def end(self) -> str:
+        """How workers know the end: "beforehand", "agreed" at run time, or "endless"."""
+        return "agreed" if self.steps is None else "endless" if self.steps < 0 else "beforehand"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, all workers included."""
+        names = (
+            "policy", "asked", "reason", "sentence", "num_workers", "replicas_per_worker", "steps", "end", "tail", "reads",
+        )  # fmt: skip
+        return {**{name: getattr(self, name) for name in names}, "workers": [w.to_dict() for w in self.workers]}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def __str__(self) -> str:
+        steps = {"beforehand": f"{self.steps} on every worker, known beforehand", "endless": "without end"}
+        how = steps.get(self.end, "not known beforehand: workers agree on the end of data at run time")
+        lines = [
+            f"shards: {self.num_workers} workers of {self.replicas_per_worker} replicas, policy {self.policy}",
+            f"  why:   {self.reason}: {self.sentence}",
+            f"  steps: {how}",
+            f"  tail:  {self.tail}",
+        ]
+        shown = self.workers[:_SHOWN]
+        rows = [("worker", "files", "rows", "bytes", "steps", "reads")]
+        rows += [
+            (
+                str(w.worker),
+                str(len(w.files)),
+                _number(w.rows),
+                _number(w.nbytes),
+                _number(w.steps),
+                ", ".join(map(str, w.parts[:_PARTS]))
+                + (f" and {len(w.parts) - _PARTS} more" if len(w.parts) > _PARTS else ""),
+            )
+            for w in shown
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        for *cells, reads in rows:
+            line = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+            lines.append(f"  {line}  {reads}".rstrip())
+        if len(self.workers) > _SHOWN:
+            lines.append(f"  ... and {len(self.workers) - _SHOWN} workers more")
+        return "\n".join(lines)
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else "endless" if value < 0 else f"{value:,}"
