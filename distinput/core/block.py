@@ -4,9 +4,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.core.column import Column, Ints, StackError, column_of, concat_columns
+from distinput.core.column import Column, Ints, StackError, column_of, column_of_values, concat_columns
 from distinput.core.nest import Structure
-from distinput.core.values import as_leaf
 
 __all__ = ["Block", "concat_blocks", "stack_prefix"]
 
@@ -39,9 +38,11 @@ class Block:
           TypeError: an element has another structure, or a leaf cannot be an array.
         """
         if structure.is_leaf:
-            return Block(structure, [column_of([as_leaf(element) for element in elements])], len(elements))
-        rows = [[as_leaf(leaf) for leaf in structure.flatten(element)] for element in elements]
-        return Block.of(structure, rows)
+            return Block(structure, [column_of_values(elements)], len(elements))
+        if structure.is_flat_tuple and all(type(e) is tuple and len(e) == structure.num_leaves for e in elements):
+            return Block(structure, [column_of_values(leaves) for leaves in zip(*elements, strict=True)], len(elements))
+        rows = [structure.flatten(element) for element in elements]
+        return Block(structure, [column_of_values(leaves) for leaves in zip(*rows, strict=True)], len(elements))
 
     def __len__(self) -> int:
         return self.size
@@ -68,6 +69,8 @@ class Block:
         """All elements as users see them."""
         if self.structure.is_leaf:
             return self.columns[0].values()
+        if self.structure.is_flat_tuple:
+            return zip(*[c.values() for c in self.columns], strict=True)
         if not self.columns:
             return iter([self.structure.build([])] * self.size)
         return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))

@@ -15,9 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.values import STRING, dtype_of, shape_of
+from distinput.core.bytes_objects import bytes_objects
+from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
+from distinput.kernels.ragged import gather_spans
 
-__all__ = ["Column", "Datasets", "Dense", "Objects", "Ragged", "StackError", "Strings", "column_of", "concat_columns"]
+__all__ = [
+    "Column",
+    "Datasets",
+    "Dense",
+    "Objects",
+    "Ragged",
+    "StackError",
+    "Strings",
+    "column_of",
+    "column_of_values",
+    "concat_columns",
+]
+
+_MANY = 512
+"""Strings from which on Arrow makes Python's bytes objects; its import does not pay for fewer."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -156,16 +172,17 @@ class Strings(Column):
         return self.data[start : start + self.sizes[index]].tobytes()
 
     def values(self) -> Iterator[Any]:
-        if self.starts.ndim > 1:
-            return iter(self.objects())
-        view = memoryview(self.data)  # type: ignore[arg-type]
-        return (bytes(view[a : a + n]) for a, n in zip(self.starts.tolist(), self.sizes.tolist(), strict=True))
+        return iter(self.objects() if self.starts.ndim > 1 else self.objects().tolist())
 
     def objects(self) -> Array:
         """An object array of bytes with the shape of `starts`."""
+        if self.starts.size >= _MANY:
+            whole = self.compact()
+            return bytes_objects(whole.data, whole.starts.reshape(-1)).reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
-        flat = Strings(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
-        out[:] = list(flat.values())
+        view = memoryview(self.data)  # type: ignore[arg-type]
+        spans = zip(self.starts.reshape(-1).tolist(), self.sizes.reshape(-1).tolist(), strict=True)
+        out[:] = [bytes(view[a : a + n]) for a, n in spans]
         return out.reshape(self.starts.shape)
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Strings":
@@ -197,9 +214,20 @@ class Strings(Column):
 
     def compact(self) -> "Strings":
         """The same strings over a buffer that holds nothing else and stands in row order."""
-        flat = list(Strings(self.data, self.starts.reshape(-1), self.sizes.reshape(-1)).values())
-        made = Strings.of(flat)
-        return Strings(made.data, made.starts.reshape(self.starts.shape), made.sizes.reshape(self.sizes.shape))
+        starts, sizes = self.starts.reshape(-1), self.sizes.reshape(-1)
+        offsets = np.cumsum(sizes) - sizes
+        out = np.empty(int(sizes.sum()), np.uint8)
+        gather_spans(self.data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), out, offsets)
+        return Strings(out, offsets.reshape(self.starts.shape), self.sizes)
+
+    def used(self) -> "Strings":
+        """The same strings over the part of the buffer that they span, or over a copy where most of that is not theirs."""
+        if not self.starts.size:
+            return Strings(self.data[:0], self.starts, self.sizes)
+        first, last = int(self.starts.min()), int((self.starts + self.sizes).max())
+        if last - first > 2 * int(self.sizes.sum()) + 1024:
+            return self.compact()
+        return Strings(self.data[first:last], self.starts - first, self.sizes)
 
 
 class Ragged(Column):
@@ -270,6 +298,13 @@ class Ragged(Column):
             return self.flat.rows(int(starts[0]), int(ends[-1]))
         total = int(sizes.sum())
         before = np.cumsum(sizes) - sizes
+        if isinstance(self.flat, Dense) and self.flat.array.flags.c_contiguous and self.flat.array.nbytes:
+            source = self.flat.array
+            width = source[0].nbytes
+            out = np.empty((total, *source.shape[1:]), source.dtype)
+            target = out.reshape(-1).view(np.uint8)
+            gather_spans(source.reshape(-1).view(np.uint8), starts * width, sizes * width, target, before * width)
+            return Dense(out)
         return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
 
     def split(self, counts: Ints) -> Column:
@@ -371,6 +406,26 @@ class Datasets(Objects):
         raise TypeError("a component that is a data set cannot be unbatched; flat_map it instead")
 
 
+def column_of_values(values: Sequence[Any]) -> Column:
+    """The best column for values as users write them, which must be of one dtype.
+
+    Raises:
+      TypeError: a value cannot be an array, or dtypes differ.
+    """
+    kinds = set(map(type, values))
+    if len(kinds) == 1:  # nearly always; then the values need not be looked at one by one
+        (kind,) = kinds
+        if issubclass(kind, np.number | np.bool_):
+            return Dense(np.array(values, kind))
+        if kind is np.ndarray:
+            first = values[0]
+            if first.dtype.kind not in "SUO" and first.ndim:
+                return column_of(list(values))
+        elif kind is bytes:
+            return Strings.of(values)
+    return column_of([as_leaf(value) for value in values])
+
+
 def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     """The best column for leaf values (see `values.as_leaf`) of one dtype.
 
@@ -441,7 +496,7 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
         return Strings(
             columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
         )
-    cut = [c if int(c.sizes.sum()) * 2 >= len(c.data) else c.compact() for c in columns]
+    cut = [c.used() for c in columns]
     shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
     return Strings(
         np.concatenate([c.data for c in cut]),

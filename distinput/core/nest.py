@@ -46,6 +46,11 @@ class Structure:
         return self.kind == "leaf"
 
     @cached_property
+    def is_flat_tuple(self) -> bool:
+        """True for a plain tuple of leaves, at least one."""
+        return self.kind == "tuple" and bool(self.children) and all(child.kind == "leaf" for child in self.children)
+
+    @cached_property
     def build(self) -> Callable[[Sequence[Leaf]], Nest]:
         """Compiled: a sequence of leaves -> the nest."""
         names: dict[str, Any] = {}

@@ -148,31 +148,38 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
 
 
 def called(
-    stream: Stream, mark: Mark, call: Callable[[Any], Any], most: int = 4096
+    stream: Stream, mark: Mark, call: Callable[..., Any], most: int = 4096, *, unpack: bool = False
 ) -> Iterator[tuple[list[Any], Block, int, Mark]]:
     """`call` on every element: yields (results, block, first row of them, mark after them).
 
     Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
-    of `call` is raised, so that nothing that was made before the error is lost.
+    of `call` is raised, so that nothing that was made before the error is lost. With `unpack`, the components of a tuple are
+    its arguments.
     """
+    clock = perf_counter
     for rows, _, _, at in passing_over(stream, mark):
         results: list[Any] = []
         first = 0
-        deadline = perf_counter() + PACE_SECONDS
+        deadline = clock() + PACE_SECONDS
         failure: BaseException | None = None
         elements = rows.elements()
-        for element in elements:
+        spread = unpack and rows.structure.kind == "tuple"
+        while failure is None:
             try:
-                results.append(call(element))
+                for element in elements:
+                    results.append(call(*element) if spread else call(element))
+                    if clock() > deadline or len(results) >= most:
+                        break
+                else:
+                    break
             except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
                 error.add_note(f"on {describe_element(element)}")
                 failure = error
                 break
-            if len(results) >= most or perf_counter() > deadline:
-                done = first + len(results)
-                yield results, rows, first, at(done)
-                results, first = [], done
-                deadline = perf_counter() + PACE_SECONDS
+            done = first + len(results)
+            yield results, rows, first, at(done)
+            results, first = [], done
+            deadline = clock() + PACE_SECONDS
         if results:
             yield results, rows, first, at(first + len(results))
         if failure is not None:

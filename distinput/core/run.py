@@ -39,14 +39,14 @@ class Run:
         self._pools: list[ThreadPoolExecutor] = []
         self._lock = threading.Lock()
 
-    def watch(self, label: str, key: int, stream: Stream) -> Stream:
+    def watch(self, where: Callable[[], str], key: int, stream: Stream) -> Stream:
         """`stream`, counted, and with a note on its errors that says which op raised them and where it was made."""
         counter = self.counters.get(key)
         if counter is None:
             counter = self.counters[key] = Counter()
-        return self._watched(label, counter, stream)
+        return self._watched(where, counter, stream)
 
-    def _watched(self, label: str, counter: Counter, stream: Stream) -> Stream:
+    def _watched(self, where: Callable[[], str], counter: Counter, stream: Stream) -> Stream:
         clock = perf_counter
         try:
             while True:
@@ -63,7 +63,7 @@ class Run:
         except Exception as error:
             if not getattr(error, "_distinput_noted", False):
                 error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
-                error.add_note(f"in {label}")
+                error.add_note(f"in {where()}")
                 if self.reading is not None:
                     error.add_note(f"last read: {self.reading()}")
             raise
@@ -100,4 +100,3 @@ class Run:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-

@@ -6,7 +6,9 @@ from itertools import pairwise
 
 __all__ = ["MOST_ROWS", "balanced_slices", "block_rows"]
 
-MOST_ROWS = 16_384
+MOST_ROWS = (
+    16_384  # of 8 bytes: an array that malloc hands out again and again, where a larger one is fresh pages each time
+)
 _BLOCK_BYTES = 1 << 20
 
 

@@ -44,10 +44,11 @@ from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.check import callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.options import Options
+from distinput.plan.options import AutoShardPolicy, Options
 from distinput.plan.render import render
 from distinput.rewrite import rewrite
 from distinput.rewrite.options import options_of
+from distinput.rewrite.shard_plan import shard_plan
 
 __all__ = ["Dataset"]
 
@@ -424,8 +425,15 @@ class Dataset:
         """
         return options_of(self._node)
 
-    def explain(self) -> str:
+    def explain(
+        self, num_workers: int | None = None, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+    ) -> str:
         """The pipeline as described, the rules that changed it, and the pipeline as it runs.
+
+        Args:
+          num_workers: say also what each of so many workers would read when the data set is distributed.
+          replicas_per_worker: how many replicas each of them has.
+          policy: how it would be sharded; None: as the options say.
 
         >>> import distinput as di
         >>> print(di.data.Dataset.range(9).take(5).take(3).explain())
@@ -442,6 +450,8 @@ class Dataset:
         lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
         if fired:
             lines += ["runs:", *_indented(render(running))]
+        if num_workers is not None:
+            lines += str(shard_plan(self._node, num_workers, replicas_per_worker, policy)).splitlines()
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -20,6 +20,8 @@ from distinput.plan.options import (
 )
 from distinput.rewrite.autoshard import auto_shard
 from distinput.rewrite.batches import rebatch_for
+from distinput.rewrite.shard_plan import shard_plan as _shard_plan
+from distinput.shard.plan import Part, ShardPlan, WorkerPlan
 
 __all__ = [
     "AUTOTUNE",
@@ -30,13 +32,17 @@ __all__ = [
     "AutotuneOptions",
     "DistributeOptions",
     "OptimizationOptions",
+    "Part",
+    "ShardPlan",
     "ThreadingOptions",
+    "WorkerPlan",
     "assert_cardinality",
     "auto_shard_dataset",
     "cardinality",
     "get_single_element",
     "parse_example_dataset",
     "rebatch_for_worker",
+    "shard_plan",
 ]
 
 
@@ -146,3 +152,32 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
     Source: `auto_shard_dataset` of tensorflow/python/distribute/input_ops.py.
     """
     return Dataset(auto_shard(dataset.node, num_workers, index, num_replicas))
+
+
+def shard_plan(
+    dataset: Dataset, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+) -> ShardPlan:
+    """Who would read what of `dataset` when it is distributed, and why; nothing is read where names, sizes and footers tell.
+
+    Args:
+      dataset: batches of the global batch size.
+      num_workers: W.
+      replicas_per_worker: R.
+      policy: the one to ask about; None: the one in the options of `dataset`.
+
+    Raises:
+      InvalidArgumentError: fewer than one worker or replica; with policy FILE, fewer files than workers.
+      NotFoundError: a file is not there, or the policy does not work for this pipeline.
+
+    >>> import distinput as di
+    >>> print(di.data.experimental.shard_plan(di.data.Dataset.range(10).batch(4), num_workers=2))
+    shards: 2 workers of 1 replicas, policy DATA
+      why:   not_files: pieces of each global batch, piece i to worker i modulo the number of workers; not FILE: Found an
+        unshardable source dataset: range
+      steps: 3 on every worker, known beforehand
+      tail:  each batch is cut on its own into equal pieces, rounded up; of a short one, the last replicas may get no rows
+      worker  files  rows  bytes  steps  reads
+           0      0     5      0      3
+           1      0     5      0      3
+    """
+    return _shard_plan(dataset.node, num_workers, replicas_per_worker, policy)

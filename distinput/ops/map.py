@@ -84,9 +84,11 @@ class Map(Node):
         if threads > 1:
             results = _called_in_threads(upstream, state, self.call, threads, run)
         else:
-            results = ((made, mark) for made, _, _, mark in called(upstream, state, self.call))
+            results = ((made, mark) for made, _, _, mark in called(upstream, state, self.map_func, unpack=True))
         structure: Structure | None = None
         for made, mark in results:
+            if list in set(map(type, made)):  # a list that a function returns is a tuple
+                made = [tuple(result) if type(result) is list else result for result in made]
             if structure is None:
                 structure = structure_of(made[0])
             yield Block.of_elements(structure, made), mark

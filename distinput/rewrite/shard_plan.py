@@ -140,6 +140,7 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
     elements, sizes = elements_of(tree), sizes_of(tree)
     scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in tree.spec.leaves)
     rows: int | None
+    steps: int | None
     if elements == INFINITE:
         rows = steps = INFINITE
     else:

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan predicts is what happens."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.core.nest import structure_of
+from distinput.data.dataset import Dataset
+from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
+from distinput.files import source
+from distinput.plan.options import AutoShardPolicy
+from distinput.rewrite.autoshard import auto_shard
+from distinput.rewrite.batches import rebatch_for
+from distinput.rewrite.counting import elements_of, sizes_of
+from distinput.shard.sizes import Sizes
+from distinput.testing.pipelines import pipelines
+from tests.shard.counting import bytes_read, put
+
+POLICIES = [
+    AutoShardPolicy.AUTO,
+    AutoShardPolicy.DATA,
+    AutoShardPolicy.BALANCED,
+    AutoShardPolicy.FILE,
+    AutoShardPolicy.OFF,
+]
+
+
+def line(n: int) -> bytes:
+    return b"%d\n" % n
+
+
+def files_of(kind: str, counts: list[int], folder: str) -> Dataset:
+    paths, first = [f"{folder}/{number}" for number in range(len(counts))], 0
+    for path, count in zip(paths, counts, strict=True):
+        rows = range(first, first + count)
+        first += count
+        if kind in ("text", "interleaved"):
+            Path(path).write_bytes(b"".join(map(line, rows)))
+        elif kind == "fixed":
+            Path(path).write_bytes(b"".join(b"%04d" % row for row in rows))
+        elif kind == "parquet":
+            di.io.write_parquet(path, {"a": np.array(rows, np.int64)}, row_group_size=3)
+        else:
+            with di.io.TFRecordWriter(path) as writer:
+                for row in rows:
+                    writer.write(line(row))
+    makers: dict[str, Callable[[], Dataset]] = {
+        "text": lambda: di.data.TextLineDataset(paths),
+        "interleaved": lambda: di.data.TextLineDataset(paths, num_parallel_reads=2),
+        "fixed": lambda: di.data.FixedLengthRecordDataset(paths, 4),
+        "parquet": lambda: di.data.ParquetDataset(paths),
+        "tfrecord": lambda: di.data.TFRecordDataset(paths),
+    }
+    return makers[kind]()
+
+
+OPS: dict[str, Callable[[Dataset, int], Dataset]] = {
+    "shuffle": lambda ds, k: ds.shuffle(k + 1, seed=k),
+    "map": lambda ds, k: ds.map(lambda *x: x[0]),
+    "filter": lambda ds, k: ds.filter(lambda *x: True),
+    "take": lambda ds, k: ds.take(3 * k),
+    "skip": lambda ds, k: ds.skip(k),
+    "repeat": lambda ds, k: ds.repeat(k % 3),
+    "concatenate": lambda ds, k: ds.concatenate(ds.take(k)),
+    "shard": lambda ds, k: ds.shard(2, k % 2),
+}
+steps = st.lists(st.tuples(st.sampled_from(sorted(OPS)), st.integers(0, 5)), max_size=3)
+steps_of_batches = st.lists(
+    st.tuples(st.sampled_from(["take", "skip", "repeat", "shard"]), st.integers(0, 4)), max_size=2
+)
+
+
+def rows_in(element: Any) -> int:
+    leaf = structure_of(element).flatten(element)[0]
+    return len(leaf)
+
+
+class Opened:
+    """The files from which bytes were read as records."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files: set[str] = set()
+        opened = source.Source.__init__
+
+        def noting(this: Any, path: str, *args: Any, **named: Any) -> None:
+            self.files.add(path)
+            opened(this, path, *args, **named)
+
+        monkeypatch.setattr(source.Source, "__init__", noting)
+
+
+@given(
+    kind=st.sampled_from(["text", "interleaved", "fixed", "parquet", "tfrecord", "range"]),
+    counts=st.lists(st.integers(0, 12), min_size=1, max_size=5),
+    before=steps,
+    batch=st.integers(1, 9),
+    drop=st.booleans(),
+    after=steps_of_batches,
+    num_workers=st.integers(1, 5),
+    replicas=st.integers(1, 3),
+    policy=st.sampled_from(POLICIES),
+)
+@settings(max_examples=1200)
+def test_predicted_files_rows_and_steps_are_those_of_a_run(
+    kind: str,
+    counts: list[int],
+    before: list[tuple[str, int]],
+    batch: int,
+    drop: bool,
+    after: list[tuple[str, int]],
+    num_workers: int,
+    replicas: int,
+    policy: AutoShardPolicy,
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        dataset = di.data.Dataset.range(sum(counts)) if kind == "range" else files_of(kind, counts, folder)
+        for name, k in before:
+            dataset = OPS[name](dataset, k)
+        dataset = dataset.batch(batch, drop)
+        for name, k in after:
+            dataset = OPS[name](dataset, k)
+        node = dataset.node
+        try:
+            plan = di.data.experimental.shard_plan(dataset, num_workers, replicas, policy)
+        except DistinputError as error:
+            from hypothesis import event; event("error " + type(error).__name__)
+            with pytest.raises(type(error)):
+                auto_shard(
+                    rebatch_for(node, num_workers, replicas, 0), num_workers, 0, num_workers * replicas, policy=policy
+                )
+            return
+        assert len(plan.workers) == num_workers
+        opened = Opened(monkeypatch)
+        taken = []; from hypothesis import event; event(policy.name + " " + str(plan.end))
+        for worker in plan.workers:
+            opened.files.clear()
+            tree = auto_shard(
+                rebatch_for(node, num_workers, replicas, worker.worker),
+                num_workers,
+                worker.worker,
+                num_workers * replicas,
+                policy=policy,
+            )
+            elements = list(Dataset(tree))
+            assert worker.rows in (None, sum(map(rows_in, elements)))
+            taken.append(math.ceil(len(elements) / replicas))
+            assert worker.steps in (None, taken[-1])
+            assert opened.files <= set(worker.files)  # a `take` may end before the last of them
+            looks_at_all = not before and not after and not drop and kind not in ("parquet", "fixed")
+            if looks_at_all:
+                assert opened.files == set(worker.files)
+            if kind in ("fixed", "parquet", "range") and not any(name == "filter" for name, _ in before):
+                assert worker.rows is not None
+        assert plan.steps in (None, max(taken))
+        assert json.loads(plan.to_json())["steps"] == plan.steps
+        assert str(plan)
+
+
+@given(pipelines())
+def test_what_is_counted_is_what_comes(pipeline: Any) -> None:
+    node = pipeline.build().node
+    count, sizes = elements_of(node), sizes_of(node) if pipeline.batched else None
+    assert count in (-2, len(pipeline.elements))
+    if sizes is not None:
+        assert [size for pattern, times in sizes.runs for size in pattern * times] == [
+            rows_in(e) for e in pipeline.elements
+        ]
+
+
+RUNS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 4)), max_size=3)
+
+
+def flat(sizes: Sizes) -> list[int]:
+    return [size for pattern, times in sizes.runs for size in pattern * times]
+
+
+@given(RUNS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))
+def test_patterns_are_what_they_stand_for(runs: Any, start: int, more: int, step: int, index: int) -> None:
+    sizes = Sizes.of(runs)
+    whole = flat(sizes)
+    assert (sizes.count, sizes.rows) == (len(whole), sum(whole))
+    assert flat(sizes.part(start, start + more)) == whole[start : start + more]
+    assert flat(sizes.every(step, index % step)) == whole[index % step :: step]
+    repeated = sizes.repeated(step)
+    assert repeated is not None
+    assert flat(repeated) == whole * step
+
+
+def test_reasons_are_codes_and_sentences(tmp_path: Path) -> None:
+    text = files_of("text", [3, 4], str(tmp_path)).batch(4)
+    plan = di.data.experimental.shard_plan
+
+    def why(dataset: Dataset, workers: int, policy: AutoShardPolicy | None = None) -> tuple[str, str, str]:
+        made = plan(dataset, workers, 1, policy)
+        return made.policy, made.reason, made.reads
+
+    assert why(text, 2) == ("FILE", "enough_files", "own")
+    assert why(text, 3) == ("DATA", "too_few_files", "whole files")
+    assert why(text, 3, AutoShardPolicy.BALANCED) == ("BALANCED", "asked", "own")
+    assert why(text, 2, AutoShardPolicy.OFF) == ("OFF", "asked", "whole files")
+    assert why(di.data.Dataset.range(9).batch(3), 2) == ("DATA", "not_files", "memory")
+    fixed = di.data.FixedLengthRecordDataset([str(tmp_path / "0")], 2).batch(2)
+    assert why(fixed, 2) == ("DATA", "too_few_files", "own")
+    assert "policy BALANCED reads only its own parts" in plan(text, 3).sentence
+    with pytest.raises(InvalidArgumentError, match="only has 2 file"):
+        plan(text, 3, 1, AutoShardPolicy.FILE)
+    with pytest.raises(InvalidArgumentError, match="num_workers must be at least 1, got 0"):
+        plan(text, 0)
+    with pytest.raises(NotFoundError, match="unshardable"):
+        plan(di.data.Dataset.range(3).batch(1), 2, 1, AutoShardPolicy.FILE)
+
+
+def test_a_plan_says_whether_the_end_is_known(tmp_path: Path) -> None:
+    plan = di.data.experimental.shard_plan
+    assert plan(files_of("text", [3, 4], str(tmp_path)).batch(2), 2).end == "agreed"
+    assert plan(di.data.Dataset.range(7).batch(2), 2).end == "beforehand"
+    assert plan(di.data.Dataset.range(7).batch(2).repeat(), 2).end == "endless"
+
+
+def test_explain_appends_the_plan(tmp_path: Path) -> None:
+    dataset = files_of("text", [30, 40, 50], str(tmp_path)).batch(4)
+    alone = dataset.explain()
+    shown = dataset.explain(num_workers=8, policy=AutoShardPolicy.BALANCED)
+    assert shown.startswith(alone + "\nshards: 8 workers of 1 replicas, policy BALANCED\n")
+    assert "not known beforehand" in shown
+    assert "known" not in alone
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("kind", ["text", "fixed", "tfrecord"])
+def test_nothing_is_read_where_names_and_sizes_tell(kind: str, policy: AutoShardPolicy) -> None:
+    paths = [put(f"plan/{kind}/{number}", line(number) * 2000) for number in range(4)]
+    makers: dict[str, Callable[[], Dataset]] = {
+        "text": lambda: di.data.TextLineDataset(paths),
+        "fixed": lambda: di.data.FixedLengthRecordDataset(paths, 2),
+        "tfrecord": lambda: di.data.TFRecordDataset(paths),
+    }
+    dataset = makers[kind]().batch(4)
+    bytes_read()
+    plan = di.data.experimental.shard_plan(dataset, 3, 2, policy)
+    assert plan.to_json()
+    assert str(plan)
+    assert bytes_read() == 0
