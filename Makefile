@@ -4,6 +4,7 @@
 #   make demo     the main job on real data            make lint    style of the code
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
+#   make engines  PyTorch, MPI and JAX, so that `make test` runs jobs of several processes too
 #
 #   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
 
@@ -16,11 +17,12 @@ BENCH_ARGS ?=
 
 RUN := $(VENV)/bin
 MADE := $(VENV)/made
+TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)",.*/\1/p' pyproject.toml)
 PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format bench docs clean
+.PHONY: help demo test engines lint types format bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -46,11 +48,20 @@ $(MADE)/lint: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[progress,test,lint]'
 	@touch $(MADE)/demo $(MADE)/test $@
 
+# Torch by itself and first: pip then keeps this one, which has a small build for CPUs, when the others are asked for.
+$(MADE)/engines: pyproject.toml | $(MADE)/venv
+	@echo "installing $(TORCH), then distinput[progress,test,engines] into $(VENV)"
+	@$(PIP) '$(TORCH)'
+	@$(PIP) --editable '.[progress,test,engines]'
+	@touch $(MADE)/demo $(MADE)/test $@
+
 demo: $(MADE)/demo
 	@$(RUN)/distinput demo $(DEMO_ARGS)
 
 test: $(MADE)/test
 	@$(RUN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+engines: $(MADE)/engines
 
 lint: $(MADE)/lint
 	@$(RUN)/ruff check .

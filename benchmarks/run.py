@@ -24,6 +24,7 @@ BENCHMARKS = (
     "text_lines",
     "parquet",
     "padded_batch",
+    "shard_plan",
     "state",
     "import_time",
     "map_chain",

@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Self
@@ -72,17 +73,31 @@ class Run:
             if close is not None:
                 close()
 
-    def pool(self, threads: int) -> ThreadPoolExecutor:
-        """A thread pool that ends with the run."""
+    @contextmanager
+    def pool(self, threads: int) -> Iterator[ThreadPoolExecutor]:
+        """A thread pool for one stream: it ends with that stream, or with the run if the run ends first."""
+        made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
         with self._lock:
-            made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
             self._pools.append(made)
-            return made
+        try:
+            yield made
+        finally:
+            made.shutdown(wait=True, cancel_futures=True)
+            with self._lock:
+                if made in self._pools:
+                    self._pools.remove(made)
 
-    def on_close(self, close: Callable[[], None]) -> None:
-        """Call `close` when the run ends."""
+    @contextmanager
+    def closing(self, close: Callable[[], None]) -> Iterator[None]:
+        """Call `close` when the run ends, unless the stream that asked for it has ended before."""
         with self._lock:
             self._closers.append(close)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if close in self._closers:
+                    self._closers.remove(close)
 
     def close(self) -> None:
         """Cancel what is under way and wait until it is gone; may be called again."""

@@ -2,9 +2,12 @@
 """`distinput.data.experimental`: the counterpart of `tf.data.experimental`."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from distinput.data.dataset import Dataset
+from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.example import Feature
+from distinput.ops.files import Files
 from distinput.ops.identity import AssertCardinality
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.shard import SHARD_HINT
@@ -41,8 +44,10 @@ __all__ = [
     "cardinality",
     "get_single_element",
     "parse_example_dataset",
+    "read_manifest",
     "rebatch_for_worker",
     "shard_plan",
+    "write_manifest",
 ]
 
 
@@ -181,3 +186,52 @@ def shard_plan(
            1      0     5      0      3
     """
     return _shard_plan(dataset.node, num_workers, replicas_per_worker, policy)
+
+
+def write_manifest(path: str, file_pattern: Any, dataset: Callable[[str], Dataset] | None = None) -> Dataset:
+    """List files once and write down their names, sizes and versions, so that no worker has to list them.
+
+    Args:
+      path: of the manifest: JSON, or Parquet where it ends with ".parquet", which is smaller for very many files.
+      file_pattern: as for `Dataset.list_files`.
+      dataset: reads one file, to count its records and write their number down too; None: they are not counted.
+
+    Returns:
+      What `read_manifest` will give.
+
+    Raises:
+      NotFoundError: no file matches.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("one")
+    >>> di.data.experimental.write_manifest("files.json", "*.txt", di.data.TextLineDataset).to_list()
+    [b'a.txt']
+    """
+
+    def count(name: str) -> int:
+        assert dataset is not None
+        with dataset(name).iter_blocks() as blocks:
+            return sum(block.size for block in blocks)
+
+    return Dataset(Files.of(save_manifest(path, file_pattern, None if dataset is None else count)))
+
+
+def read_manifest(path: str) -> Dataset:
+    """The names of the files in a manifest, for `TFRecordDataset` and its like, which refuse files that changed since.
+
+    Args:
+      path: what `write_manifest` wrote.
+
+    Raises:
+      NotFoundError: there is no such manifest.
+      DataLossError: it is none, or damaged; at iteration, a file is not the one that was listed.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.txt").write_text("one")
+    >>> _ = di.data.experimental.write_manifest("files.json", "*.txt")
+    >>> di.data.TextLineDataset(di.data.experimental.read_manifest("files.json")).to_list()
+    [b'one']
+    """
+    return Dataset(Files.of(load_manifest(path)))

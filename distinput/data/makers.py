@@ -12,6 +12,7 @@ from distinput.formats.format import Format
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
+from distinput.ops.files import Files
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
@@ -164,11 +165,12 @@ class ParquetDataset(Dataset):
 def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None) -> Node:
     """A reader over names, or several readers that take turns."""
     names = _names(filenames)
+    table = names.table if isinstance(names, Files) else None
     if num_parallel_reads is None:
-        return Reader(names, file_format)
+        return Reader(names, file_format, table)
 
     def reader(path: bytes) -> Node:
-        return Reader(_names(path), file_format)
+        return Reader(_names(path), file_format, table)
 
     # AUTOTUNE stands for the default number of files, as in `interleave`.
     cycle = None if num_parallel_reads < 1 else num_parallel_reads

@@ -18,7 +18,7 @@ from distinput.files.buffers import BUFFERS, Bytes
 from distinput.files.compression import Compression, Inflater
 from distinput.files.paths import file_system, local_path
 
-__all__ = ["EMPTY", "Source", "naming", "open_binary", "read_range", "size_of", "stamp_of"]
+__all__ = ["EMPTY", "Source", "naming", "open_binary", "read_range", "size_of", "stamp_of", "version_of"]
 
 EMPTY: Bytes = np.empty(0, np.uint8)
 """No bytes."""
@@ -70,6 +70,20 @@ def stamp_of(path: str) -> str:
             return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
         system, name = file_system(path)
         return str(system.ukey(name))
+
+
+def version_of(path: str) -> str:
+    """A text that changes when the file does, the same on all machines that see it: a `stamp_of` to be kept.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    with naming(path):
+        local = local_path(path)
+        if local is not None:
+            status = os.stat(local)
+            return f"{status.st_size}-{status.st_mtime_ns}"
+    return stamp_of(path)
 
 
 def open_binary(path: str) -> BinaryIO:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many files as a few arrays: a million names take the memory of their letters."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from distinput.core.column import Ints, Strings
-from distinput.files.source import size_of
+from distinput.errors import DataLossError
+from distinput.files.source import size_of, version_of
 
 __all__ = ["FileTable"]
 
@@ -46,6 +48,29 @@ class FileTable:
         """The path of one file."""
         name: bytes = self.names.row(index)
         return name.decode()
+
+    def index(self, path: str) -> int:
+        """Which file has this path, for names in ascending order; -1 if none has."""
+        name = path.encode()
+        place = bisect_left(range(len(self)), name, key=self.names.row)
+        return place if place < len(self) and self.names.row(place) == name else -1
+
+    def check(self, index: int) -> None:
+        """Refuse a file that is not the one that was listed.
+
+        Raises:
+          NotFoundError: it is gone.
+          DataLossError: it has changed.
+        """
+        if self.stamps is None or index < 0:
+            return
+        path, listed = self.path(index), self.stamps.row(index).decode()
+        found = version_of(path)
+        if found != listed:
+            raise DataLossError(
+                f"{path}: has changed since the manifest was written (version {found}, listed {listed}); write the "
+                "manifest again"
+            )
 
     def take(self, indices: Ints) -> "FileTable":
         """These files, in memory of their own."""

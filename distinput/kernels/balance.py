@@ -9,6 +9,8 @@ import numpy as np
 
 from distinput.kernels.kernel import Ints, IntsOut, kernel
 
+MOST = 1 << 62
+
 
 def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
     """Give each size, in order, to the worker with the least load so far; the first of several.
@@ -16,12 +18,13 @@ def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
     With the largest sizes first this is the rule "longest processing time first" (Graham 1969).
 
     Args:
-      sizes: [n], not negative.
+      sizes: [n], not negative, at most 2**62 in all.
       loads: [w], all 0; out: the sum of each worker's sizes.
       owners: [n]; out: the worker of each size.
     """
-    if sizes.size != owners.size or loads.size == 0 or np.any(sizes < 0) or np.any(loads != 0):
-        raise ValueError("deal_by_size: an owner for each size, no negative size, at least one load, all of them 0")
+    wrong = sizes.size != owners.size or loads.size == 0 or np.any(sizes < 0) or np.any(loads != 0)
+    if wrong or sum(sizes.tolist()) > MOST:
+        raise ValueError("deal_by_size: an owner for each size, sizes from 0 to 2**62 in all, loads that are all 0")
     workers = loads.size
     heap = list(range(workers))  # load * workers + worker
     order = []
@@ -39,12 +42,14 @@ def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
     """See `deal_reference`."""
     workers = loads.size
     wrong = sizes.size != owners.size or workers == 0
+    left = MOST
     for each in sizes:
-        wrong |= each < 0
+        wrong |= each < 0 or each > left
+        left -= 0 if wrong else each
     for each in loads:
         wrong |= each != 0
     if wrong:
-        raise ValueError("deal_by_size: an owner for each size, no negative size, at least one load, all of them 0")
+        raise ValueError("deal_by_size: an owner for each size, sizes from 0 to 2**62 in all, loads that are all 0")
     heap = np.arange(workers)
     for i in range(sizes.size):
         worker = heap[0]

@@ -78,9 +78,9 @@ class FragmentReader(Node):
     @cached_property
     def rows(self) -> Ints | None:
         """Records of each part; None where they cannot be told without reading."""
-        if not self.format.counts_rows:
-            return None
         rows = self.fragments.rows.copy()
+        if not self.format.counts_rows:
+            return None if (rows < 0).any() else rows
         for number in np.flatnonzero(rows < 0).tolist():
             whole = self.format.rows(self.fragments.path(number))
             if whole is None:
@@ -129,7 +129,9 @@ class FragmentReader(Node):
         numbers = RowQueue(self.input.open(state["input"], run), state)
         while numbers.fill(1):
             mark = numbers.mark()
-            fragment = self.fragments.fragment(int(numbers.take(1).row(0)), self.format)
+            number = int(numbers.take(1).row(0))
+            fragment = self.fragments.fragment(number, self.format)
+            self.fragments.files.check(int(self.fragments.file[number]))
             where = {"path": fragment.path, "position": position or fragment.start}
             run.reading = lambda where=where: f"{where['path']} at {where['position']}"
             for block, after in self.format.read_fragment(fragment, position):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Event
 from typing import Any
 
 from distinput.core.block import Block
@@ -111,13 +112,13 @@ def _called_in_threads(
     upstream: Stream, state: State, call: Callable[[Any], Any], threads: int, run: Run
 ) -> Iterator[tuple[list[Any], Mark]]:
     """`call` on pieces of each block in a pool; the results in order, so that a state is one position."""
-    pool = run.pool(threads)
+    over = Event()
     waiting: deque[tuple[Future[tuple[list[Any], Exception | None]], Callable[[int], Mark]]] = deque()
 
     def work(elements: list[Any]) -> tuple[list[Any], Exception | None]:
         results: list[Any] = []
         for element in elements:
-            if run.cancelled.is_set():
+            if over.is_set() or run.cancelled.is_set():
                 break
             try:
                 results.append(call(element))
@@ -135,27 +136,31 @@ def _called_in_threads(
             raise failure
         yield results, at(len(results))
 
-    blocks = passing_over(upstream, state)
-    failure: Exception | None = None
-    while True:
+    with run.pool(threads) as pool:
         try:
-            rows, _, _, at = next(blocks)
-        except StopIteration:
-            break
-        except Exception as error:  # noqa: BLE001 - raised again after the results of what came before it
-            failure = error
-            break
-        size = max(1, min(256, -(-rows.size // (4 * threads))))
-        for begin in range(0, rows.size, size):
-            part = rows.rows(begin, begin + size)
-            future = pool.submit(work, list(part.elements()))
-            waiting.append((future, _shifted(at, begin)))
-            while len(waiting) > 2 * threads or (waiting and waiting[0][0].done()):
+            blocks = passing_over(upstream, state)
+            failure: Exception | None = None
+            while True:
+                try:
+                    rows, _, _, at = next(blocks)
+                except StopIteration:
+                    break
+                except Exception as error:  # noqa: BLE001 - raised again after the results of what came before it
+                    failure = error
+                    break
+                size = max(1, min(256, -(-rows.size // (4 * threads))))
+                for begin in range(0, rows.size, size):
+                    part = rows.rows(begin, begin + size)
+                    future = pool.submit(work, list(part.elements()))
+                    waiting.append((future, _shifted(at, begin)))
+                    while len(waiting) > 2 * threads or (waiting and waiting[0][0].done()):
+                        yield from finish()
+            while waiting:
                 yield from finish()
-    while waiting:
-        yield from finish()
-    if failure is not None:
-        raise failure
+            if failure is not None:
+                raise failure
+        finally:
+            over.set()  # before the pool waits for what is under way
 
 
 def _shifted(at: Callable[[int], Mark], begin: int) -> Callable[[int], Mark]:

@@ -182,6 +182,8 @@ class RowReader(Reader):
         parts = []
         for file in np.unique(files).tolist():
             low, high = np.searchsorted(files, [file, file + 1])
+            if self.table is not None:
+                self.table.check(self.table.index(names[file]))
             parts.append(self.format.fetch(names[file], ascending[low:high] - ends[file]))
         if not parts:
             return self.format.fetch(names[0], rows)

@@ -134,15 +134,15 @@ def _ahead(upstream: Stream, rows: int, run: Run) -> Iterator[tuple[Block, State
     buffer = _Buffer(rows)
     thread = threading.Thread(target=_fill, args=(upstream, buffer), name="distinput-prefetch", daemon=True)
     thread.start()
-    run.on_close(buffer.close)
     try:
-        while True:
-            item = buffer.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        with run.closing(buffer.close):
+            while True:
+                item = buffer.get()
+                if item is None:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
     finally:
         buffer.close()
         if thread is not threading.current_thread():

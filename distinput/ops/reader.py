@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reader`: the records of files, in the order of their names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.plan.node import UNKNOWN, Node
 
@@ -26,12 +27,14 @@ class Reader(Node):
 
     Args:
       format: how a file is read.
+      table: what was listed of the files, which must not have changed since; None: nothing.
 
     Source: `tf.data.TextLineDataset` and its like over a data set of names.
     """
 
     input: Node
     format: Format
+    table: FileTable | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         spec = self.input.spec
@@ -97,6 +100,8 @@ class Reader(Node):
         while names.fill(1):
             mark = names.mark()
             path = _path(names.take(1).row(0))
+            if self.table is not None:
+                self.table.check(self.table.index(path))
             where = {"path": path, "position": position}
             run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"
             for block, after in self.format.read(path, position):

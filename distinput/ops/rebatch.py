@@ -50,8 +50,8 @@ class Rebatch(Node):
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
-    ends_with_input: ClassVar[bool] = False
-    """True: no more empty batches once the input has ended and a new round of sizes would begin."""
+    keeps_inner_shape: ClassVar[bool] = False
+    """True: an empty batch has the inner shape of the last row before it, where the spec leaves that open."""
 
     def __post_init__(self) -> None:
         sizes = self.sizes
@@ -104,8 +104,6 @@ class Rebatch(Node):
 
         while True:
             if not sizes[at]:
-                if at == 0 and self.ends_with_input and not queue.fill(1):
-                    return
                 at = (at + 1) % len(sizes)
                 yield self._empty(inner), mark()
                 continue
@@ -132,7 +130,7 @@ class Rebatch(Node):
 
     def _inner(self, made: Block) -> list[list[int]] | None:
         """The shapes of the last batch's rows, where empty batches take them from there."""
-        if not self.ends_with_input or 0 not in self.sizes:
+        if not self.keeps_inner_shape or 0 not in self.sizes:
             return None
         return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columns]
 

@@ -167,9 +167,12 @@ def by_file(node: Node, num_workers: int, index: int) -> Node:
 def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
     """Below a flat_map: the tree with a shard right after the flat_map or reader over listed names that feeds it.
 
-    TensorFlow means "slices of data sets" by this; for a reader over a list it deals out records, not files.
+    TensorFlow means "slices of data sets" by this; for a reader over a list it deals out records, not files. A generator is
+    a flat_map over a tensor to it, so the generator's elements are dealt out too.
     """
-    if isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Slices):
+    if isinstance(node, Generator) or (
+        isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Slices)
+    ):
         return Shard(node, num_workers, index, origin=node.origin)
     if isinstance(node, _PASSED_THROUGH):
         below = _after_inner(node.inputs[0], num_workers, index)

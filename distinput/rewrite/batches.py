@@ -30,13 +30,9 @@ _PASSED_THROUGH = (
 
 
 class FrameworkRebatch(Rebatch):
-    """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one.
+    """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one."""
 
-    Where the global batch is smaller than the number of replicas a worker's round of sizes may begin with zeros; TensorFlow
-    sends these once more after the last row, as steps in which no replica of any worker has a row.
-    """
-
-    ends_with_input: ClassVar[bool] = True
+    keeps_inner_shape: ClassVar[bool] = True
 
     @property
     def op(self) -> str:

@@ -67,7 +67,7 @@ def elements_of(node: Node) -> int:
         return int(node.expected_cardinality)
     if isinstance(node, Reader):
         counts = node.counts
-        return UNKNOWN if counts is None else int(counts[1][-1])
+        return _listed_rows(node) if counts is None else int(counts[1][-1])
     if isinstance(node, FragmentReader):
         return _of_fragments(node)
     if isinstance(node, Rebatch | Unbatch):
@@ -87,6 +87,23 @@ def elements_of(node: Node) -> int:
         for source, count in zip(node.inputs, counts_below, strict=True)
     ]
     return node.with_inputs(tuple(known)).cardinality
+
+
+def _listed_rows(node: Reader) -> int:
+    """Records of the files that a reader is given, where a manifest says how many each has."""
+    table, n = node.table, elements_of(node.input)
+    if table is None or table.rows is None or n < 0:
+        return n if n == INFINITE else UNKNOWN
+    total = 0
+    with Run() as run:
+        for block, _ in node.input.open(node.input.start(0), run):
+            for name in block.elements():
+                index = table.index(name.decode())
+                rows = -1 if index < 0 else int(table.rows[index])
+                if rows < 0:
+                    return UNKNOWN
+                total += rows
+    return total
 
 
 def _of_fragments(node: FragmentReader) -> int:
@@ -168,7 +185,7 @@ _OF_SIZES = (
 def _changed(node: Node, below: Sizes) -> Sizes | None:
     match node:
         case Rebatch():
-            return below.rebatched(node.sizes, drop_remainder=node.drop_remainder, ends_with_input=node.ends_with_input)
+            return below.rebatched(node.sizes, drop_remainder=node.drop_remainder, ends_with_input=False)
         case LegacyRebatch():
             return below.cut(node.num_replicas)
         case Shard():

@@ -108,7 +108,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
     if isinstance(node, Reader):
         if not node.format.fetches or not node.counts:
             return None
-        return RowReader(node.input, node.format, name=node.name, origin=node.origin), _as_it_is
+        return RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin), _as_it_is
     if isinstance(node, (GlobalShuffle, Shuffle, *_OF_POSITIONS)):
         found = _apart(node.inputs[0])
         if found is None:

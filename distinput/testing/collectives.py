@@ -78,13 +78,16 @@ def _same(actual: Array, expected: Array) -> None:
 
 def _raises(kind: type[BaseException] | tuple[type[BaseException], ...], call: Callable[[], object]) -> BaseException:
     begin = time.monotonic()
+    found: BaseException | None = None
     try:
         result = call()
     except kind as error:
-        took = time.monotonic() - begin
-        assert took < _SLOW, f"{type(error).__name__} came after {took:.2f} s"
-        return error
-    raise AssertionError(f"expected {kind}, got {result!r}")
+        found = error
+    if found is None:
+        raise AssertionError(f"expected {kind}, got {result!r}")
+    took = time.monotonic() - begin
+    assert took < _SLOW, f"{type(found).__name__} came after {took:.2f} s"
+    return found
 
 
 @_check
@@ -173,7 +176,7 @@ def _any_layout(group: Collectives) -> None:
 @_check
 def _all_gather_every_dtype(group: Collectives) -> None:
     for dtype in ("?", *NUMBERS, "M8[us]", "m8[s]", "S3", "U2"):
-        for rows in (lambda rank: rank, lambda rank: 400 * (rank % 2), lambda rank: 3000, lambda _: 0):  # uneven, empty
+        for rows in (lambda rank: rank, lambda rank: 400 * (rank % 2), lambda _: 3000, lambda _: 0):  # uneven, empty
             parts = [_made(rank, "i8", (rows(rank), 2)).astype(dtype) for rank in range(group.size)]
             gathered = group.all_gather(parts[group.rank])
             assert len(gathered) == group.size
@@ -189,7 +192,9 @@ def _all_gather_scalars(group: Collectives) -> None:
 
 @_check
 def _all_gather_text(group: Collectives) -> None:
-    parts = [np.array([b"", b"a\0b" * rank, "\u00fc\U0001f642"] * (1 + 100 * rank), object) for rank in range(group.size)]
+    parts = [
+        np.array([b"", b"a\0b" * rank, "\u00fc\U0001f642"] * (1 + 100 * rank), object) for rank in range(group.size)
+    ]
     for actual, expected in zip(group.all_gather(parts[group.rank]), parts, strict=True):
         assert (actual.dtype, actual.tolist()) == (expected.dtype, expected.tolist())
     widths = [np.array(["x" * (1 + rank), "y"]) for rank in range(group.size)]
@@ -521,17 +526,16 @@ def _run_fault(group: Collectives, name: str, victim: int) -> Outcome:
         outcome.error, outcome.message = type(error).__name__, str(error)
         ranks = error.ranks if isinstance(error, CollectiveTimeout) else [getattr(error, "rank", None)]
         outcome.culprit = [rank for rank in ranks if rank is not None]
-        problems = _problems(group, fault, victim, error, outcome)
-        outcome.failed = {name: problem for problem in problems}
+        problems = list(_problems(group, fault, victim, error, outcome))
+        if problems:
+            outcome.failed[name] = "; ".join(problems)
     else:
         outcome.failed[name] = "no error came"
     outcome.passed = [] if outcome.failed else [name]
     return outcome
 
 
-def _problems(
-    group: Collectives, fault: Fault, victim: int, error: CollectiveError, outcome: Outcome
-) -> Iterator[str]:
+def _problems(group: Collectives, fault: Fault, victim: int, error: CollectiveError, outcome: Outcome) -> Iterator[str]:
     if type(error) is not fault.expected:
         yield f"expected {fault.expected.__name__}, got {type(error).__name__}: {error}"
     if outcome.culprit not in ([], [victim]):
@@ -730,7 +734,9 @@ def _main() -> int:
         launcher=launcher,
     )
     for outcome in report.outcomes:
-        print(f"rank {outcome.rank}: {len(outcome.passed)} held, {len(outcome.failed)} did not, {outcome.seconds:.2f} s")
+        print(
+            f"rank {outcome.rank}: {len(outcome.passed)} held, {len(outcome.failed)} did not, {outcome.seconds:.2f} s"
+        )
         if outcome.error:
             print(f"  {outcome.error}: {outcome.message}")
     for problem in report.problems:

@@ -32,7 +32,7 @@ def _exact_leaf(leaf: Any) -> Any:
         kind = "array" if isinstance(leaf, np.ndarray) else "scalar"
         bits = tuple(leaf.reshape(-1).tolist()) if leaf.dtype == object else leaf.tobytes()
         return (kind, leaf.dtype.str, leaf.shape, bits)
-    if isinstance(leaf, Iterable):
+    if isinstance(leaf, Iterable) and not isinstance(leaf, str):
         return ("dataset", tuple([exact(inner) for inner in leaf]))
     return ("other", leaf)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from distinput.core.nest import structure_of
 from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, Spec, TensorSpec
+from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import State
 from distinput.core.values import dtype_of, shape_of
 from distinput.data.dataset import Dataset
@@ -155,7 +155,9 @@ def check_restart(
 def _check_fresh(fresh: Callable[[], Dataset], most: int, state_bytes: int) -> None:
     trace = _Trace.of(iter(fresh()), most)
     for position, state in enumerate(trace.states):
-        _check_rest(fresh(), _through_json(state, position, state_bytes), trace, position, most, "restart in an equal pipeline")
+        _check_rest(
+            fresh(), _through_json(state, position, state_bytes), trace, position, most, "restart in an equal pipeline"
+        )
     if trace.ended:
         last = len(trace.elements)
         borders = {0, 1, last // 2, last - 1, last, last + 1, last + last // 2, 2 * last}
@@ -169,7 +171,9 @@ def _check_fresh(fresh: Callable[[], Dataset], most: int, state_bytes: int) -> N
 def _through_json(state: State, position: int, state_bytes: int) -> State:
     text = json.dumps(state)
     if len(text) > state_bytes:
-        raise AssertionError(f"restart: the state at {position} takes {len(text)} bytes, more than {state_bytes}: {text[:300]}...")
+        raise AssertionError(
+            f"restart: the state at {position} takes {len(text)} bytes, more than {state_bytes}: {text[:300]}..."
+        )
     _check_no_data(state, position)
     coded: State = json.loads(text)
     return coded
@@ -192,7 +196,11 @@ def _check_rest(dataset: Dataset, state: State, trace: _Trace, position: int, mo
     expected = trace.rest(position)
     # Where in the rest the second restart happens: anywhere, but the same in every run.
     again = (7 * position + 3) % (len(expected) + 1)
-    restored = _Trace.of(dataset.restore(state), len(expected) + 1 if trace.ended or trace.failure else len(expected), {again}.__contains__)
+    restored = _Trace.of(
+        dataset.restore(state),
+        len(expected) + 1 if trace.ended or trace.failure else len(expected),
+        {again}.__contains__,
+    )
     wrong = difference(restored.elements, expected)
     if wrong is None and restored.failure != trace.failure:
         wrong = f"it ends with {restored.failure}, expected {trace.failure}"
@@ -244,7 +252,9 @@ def check_spec(dataset: Dataset, *, most: int = MOST) -> None:
     if stated == INFINITE and ended:
         raise AssertionError(f"spec: the cardinality is infinite, but there are {count} elements")
     if stated >= 0 and (count > stated or (ended and count != stated)):
-        raise AssertionError(f"spec: the cardinality is {stated}, but there are {count} elements{'' if ended else ' or more'}")
+        raise AssertionError(
+            f"spec: the cardinality is {stated}, but there are {count} elements{'' if ended else ' or more'}"
+        )
     if stated < UNKNOWN:
         raise AssertionError(f"spec: {stated} is no cardinality")
     if stated >= 0 and len(dataset) != stated:
@@ -263,7 +273,9 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
             inner = Spec.of(leaf_spec.element_spec)
             for index, member in enumerate(leaf):
                 _check_fits(member, inner, f"{where}, its element {index},")
-        elif not isinstance(leaf, np.ndarray | np.generic | bytes) or not leaf_spec.fits(shape_of(leaf), dtype_of(leaf)):
+        elif not isinstance(leaf, np.ndarray | np.generic | bytes) or not leaf_spec.fits(
+            shape_of(leaf), dtype_of(leaf)
+        ):
             raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
         elif isinstance(leaf, np.ndarray) and not leaf.ndim:
             raise AssertionError(f"spec: {where} must be a NumPy scalar, got an array of no dimension: {leaf!r}")
@@ -354,12 +366,19 @@ def _check_start_at(step: Node, epoch: int, elements: list[Any], most: int) -> N
         if len(elements) < most:
             extra = _elements(step, state, most)
             if len(extra) != len(elements) - row:
-                raise AssertionError(f"start_at({row}, {epoch}) of {step}: {len(extra)} follow, expected {len(elements) - row}")
+                raise AssertionError(
+                    f"start_at({row}, {epoch}) of {step}: {len(extra)} follow, expected {len(elements) - row}"
+                )
 
 
 def _check_fetch(step: Node, epoch: int, elements: list[Any]) -> None:
     count = len(elements)
-    wanted = [np.arange(count), np.arange(count)[::-1], np.arange(0, count, 3), np.arange(3 * count) * 7 % max(1, count)]
+    wanted = [
+        np.arange(count),
+        np.arange(count)[::-1],
+        np.arange(0, count, 3),
+        np.arange(3 * count) * 7 % max(1, count),
+    ]
     for rows in wanted:
         if not len(rows):
             continue
@@ -400,17 +419,16 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
     """
     dataset = fresh()
     usual = _Trace.of(_iterator(dataset.node, dataset.node), most)
-    traces: list[tuple[str, _Trace]] = [("usual blocks", usual)]
     for size in rows:
         with small_blocks(size):
-            traces.append((f"blocks of {size}", _Trace.of(_iterator(dataset.node, dataset.node), most)))
-            wrong = difference(traces[-1][1].elements, usual.elements)
-            if wrong is not None or traces[-1][1].failure != usual.failure:
-                raise AssertionError(f"blocks of {size}: {wrong or f'ends with {traces[-1][1].failure}'}")
-            for what, trace in traces:
-                _check_resumed(dataset, trace, most, f"a state of {what} with blocks of {size}")
-    for what, trace in traces[1:]:
-        _check_resumed(dataset, trace, most, f"a state of {what} with usual blocks")
+            small = _Trace.of(_iterator(dataset.node, dataset.node), most)
+            wrong = difference(small.elements, usual.elements)
+            if wrong is not None or small.failure != usual.failure:
+                raise AssertionError(f"blocks of {size}: {wrong or f'ends with {small.failure}'}")
+            _check_resumed(dataset, usual, most, f"a state of usual blocks with blocks of {size}")
+        _check_resumed(dataset, small, most, f"a state of blocks of {size} with usual blocks")
+        with small_blocks(size + 1):
+            _check_resumed(dataset, small, most, f"a state of blocks of {size} with blocks of {size + 1}")
 
 
 def _check_resumed(dataset: Dataset, trace: _Trace, most: int, what: str) -> None:
@@ -419,7 +437,9 @@ def _check_resumed(dataset: Dataset, trace: _Trace, most: int, what: str) -> Non
         rest = _Trace.of(DatasetIterator(dataset.node, dataset.node, coded), max(1, most - position))
         wrong = difference(rest.elements, trace.rest(position))
         if wrong is not None or rest.failure != trace.failure:
-            raise AssertionError(f"{what}, at {position}: {wrong or f'ends with {rest.failure}'}; state {json.dumps(coded)}")
+            raise AssertionError(
+                f"{what}, at {position}: {wrong or f'ends with {rest.failure}'}; state {json.dumps(coded)}"
+            )
 
 
 def check_shards(dataset: Dataset, num_shards: int) -> None:
@@ -469,7 +489,9 @@ def check_workers(fresh: Callable[[], Dataset], workers: int, replicas: int, *, 
             f"too many {list((found - whole).elements())[:5]}"
         )
     if even and len(set(pieces)) > 1:
-        raise AssertionError(f"{workers} workers of {replicas} replicas: they have {pieces} pieces, which must be equal")
+        raise AssertionError(
+            f"{workers} workers of {replicas} replicas: they have {pieces} pieces, which must be equal"
+        )
 
 
 def _rows(batch: Any) -> list[Any]:
@@ -517,7 +539,9 @@ def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None)
             rest = [[exact(part) for part in strategy.experimental_local_results(step)] for step in iterator]
         wrong = difference(rest, steps[position:])
         if wrong is not None:
-            raise AssertionError(f"distributed over {strategy.num_replicas_in_sync}, restart at step {position}: {wrong}")
+            raise AssertionError(
+                f"distributed over {strategy.num_replicas_in_sync}, restart at step {position}: {wrong}"
+            )
 
 
 def _steps_of(strategy: Strategy, distributed: Any) -> Iterator[list[Any]]:

@@ -14,7 +14,8 @@ from distinput.data.experimental import assert_cardinality
 from distinput.formats.example import FixedLenFeature, VarLenFeature, encode_example
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
-from distinput.ops.choose import Choose, Draw as DrawNumbers
+from distinput.ops.choose import Choose
+from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
@@ -41,7 +42,7 @@ from distinput.ops.zip import Zip
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.elements import exact
 from distinput.testing.functions import MAPS, ROW_MAPS, SIGNATURES, Point, applied, digest, length, predicate, whole
-from distinput.testing.pipeline import Draw, Ingredient, Pipeline, assembled
+from distinput.testing.pipeline import Draw, Ingredient, Pipeline
 from distinput.testing.shuffles import checked_shuffle
 from distinput.testing.sources import SOURCES, interleaved
 
@@ -729,7 +730,10 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
     Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
     Ingredient(
-        "endless", (Repeat,), _build_endless, _model_endless,
+        "endless",
+        (Repeat,),
+        _build_endless,
+        _model_endless,
         lambda draw, _: {"none": draw(st.booleans()), "count": draw(st.integers(0, 30))},
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
         lambda p: bool(p.elements) or p.build().cardinality() == 0,
@@ -863,7 +867,9 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient(
         "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
     ),
-    Ingredient("unbatch", (Unbatch,), lambda ds, a: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5),
+    Ingredient(
+        "unbatch", (Unbatch,), lambda ds, a: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
+    ),
     Ingredient("unique", (Unique,), lambda ds, a: ds.unique(), _model_unique, nothing, _unique_fits),
     Ingredient(
         "window",

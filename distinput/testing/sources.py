@@ -46,13 +46,18 @@ def words(n: int, salt: int) -> Any:
 KINDS: dict[str, Callable[[int, int], Any]] = {
     "bool": lambda n, salt: (np.arange(n) + salt) % 3 == 0,
     "deep": lambda n, salt: {"x": ({"y": np.arange(n) * 2 + salt},), "z": (words(n, salt),)},
-    "dict": lambda n, salt: {"b": np.arange(2 * n, dtype=np.float32).reshape(n, 2) + salt, "a": np.arange(n, dtype=np.int32)},
+    "dict": lambda n, salt: {
+        "b": np.arange(2 * n, dtype=np.float32).reshape(n, 2) + salt,
+        "a": np.arange(n, dtype=np.int32),
+    },
     "float": lambda n, salt: np.arange(n, dtype=np.float32) / 2 + salt,
     "int": lambda n, salt: np.arange(n) * 3 + salt,
     "int32": lambda n, salt: (np.arange(n, dtype=np.int32) + salt) % 7,
     "narrow": lambda n, salt: np.zeros((n, 0), np.int64) + salt,
     "pair": lambda n, salt: (np.arange(n) + salt, words(n, salt)),
-    "point": lambda n, salt: Point(np.arange(n) + salt, (words(n, salt), np.arange(3 * n, dtype=np.int32).reshape(n, 3))),
+    "point": lambda n, salt: Point(
+        np.arange(n) + salt, (words(n, salt), np.arange(3 * n, dtype=np.int32).reshape(n, 3))
+    ),
     "record": lambda n, salt: Record(np.arange(n) + salt, words(n, salt)),
     "single": lambda n, salt: (np.arange(n) + salt,),
     "str": words,
@@ -88,7 +93,12 @@ def _draw_range(draw: Draw, _: Any) -> dict[str, Any]:
     step = draw(st.sampled_from([1, 1, 2, -1, 3]))
     start = draw(st.integers(-3, 9))
     dtype = draw(st.sampled_from(["int64", "int64", "int32", "float32"]))
-    return {"start": start, "stop": start + step * draw(st.sampled_from([7, 4, 12, 25, 1, 2, 0, -1])), "step": step, "dtype": dtype}
+    return {
+        "start": start,
+        "stop": start + step * draw(st.sampled_from([7, 4, 12, 25, 1, 2, 0, -1])),
+        "step": step,
+        "dtype": dtype,
+    }
 
 
 def _range_model(_: None, a: dict[str, Any]) -> list[Any]:
@@ -301,7 +311,9 @@ def _parquet_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 def _listed(a: dict[str, Any]) -> list[str]:
-    return written({"rows": a["rows"], "format": "listed"}, lambda path, rows: path.write_bytes(b"x" * len(rows)) and None)
+    return written(
+        {"rows": a["rows"], "format": "listed"}, lambda path, rows: path.write_bytes(b"x" * len(rows)) and None
+    )
 
 
 def _build_listed(_: None, a: dict[str, Any]) -> Dataset:
@@ -325,7 +337,11 @@ SOURCES: tuple[Ingredient, ...] = (
     ),
     Ingredient("tensors", (Slices,), lambda _, a: Dataset.from_tensors(_kind(a)), lambda _, a: [_kind(a)], _draw_kind),
     Ingredient(
-        "generator", (Generator,), _build_generator, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_generator
+        "generator",
+        (Generator,),
+        _build_generator,
+        lambda _, a: generated(a["kind"], a["n"], a["salt"]),
+        _draw_generator,
     ),
     Ingredient(
         "text", (Reader, Interleave), _build_text, lambda _, a: _read_order(_by_file(a, _line), a["reads"]), _draw_files

@@ -93,3 +93,20 @@ def test_the_cut_of_a_global_batch(rows: int, worker: int, want: list[list[int]]
 def test_older_spellings() -> None:
     assert di.data.experimental.cardinality(RANGE(3)) == 3
     assert di.data.experimental.get_single_element(RANGE(1)) == 0
+
+
+@pytest.mark.parametrize("policy", ["FILE", "AUTO"])
+def test_below_a_flat_map_the_elements_of_a_generator_are_dealt_out(policy: str) -> None:
+    # To TensorFlow 2.21 a generator is a flat_map over a tensor.
+    rows = [[9], [12, 7, 1], [5, 2]]
+    spec = di.TensorSpec([None], "int64")
+    made = Dataset.from_generator(lambda: iter(rows), output_signature=spec)
+    made = made.map(lambda x: x + 1).flat_map(Dataset.from_tensor_slices)
+    assert sharded(made, policy) == [[10, 6, 3], [13, 8, 2]]
+
+
+def test_a_generator_alone_cannot_be_dealt_out_by_files() -> None:
+    made = Dataset.from_generator(lambda: iter([1, 2, 3]), output_signature=di.TensorSpec([], "int64")).batch(1)
+    with pytest.raises(NotFoundError, match="Found an unshardable source dataset: generator"):
+        sharded(made, "FILE")
+    assert sharded(made, "AUTO") == [[[1], [3]], [[2]]]

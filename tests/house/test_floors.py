@@ -39,6 +39,7 @@ FLOORS: dict[str, int] = {
 # Siblings of one floor, and the two rooms that speak as a user does: (who, whom) -> why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("cli", ""): "the command line is a user of the public names",
+    ("shard", "formats"): "where a file can be cut is its format's to say",
     ("testing", ""): "law suites and strategies are written in the public names, as users' own are",
     ("__main__", "cli"): "`python -m distinput` is the command line",
     ("data", "dtypes"): "dtypes are names that the data set makers take",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import crc32c, example, lines, ragged, shuffle, tfrecord  # noqa: F401 - they fill KERNELS
+from distinput.kernels import balance, crc32c, example, lines, ragged, shuffle, tfrecord  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 
 Draw = Callable[..., Any]
@@ -309,6 +309,15 @@ def permutes(draw: Draw) -> list[Any]:
     return [draw(spoilt(st.just(rows))), draw(KEYS_64), n, out_of(rows.size)]
 
 
+@st.composite
+def deals(draw: Draw) -> list[Any]:
+    sizes = draw(spoilt(st.lists(st.integers(0, 5) | st.integers(0, 10**6), max_size=60).map(ints)))
+    loads = np.zeros(draw(st.integers(0, 12)), np.int64)
+    if loads.size and draw(st.integers(0, 9)) == 0:
+        loads[0] = 1
+    return [sizes, loads, out_of(sizes.size + (draw(st.integers(0, 9)) == 0))]
+
+
 def any_bytes() -> st.SearchStrategy[list[Any]]:
     return st.tuples(st.integers(0, 8000) | SMALL, st.integers(0, 2**32)).map(
         lambda given: [np.random.default_rng(given[1]).integers(0, 256, given[0], np.uint8)]
@@ -319,6 +328,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "count_values": counts(),
     "crc32c": any_bytes(),
     "crc32c_portable": any_bytes(),
+    "deal_by_size": deals(),
     "drain_steps": drains(),
     "fill_bytes_spans": fills(example.BYTES, np.int64, 2),
     "fill_floats": fills(example.FLOAT, np.float32),

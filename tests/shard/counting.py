@@ -2,7 +2,7 @@
 """A file system in memory that counts what is read from it."""
 
 import io
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
@@ -12,8 +12,8 @@ class CountingFileSystem(MemoryFileSystem):
     """`counting://`: as `memory://`, with the bytes that were read and the questions for sizes."""
 
     protocol = "counting"
-    store: dict[str, Any] = {}
-    pseudo_dirs = [""]
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
     cachable = True
     read = 0
 

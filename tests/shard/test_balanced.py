@@ -3,6 +3,7 @@
 
 import gzip
 import os
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -68,9 +69,9 @@ def test_parts_of_a_text_have_each_line_once_wherever_it_is_cut(content: bytes, 
     with TemporaryDirectory() as folder:
         (path,) = written(folder, [content])
         form = TextLines()
-        bounds = sorted({min(cut, len(content)) for cut in cuts} | {0}) + [None]
+        bounds = [*sorted({min(cut, len(content)) for cut in cuts} | {0}), None]
         found = []
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in pairwise(bounds):
             fragment = form.part(path, start, stop)
             pieces = list(form.read_fragment(fragment))
             rows = [row for block, _ in pieces for row in block.elements()]
@@ -194,7 +195,7 @@ def test_what_can_be_counted_is_cut_by_rows(sizes: list[int], num_workers: int, 
 
 def test_ops_that_need_all_elements_are_refused_with_the_cure(tmp_path: Path) -> None:
     (path,) = written(str(tmp_path), [b"a\nb\n"])
-    with pytest.raises(NotFoundError, match="BALANCED: take needs to see all elements.*use policy DATA"):
+    with pytest.raises(NotFoundError, match=r"BALANCED: take needs to see all elements.*use policy DATA"):
         shares(di.data.TextLineDataset(path).take(1), 2)
 
 

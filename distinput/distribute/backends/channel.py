@@ -40,8 +40,10 @@ class Board(Protocol):
     cannot be reached.
     """
 
-    host: int | None
-    """The worker whose end takes the board away; None when there is no such one."""
+    @property
+    def host(self) -> int | None:
+        """The worker whose end takes the board away; None when there is no such one."""
+        ...
 
     def write(self, notice: str) -> None:
         """Replace this worker's notice."""
@@ -51,16 +53,23 @@ class Board(Protocol):
         """The newest notices of the others; a worker that never wrote one is left out."""
         ...
 
+    def end(self) -> None:
+        """Nobody writes or reads any more."""
+        ...
+
 
 class Channel(Protocol):
     """One stream of operations; every worker starts the same ones in the same order."""
 
     rank: int
     size: int
-    board: Board
-    """Shared by a channel and all that `dup` made from it."""
     reducible: Mapping[str, frozenset[str]]
     """For each operation the dtypes (`float32`) that `reduce` knows; the others are gathered and folded."""
+
+    @property
+    def board(self) -> Board:
+        """Shared by a channel and all that `dup` made from it."""
+        ...
 
     def gather(self, mine: Bytes) -> Handle:
         """[n] of every worker, n the same on all -> [size, n]."""

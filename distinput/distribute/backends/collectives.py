@@ -42,7 +42,9 @@ AGREE_VALUES = 26
 
 _AGREE_HEAD = 6  # length, its square, number, its square, refusals, ranks that refused
 _FOLD_BYTES = 4096  # up to here gathering and folding is as quick as the engine's reduction, and bit-equal everywhere
-_CHUNK_BYTES = 1 << 22  # larger arrays are folded in pieces, so that it takes `size` pieces of memory and not `size` arrays
+_CHUNK_BYTES = (
+    1 << 22
+)  # larger arrays are folded in pieces, so that it takes `size` pieces of memory and not `size` arrays
 _PIECE_BYTES = 1 << 30  # more in one operation, over all workers, is beyond the 32-bit sizes of some engines
 _NUMBER = 1 << 20  # agreement numbers are compared modulo this, so that their squares can be summed
 _GLANCE = 0.05  # seconds of waiting after which a worker looks at the notice board, and again each time
@@ -348,7 +350,8 @@ class Collectives:
             broken = self._party.failure is not None or not all(agreement.done() for agreement in self._pending)
         self._party.leave(self._name, self._calls, self._agreements)
         if not self._party.open:
-            self._party.linger(_LINGER if self._party.failure else timeout)
+            self._party.linger(min(timeout, _LINGER) if self._party.failure else timeout)
+            self._party.end()
         self._channel.close(broken=broken)
 
     def __enter__(self) -> Self:
@@ -721,6 +724,10 @@ class _Party:
                 return
             time.sleep(0.01)
 
+    def end(self) -> None:
+        """The last group is closed."""
+        self._board.end()
+
     def _read(self) -> dict[int, dict[str, Any]]:
         return {rank: json.loads(text) for rank, text in self._board.read().items() if text}
 
@@ -744,7 +751,11 @@ class _Party:
             if lost is not None:
                 return lost, _End("lost")
             raise
-        ends = {rank: _End(*notice["end"][:2], tuple(notice["end"][2])) for rank, notice in notices.items() if "end" in notice}
+        ends = {
+            rank: _End(*notice["end"][:2], tuple(notice["end"][2]))
+            for rank, notice in notices.items()
+            if "end" in notice
+        }
         # A worker that said why it goes knows best; then what can be seen; then what others have seen.
         for state in ("aborted", "timeout", "told"):
             for rank, end in ends.items():

@@ -8,10 +8,9 @@ for flags, headers, metrics and states; arrays of many megabytes are better redu
 
 import atexit
 import inspect
-import queue
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -20,10 +19,18 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.backends.address import check_place, split_address
+from distinput.distribute.backends.board import HostedBoard
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost, CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
+from distinput.distribute.backends.failures import (
+    ChannelLost,
+    CollectiveError,
+    CollectiveTimeout,
+    EngineMissing,
+    PeerLost,
+)
 from distinput.distribute.backends.fold import fold
+from distinput.distribute.backends.messenger import Messenger
 
 __all__ = ["JaxChannel", "is_running", "open_group"]
 
@@ -110,13 +117,20 @@ def _leave() -> None:
     _, state = _jax()
     if state.client is None:
         return
-    store = _Store(state.client)
+    seconds = _END_BROKEN if _broken.is_set() else _END
+    # By a messenger: a service that does not answer must not keep this process.
+    Messenger("distinput-exit").send(
+        _say_goodbye, _Store(state.client), state.process_id, state.num_processes, seconds
+    ).wait(seconds + _LAST)
+
+
+def _say_goodbye(store: "_Store", rank: int, size: int, seconds: float) -> None:
     with suppress(ChannelLost):
-        if state.process_id:
-            store.set(f"distinput/exit/{state.process_id}", b"")
+        if rank:
+            store.set(f"distinput/exit/{rank}", b"")
             return
-        deadline = time.monotonic() + (_END_BROKEN if _broken.is_set() else _END)
-        while len(store.folder("distinput/exit")) < state.num_processes - 1 and time.monotonic() < deadline:
+        deadline = time.monotonic() + seconds
+        while len(store.folder("distinput/exit")) < size - 1 and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(_LAST)
 
@@ -164,51 +178,103 @@ class _Store:
             raise ChannelLost(_first_line(error)) from error
 
 
-class _KeyBoard:
+class _KeyBoard(HostedBoard):
     """Notices as keys."""
 
-    host = 0
-
     def __init__(self, client: Any, rank: int, prefix: str) -> None:
-        self._store, self._rank, self._prefix = _Store(client), rank, f"{prefix}/notice"
-        self.prefix = prefix
+        super().__init__(0)
+        self._store, self._rank, self.prefix = _Store(client), rank, prefix
 
-    def write(self, notice: str) -> None:
-        self._store.set(f"{self._prefix}/{self._rank}", notice.encode())
+    def put(self, notice: str) -> None:
+        self._store.set(f"{self.prefix}/notice/{self._rank}", notice.encode())
 
-    def read(self) -> Mapping[int, str]:
-        found = {int(key.rpartition("/")[2]): value.decode() for key, value in self._store.folder(self._prefix).items()}
-        return {rank: text for rank, text in found.items() if rank != self._rank}
+    def take(self) -> Mapping[int, str]:
+        found = self._store.folder(f"{self.prefix}/notice")
+        notices = {int(key.rpartition("/")[2]): value.decode() for key, value in found.items()}
+        return {rank: text for rank, text in notices.items() if rank != self._rank}
 
 
 class _Stream:
-    """Operations in order: each worker writes under its rank and number, and reads what the others wrote."""
+    """Operations in order: each worker writes under its rank and number, and reads what the others wrote.
+
+    The store is asked by a thread, since it may stop answering; the thread writes what was posted last before it goes
+    on reading for what was posted first, so that workers may be several operations apart.
+    """
 
     def __init__(self, store: _Store, rank: int, size: int, prefix: str) -> None:
         self._store, self._rank, self._size, self._prefix = store, rank, size, prefix
+        self._messenger = Messenger("distinput-keys")
         self._next = 0
+        self._waiting: deque[_Operation] = deque()
         self._kept: list[int] = []  # numbers of large values that the others may not have read yet
         self._removed = 0
+        self._ended = threading.Event()
+        self._lost: ChannelLost | None = None
+
+    def begin(
+        self, mine: Bytes | None, sizes: Mapping[int, int], finish: Callable[[dict[int, Bytes]], Any]
+    ) -> "_Operation":
+        """Start the next operation.
+
+        Args:
+          mine: this worker's part, None if it only reads.
+          sizes: whose parts to read, and how large they are.
+          finish: what to make of the parts.
+        """
+        operation = _Operation(self._next, sizes, finish, meets=len(sizes) == self._size - 1)
+        self._next += 1
+        self._messenger.send(self._advance, operation, mine)
+        return operation
+
+    def end(self) -> None:
+        """Stop waiting for the others."""
+        self._ended.set()
+        self._messenger.end()
+
+    def _advance(self, operation: "_Operation", mine: Bytes | None) -> None:
+        """On the thread: write one part, then read on until something new is posted, or nothing is left to read."""
+        self._waiting.append(operation)
+        try:
+            if self._lost is None and mine is not None:
+                self._write(operation.number, mine)
+            while self._lost is None and self._waiting and not self._ended.is_set():
+                if self._read(self._waiting[0]):
+                    self._waiting.popleft().done.set()
+                elif self._messenger.busy():
+                    return
+        except ChannelLost as error:
+            self._lost = error
+        if self._lost is not None:
+            while self._waiting:
+                lost = self._waiting.popleft()
+                lost.error = self._lost
+                lost.done.set()
 
     def _key(self, rank: int, number: int) -> str:
         return f"{self._prefix}/{rank}/{number // _BLOCK}/{number}"
 
-    def begin(self, mine: Bytes | None) -> int:
-        """Write this worker's part of the next operation, if it has one."""
-        number = self._next
-        self._next += 1
-        if mine is not None:
-            if len(mine) > _SMALL:
-                self._kept.append(number)
-            for i in range(0, max(1, len(mine)), _PIECE):
-                self._store.set(f"{self._key(self._rank, number)}/{i}", mine[i : i + _PIECE].tobytes())
-        return number
+    def _write(self, number: int, mine: Bytes) -> None:
+        if len(mine) > _SMALL:
+            self._kept.append(number)
+        for at in range(0, max(1, len(mine)), _PIECE):
+            self._store.set(f"{self._key(self._rank, number)}/{at}", mine[at : at + _PIECE].tobytes())
 
-    def fetch(self, rank: int, number: int, at: int, seconds: float) -> bytes | None:
-        """The piece of another worker's part that begins at a byte."""
-        return self._store.get(f"{self._key(rank, number)}/{at}", seconds)
+    def _read(self, operation: "_Operation") -> bool:
+        """Read the next piece; True when there is none left."""
+        if operation.missing:
+            rank, at = operation.missing[-1]
+            data = self._store.get(f"{self._key(rank, operation.number)}/{at}", _SLICE)
+            if data is None:
+                return False
+            operation.parts[rank][at : at + _PIECE] = np.frombuffer(data, np.uint8)
+            operation.missing.pop()
+        if operation.missing:
+            return False
+        if operation.meets:
+            self._tidy(operation.number)
+        return True
 
-    def met(self, number: int) -> None:
+    def _tidy(self, number: int) -> None:
         """Everybody began this operation, so everybody has read all before it."""
         while self._kept and self._kept[0] < number:
             self._store.remove(self._key(self._rank, self._kept.pop(0)))
@@ -217,42 +283,15 @@ class _Stream:
             self._removed += 1
 
 
-class _Exchange:
-    """One operation of a stream: reads the parts of some workers, piece by piece."""
+class _Operation:
+    """One operation of a stream, as seen by whoever waits for it."""
 
-    def __init__(self, stream: _Stream, number: int, sizes: Mapping[int, int], *, meets: bool) -> None:
-        self._stream, self._number, self._meets = stream, number, meets
-        self._parts: dict[int, Bytes] = {rank: np.empty(n, np.uint8) for rank, n in sizes.items()}
-        self._missing = [(rank, at) for rank, n in sizes.items() for at in range(0, max(1, n), _PIECE)]
-        self._finish: Callable[[dict[int, Bytes]], Any] = dict
-
-    def then(self, finish: Callable[[dict[int, Bytes]], Any]) -> "_Exchange":
-        """What to make of the parts."""
-        self._finish = finish
-        return self
-
-    def wait(self, seconds: float) -> bool:
-        end = time.monotonic() + seconds
-        while self._missing:
-            rank, at = self._missing[-1]
-            data = self._stream.fetch(rank, self._number, at, end - time.monotonic())
-            if data is None:
-                return False
-            self._parts[rank][at : at + _PIECE] = np.frombuffer(data, np.uint8)
-            self._missing.pop()
-            if not self._missing and self._meets:
-                self._stream.met(self._number)
-        return True
-
-    def value(self) -> Any:
-        return self._finish(self._parts)
-
-
-class _Sum:
-    """An agreement under way in the thread."""
-
-    def __init__(self, values: Array) -> None:
-        self.values = values
+    def __init__(
+        self, number: int, sizes: Mapping[int, int], finish: Callable[[dict[int, Bytes]], Any], *, meets: bool
+    ) -> None:
+        self.number, self.meets, self._finish = number, meets, finish
+        self.parts: dict[int, Bytes] = {rank: np.empty(n, np.uint8) for rank, n in sizes.items()}
+        self.missing = [(rank, at) for rank, n in sizes.items() for at in range(0, max(1, n), _PIECE)]
         self.done = threading.Event()
         self.error: ChannelLost | None = None
 
@@ -264,11 +303,11 @@ class _Sum:
         return True
 
     def value(self) -> Any:
-        return self.values
+        return self._finish(self.parts)
 
 
 class JaxChannel:
-    """Two streams of keys, one for calls and one for agreements; the latter has a thread of its own once it is used.
+    """Two streams of keys, one for calls and one for agreements.
 
     Args:
       client: the client of the coordination service.
@@ -278,98 +317,55 @@ class JaxChannel:
       board: the notice board.
     """
 
-    reducible: Mapping[str, frozenset[str]] = {}
+    reducible: Mapping[str, frozenset[str]] = {}  # what has to be folded in rank order anyway
 
     def __init__(self, client: Any, rank: int, size: int, name: str, board: _KeyBoard) -> None:
         self.rank, self.size, self.board = rank, size, board
-        self._client, self._name = client, name
+        self._client = client
         self._calls = _Stream(_Store(client), rank, size, f"{name}/calls")
-        self._agreements: queue.SimpleQueue[_Sum | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._agreements = _Stream(_Store(client), rank, size, f"{name}/agreements")
 
-    def gather(self, mine: Bytes) -> _Exchange:
-        """[n] of every worker -> [size, n]."""
-        return self.gather_uneven(mine, [len(mine)] * self.size).then(lambda parts: _in_order(parts, self.rank, mine))
-
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Exchange:
-        """[sizes[rank]] of every worker -> list of [sizes[i]]."""
-        number = self._calls.begin(mine)
+    def _exchange(
+        self, stream: _Stream, mine: Bytes, sizes: Sequence[int], finish: Callable[[list[Bytes]], Any]
+    ) -> _Operation:
         others = {rank: n for rank, n in enumerate(sizes) if rank != self.rank}
-        exchange = _Exchange(self._calls, number, others, meets=True)
-        return exchange.then(lambda parts: _in_order(parts, self.rank, mine))
+        own = mine.copy()
+        return stream.begin(own, others, lambda parts: finish([{**parts, self.rank: own}[r] for r in range(self.size)]))
 
-    def broadcast(self, values: Bytes, root: int) -> _Exchange:
+    def gather(self, mine: Bytes) -> _Operation:
+        """[n] of every worker -> [size, n]."""
+        return self._exchange(self._calls, mine, [len(mine)] * self.size, np.stack)
+
+    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Operation:
+        """[sizes[rank]] of every worker -> list of [sizes[i]]."""
+        return self._exchange(self._calls, mine, sizes, list)
+
+    def broadcast(self, values: Bytes, root: int) -> _Operation:
         """[n] of the root -> [n]."""
-        number = self._calls.begin(values if self.rank == root else None)
         if self.rank == root:
-            return _Exchange(self._calls, number, {}, meets=False).then(lambda _: values)
-        return _Exchange(self._calls, number, {root: len(values)}, meets=False).then(lambda parts: parts[root])
+            return self._calls.begin(values.copy(), {}, lambda _: values)
+        return self._calls.begin(None, {root: len(values)}, lambda parts: parts[root])
 
-    def reduce(self, values: Array, op: str) -> _Exchange:
-        """[n] of every worker -> [n]; no dtype is `reducible`, so this is for completeness."""
-        return self.gather(values.view(np.uint8)).then(
-            lambda parts: fold(_in_order({r: p.view(values.dtype) for r, p in parts.items()}, self.rank, values), op)
-        )
+    def _folded(self, stream: _Stream, values: Array, op: str) -> _Operation:
+        mine = values.reshape(-1).view(np.uint8)
+        sizes = [len(mine)] * self.size
+        return self._exchange(stream, mine, sizes, lambda parts: fold([part.view(values.dtype) for part in parts], op))
 
-    def add(self, values: Array) -> _Sum:
+    def reduce(self, values: Array, op: str) -> _Operation:
+        """[n] of every worker -> [n]; not used, as no dtype is `reducible`."""
+        return self._folded(self._calls, values, op)
+
+    def add(self, values: Array) -> _Operation:
         """int64 [n] of every worker, summed."""
-        if self._thread is None:
-            stream = _Stream(_Store(self._client), self.rank, self.size, f"{self._name}/agreements")
-            args = stream, self._agreements, self.rank, self.size
-            self._thread = threading.Thread(target=_serve, args=args, name="distinput-agree", daemon=True)
-            self._thread.start()
-        job = _Sum(values)
-        self._agreements.put(job)
-        return job
+        return self._folded(self._agreements, values, "sum")
 
     def dup(self, name: str, timeout: float) -> "JaxChannel":
         """Another pair of streams."""
         return JaxChannel(self._client, self.rank, self.size, f"{self.board.prefix}/{name}", self.board)
 
     def close(self, *, broken: bool) -> None:
-        """End the thread."""
+        """End the threads."""
         if broken:
             _broken.set()
-        if self._thread is not None:
-            self._agreements.put(None)
-            self._thread.join(1.0)
-            self._thread = None
-
-
-def _in_order(parts: Mapping[int, Array], rank: int, mine: Array) -> list[Array]:
-    return [mine.copy() if r == rank else parts[r] for r in range(len(parts) + 1)]
-
-
-def _serve(stream: _Stream, jobs: "queue.SimpleQueue[_Sum | None]", rank: int, size: int) -> None:
-    """Write every agreement as soon as it is posted, and complete them in order."""
-    pending: list[tuple[_Sum, _Exchange]] = []
-    error: ChannelLost | None = None
-    while True:
-        try:
-            job = jobs.get(block=not pending)
-            if job is None:
-                return
-            if error is not None:
-                job.error = error
-                job.done.set()
-                continue
-            mine = job.values.view(np.uint8)
-            others = {other: len(mine) for other in range(size) if other != rank}
-            pending.append((job, _Exchange(stream, stream.begin(mine), others, meets=True)))
-        except queue.Empty:
-            pass
-        except ChannelLost as lost:
-            error = job.error = lost
-            job.done.set()
-        try:
-            if pending and error is None and pending[0][1].wait(_SLICE):
-                job, exchange = pending.pop(0)
-                job.values = fold([job.values, *(part.view(np.int64) for part in exchange.value().values())], "sum")
-                job.done.set()
-        except ChannelLost as lost:
-            error = lost
-        if error is not None:
-            for job, _ in pending:
-                job.error = error
-                job.done.set()
-            pending.clear()
+        self._calls.end()
+        self._agreements.end()

@@ -57,10 +57,10 @@ def open_groups(size: int, *, timeout: float = 60.0, name: str = "distinput") ->
 
 def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:
     """The group of a job of one worker; see `open_collectives`."""
-    if (rank or 0, size or 1) != (0, 1):
+    if (rank or 0, size or 1) != (0, 1) or address is not None:
         raise ValueError(
             f"the engine 'local' joins threads of one process by open_groups; a process of its own is rank 0 of 1, "
-            f"got rank {rank} of {size}; for more processes use 'torch', 'mpi' or 'jax'"
+            f"got rank {rank} of {size}, address {address}; for more processes use 'torch', 'mpi' or 'jax'"
         )
     return open_groups(1, timeout=timeout, name=name)[0]
 
@@ -126,6 +126,9 @@ class _LocalBoard:
     def read(self) -> Mapping[int, str]:
         with self._room.changed:
             return {rank: text for rank, text in self._room.notices.items() if rank != self._rank}
+
+    def end(self) -> None:
+        pass
 
 
 class LocalChannel:

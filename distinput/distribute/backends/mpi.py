@@ -45,7 +45,8 @@ def _mpi() -> Any:
 
 
 def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:
-    """The group of all processes that mpiexec started; see `open_collectives`. An address is not needed."""
+    """The group of all processes that mpiexec started; see `open_collectives`. An address is not looked at: mpiexec knows."""
+    del address
     mpi = _mpi()
     world = mpi.COMM_WORLD
     check_place("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
@@ -55,7 +56,9 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
         notices = _duplicate(world, timeout)
         channel = MpiChannel(world, _MpiBoard(mpi, notices), timeout)
     except ChannelLost as error:
-        raise CollectiveTimeout(f"engine 'mpi': rank {world.rank} of {world.size} did not meet the others: {error}") from error
+        raise CollectiveTimeout(
+            f"engine 'mpi': rank {world.rank} of {world.size} did not meet the others: {error}"
+        ) from error
     return Collectives(channel, name, timeout)
 
 
@@ -173,6 +176,9 @@ class _MpiBoard:
                         self._comm.Recv(data, rank)
                         self._notices[rank] = data.tobytes().decode()
             return dict(self._notices)
+
+    def end(self) -> None:
+        pass
 
 
 class MpiChannel:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.backends.address import check_place, own_address, split_address
+from distinput.distribute.backends.board import HostedBoard
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import (
@@ -118,43 +119,47 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
 
 def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:
     message = (
-        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: "
-        f"{_first_line(error)}; see that all workers are started, with the same address of rank 0, and that its port is free and reachable"
+        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: {_first_line(error)}; see "
+        "that all workers are started with the same address of rank 0, and that its port is free and reachable"
     )
     return CollectiveTimeout(message) if time.monotonic() >= deadline - 0.1 else PeerLost(message)
 
 
-class _StoreBoard:
+class _StoreBoard(HostedBoard):
     """Notices as keys of the store."""
 
     def __init__(self, store: Any, rank: int, size: int, prefix: str, host: int | None) -> None:
-        self.host = host
+        super().__init__(host)
         # A connection of its own: the other one is busy while a group waits for its members.
         self._store = store.clone() if hasattr(store, "clone") else store
         self._rank = rank
         self._others = [other for other in range(size) if other != rank]
-        self._prefix = f"{prefix}/notice"
         self.prefix = prefix
         self._complete = False
         self.write("")
 
-    def write(self, notice: str) -> None:
-        try:
-            self._store.set(f"{self._prefix}/{self._rank}", notice)
-            self._store.check([f"{self._prefix}/{self._rank}"])  # `set` does not wait until the store has it
-        except RuntimeError as error:
-            raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
+    def put(self, notice: str) -> None:
+        key = self._key(self._rank)
+        self._ask(self._store.set, key, notice)
+        self._ask(self._store.check, [key])  # `set` does not wait until the store has it
 
-    def read(self) -> Mapping[int, str]:
-        keys = [f"{self._prefix}/{other}" for other in self._others]
+    def take(self) -> Mapping[int, str]:
+        keys = [self._key(other) for other in self._others]
+        self._complete = self._complete or self._ask(self._store.check, keys)
+        if not self._complete or not keys:
+            return {}
+        texts = self._ask(self._store.multi_get, keys)
+        return {other: text.decode() for other, text in zip(self._others, texts, strict=True)}
+
+    def _key(self, rank: int) -> str:
+        return f"{self.prefix}/notice/{rank}"
+
+    @staticmethod
+    def _ask(function: Callable[..., Any], *args: Any) -> Any:
         try:
-            self._complete = self._complete or self._store.check(keys)
-            if not self._complete or not keys:
-                return {}
-            texts = self._store.multi_get(keys)
+            return function(*args)
         except RuntimeError as error:
             raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
-        return {other: text.decode() for other, text in zip(self._others, texts, strict=True)}
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Self
 
 from distinput.cluster.resolve import resolve, resolver_of
@@ -54,6 +55,9 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Every worker makes the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`. Workers take
     the same number of steps, however much data each of them has.
+
+    Use it in a `with` block: a worker that leaves it by an exception tells the others, which raise `AbortedError` with the
+    reason instead of waiting.
 
     Args:
       cluster_resolver: who the workers are; None asks the environment: TF_CONFIG, torchrun, MPI, Slurm, Kubernetes. Without a
@@ -121,7 +125,11 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._owned is not None:
+            self._owned.abort(f"{type(error).__name__}: {error}")
         self.close()
 
     def __repr__(self) -> str:

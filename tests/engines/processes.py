@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the workers of a test as processes, on an engine, and never outlives them: each is in a group of its own that
+is killed when its time is over."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["ENGINES", "ROOT", "Fork", "Outcome", "Process", "environments", "missing", "mpiexec", "run", "start", "wait_for"]
+
+ROOT = Path(__file__).parents[2]
+ENGINES = {"jax": ("jax",), "mpi": ("mpi4py",), "torch": ("torch",)}
+"""The packages that an engine needs."""
+LIMIT = 90.0
+"""Seconds after which all processes of a test are killed, when it does not say otherwise."""
+
+
+def missing(engine: str) -> str:
+    """Why a test on this engine is left out; empty when it is not."""
+    lacks = [name for name in ENGINES[engine] if importlib.util.find_spec(name) is None]
+    return f"engine {engine!r}: {', '.join(lacks)} not installed; `make engines` installs it" if lacks else ""
+
+
+class Process(Protocol):
+    """What is waited for."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+
+class Fork:
+    """A child of this process that was not started by `subprocess`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """How it ended: negative for a signal, None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
+def wait_for(processes: Sequence[Process], limit: float, stuck: Collection[int] = ()) -> list[int | None]:
+    """How processes ended, None for those that had to be killed because their time was over.
+
+    Args:
+      processes: leaders of their process groups.
+      limit: seconds.
+      stuck: the numbers of those that are not waited for.
+    """
+    deadline = time.monotonic() + limit
+    needed = [process for i, process in enumerate(processes) if i not in stuck]
+    while any([process.poll() is None for process in needed]) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    codes = [process.poll() for process in processes]
+    for process, code in zip(processes, codes, strict=True):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        while code is None and process.poll() is None:
+            time.sleep(0.005)
+    return codes
+
+
+def environments(size: int) -> list[dict[str, str]]:
+    """TF_CONFIG for each of `size` workers of this machine, on free ports."""
+    sockets = [socket.socket() for _ in range(size)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    cluster = {"worker": addresses}
+    return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})} for i in range(size)]
+
+
+@cache
+def mpiexec() -> tuple[str, ...]:
+    """The command that starts MPI processes, of this Python environment if it has one."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else "mpiexec"
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
+    return (found, *(("--allow-run-as-root", "--oversubscribe") if "open" in version.lower() else ()))
+
+
+def start(words: Sequence[str], environment: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
+    """A process that leads a group of its own."""
+    every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", **environment}
+    for name in [name for name in every if name.startswith(("PYTEST_", "COV_"))]:
+        del every[name]
+    return subprocess.Popen(
+        list(words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=every, start_new_session=True
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the workers.
+
+    Args:
+      answers: of each worker, None where it left none: `result`, or `error`, `text` and the time `at` which it came.
+      codes: how the processes ended, with mpiexec its own; None for one that had to be killed.
+      output: what they printed.
+      seconds: how long it took.
+    """
+
+    answers: list[dict[str, Any] | None]
+    codes: list[int | None]
+    output: str
+    seconds: float
+
+    @property
+    def results(self) -> list[Any]:
+        """What the program returned on each worker; all must have ended well."""
+        for worker, answer in enumerate(self.answers):
+            assert answer is not None, f"worker {worker} left no answer, {self.codes}:\n{self.output}"
+            assert "result" in answer, f"worker {worker}: {answer}\n{self.output}"
+        assert set(self.codes) == {0}, f"{self.codes}:\n{self.output}"
+        return [answer["result"] for answer in self.answers if answer is not None]
+
+
+class _Nursery:
+    """The process of nursery.py; one for all tests of this process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, folder: Path, places: Sequence[dict[str, str]], limit: float, stuck: Sequence[int]) -> list[int | None]:
+        if self._process is None or self._process.poll() is not None:
+            every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
+            words = [sys.executable, "-m", "tests.engines.nursery"]
+            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=every)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"folder": str(folder), "environments": list(places), "limit": limit, "stuck": list(stuck)}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the nursery died"
+        codes: list[int | None] = json.loads(answer)
+        return codes
+
+    def close(self) -> None:
+        if self._process is not None:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.close()
+            self._process.wait(20)
+            self._process.stdout.close()
+            self._process = None
+
+
+nursery = _Nursery()
+
+
+def run(
+    engine: str,
+    replicas: Sequence[int],
+    program: str,
+    given: Any = None,
+    *,
+    timeout: float = 20.0,
+    limit: float = LIMIT,
+    stuck: Sequence[int] = (),
+) -> Outcome:
+    """Run a program of programs.py on workers that are processes.
+
+    Args:
+      engine: a key of `ENGINES`.
+      replicas: how many each worker has; one worker for each number.
+      program: a key of `PROGRAMS`.
+      given: what the program is given, plain JSON.
+      timeout: of the strategy, in seconds.
+      limit: seconds after which all of them are killed.
+      stuck: the workers that will not end by themselves.
+    """
+    size = len(replicas)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="distinput-engines-") as made:
+        folder = Path(made)
+        order = {"program": program, "given": given, "replicas": list(replicas), "timeout": timeout, "limit": limit}
+        (folder / "order.json").write_text(json.dumps({**order, "implementation": engine}), encoding="utf-8")
+        words = [sys.executable, "-m", "tests.engines.worker", str(folder)]
+        if engine == "torch":
+            codes = nursery.run(folder, environments(size), limit, stuck)
+        else:
+            with (folder / "output").open("wb") as output:
+                if engine == "mpi":
+                    processes = [start([*mpiexec(), "-n", str(size), *words], {}, output)]
+                else:
+                    processes = [start(words, place, output) for place in environments(size)]
+                codes = wait_for(processes, limit, stuck)
+        answers = [_read(folder / f"answer-{rank}.json") for rank in range(size)]
+        said = "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("output*")))
+        return Outcome(answers, codes, said, time.monotonic() - began)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    answer: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return answer

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the workers of the tests run: each program takes a strategy, the number of its worker, and plain JSON."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import distinput as di
+from distinput.distribute import InputOptions
+
+__all__ = ["PROGRAMS"]
+
+Dataset = di.data.Dataset
+Steps = list[list[list[int]]]
+
+
+def keep(_: Any) -> bool:
+    """Keeps every row, but nobody can know that beforehand."""
+    return True
+
+
+def with_policy(dataset: Any, policy: str) -> Any:
+    """The data set with an autoshard policy."""
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy[policy]
+    return dataset.with_options(options)
+
+
+def distributed(strategy: Any, worker: int, case: dict[str, Any]) -> Any:
+    """The data set of a case, distributed.
+
+    Args:
+      strategy: whose workers share it.
+      worker: this one.
+      case: `kind`, and what that kind needs.
+    """
+    kind, n, batch = case["kind"], case["n"], case["batch"]
+    if kind == "counted":
+        return strategy.experimental_distribute_dataset(Dataset.range(n).batch(batch))
+    if kind == "shuffled":
+        return strategy.experimental_distribute_dataset(
+            Dataset.range(n).shuffle(7, seed=3).map(lambda x: x * 2).batch(batch)
+        )
+    if kind == "filtered":
+        return strategy.experimental_distribute_dataset(Dataset.range(n).filter(keep).batch(batch))
+    if kind == "balanced":
+        dataset = Dataset.range(n).filter(keep).batch(batch)
+        return strategy.experimental_distribute_dataset(dataset, InputOptions(balanced_split=True))
+    if kind == "uneven functions":
+
+        def dataset_fn(context: Any) -> Any:
+            mine = Dataset.range(n).shard(context.num_input_pipelines, context.input_pipeline_id)
+            first = Dataset.range(0, n * (worker == 0)).map(lambda x: x + n)  # one worker has n rows more
+            return mine.concatenate(first).batch(context.get_per_replica_batch_size(strategy.num_replicas_in_sync * batch))
+
+        return strategy.distribute_datasets_from_function(dataset_fn)
+    if kind == "files":
+        dataset = Dataset.list_files(case["files"], shuffle=False).interleave(di.data.TFRecordDataset, cycle_length=1)
+        dataset = dataset.map(lambda record: np.int64(int(record))).batch(batch)
+        return strategy.experimental_distribute_dataset(with_policy(dataset, "FILE"))
+    raise ValueError(f"no kind of case is called {kind}")
+
+
+def rows_of(strategy: Any, step: Any) -> list[list[int]]:
+    """The rows of this worker's replicas."""
+    return [part.tolist() for part in strategy.experimental_local_results(step)]
+
+
+def deliver(strategy: Any, worker: int, cases: list[dict[str, Any]]) -> list[Steps]:
+    """All steps of each case."""
+    return [[rows_of(strategy, step) for step in distributed(strategy, worker, case)] for case in cases]
+
+
+def begin(strategy: Any, worker: int, cases: list[dict[str, Any]]) -> list[tuple[Steps, str]]:
+    """The first `at` steps of each case, and the state after them."""
+    found = []
+    for case in cases:
+        with iter(distributed(strategy, worker, case)) as iterator:
+            steps = [rows_of(strategy, next(iterator)) for _ in range(case["at"])]
+            found.append((steps, json.dumps(iterator.state())))
+    return found
+
+
+def go_on(strategy: Any, worker: int, cases: list[dict[str, Any]]) -> list[Steps]:
+    """The steps of each case after its `state`."""
+    found = []
+    for case in cases:
+        iterator = distributed(strategy, worker, case).restore(json.loads(case["state"]))
+        found.append([rows_of(strategy, step) for step in iterator])
+    return found
+
+
+def numbers(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
+    """Reductions and gatherings over all replicas, and a call that fails alone."""
+    local = strategy.experimental_distribute_values_from_function(
+        lambda context: np.float32(1.5) * (1 + context.replica_id_in_sync_group)
+    )
+    rows = strategy.experimental_distribute_values_from_function(
+        lambda context: np.arange(context.replica_id_in_sync_group, dtype=np.float64) / 3
+    )
+    large = strategy.experimental_distribute_values_from_function(
+        lambda context: np.full(50_000, 2.0 ** -context.replica_id_in_sync_group)
+    )
+    try:
+        strategy.reduce("SUM", np.ones(2 + worker), axis=None)
+        refused = "nobody refused"
+    except di.errors.InvalidArgumentError as error:
+        refused = str(error)
+
+    def inside(value: Any) -> Any:
+        context = di.distribute.get_replica_context()
+        return context.all_reduce("SUM", value), context.all_gather(np.reshape(value, 1), axis=0)
+
+    total, gathered = strategy.run(inside, args=(local,))
+    return {
+        "sum": float(strategy.reduce("SUM", local, axis=None)),
+        "mean": float(strategy.reduce("MEAN", rows, axis=0)).hex(),
+        "exact": float(strategy.reduce("MEAN", rows, axis=0, deterministic=True)).hex(),
+        "large": float(strategy.reduce("SUM", large, axis=None)[-1]),
+        "gather": strategy.gather(rows, axis=0).tolist(),
+        "refused": refused,
+        "inside": [float(x) for x in strategy.experimental_local_results(total)],
+        "gathered": [x.tolist() for x in strategy.experimental_local_results(gathered)],
+    }
+
+
+# Faults -------------------------------------------------------------------------------------------------------------
+
+
+def _kill(given: dict[str, Any]) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill_soon(given: dict[str, Any]) -> None:
+    """In the middle of whatever comes next."""
+    threading.Timer(given["delay"], _note_and_kill, [given]).start()
+
+
+def _note_and_kill(given: dict[str, Any]) -> None:
+    _note(given)
+    _kill(given)
+
+
+def _stop(given: dict[str, Any]) -> None:
+    """Stand still, to go on after some seconds."""
+    words = ["sh", "-c", f"sleep {given['seconds']}; kill -CONT {os.getpid()}"]
+    with subprocess.Popen(words, start_new_session=True) as helper:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        helper.wait()
+
+
+def _raise(given: dict[str, Any]) -> None:
+    raise OSError("the disk is full")
+
+
+def _leave(given: dict[str, Any]) -> None:
+    raise SystemExit(0)
+
+
+ACTS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "kill": _kill,
+    "kill soon": _kill_soon,
+    "leave": _leave,
+    "raise": _raise,
+    "stop": _stop,
+}
+
+
+def _note(given: dict[str, Any]) -> None:
+    """When it happened, for the others' time to the error."""
+    with open(given["when"], "w", encoding="utf-8") as file:  # noqa: PTH123 - as little as possible before the end
+        file.write(repr(time.time()))
+
+
+def loop(strategy: Any, worker: int, given: dict[str, Any]) -> int:
+    """A training loop, in which one worker does something at a step, before it takes it or before it reduces.
+
+    Returns:
+      How many steps it took.
+    """
+    mine = given["act"] if worker == given["victim"] else None
+    steps = 0
+
+    def maybe(place: str) -> None:
+        if mine is not None and steps == given["step"] and place == given["place"]:
+            if mine != "kill soon":
+                _note(given)
+            ACTS[mine](given)
+
+    def poison(x: Any) -> Any:
+        if mine == "poison" and x >= given["batch"] * given["step"]:
+            _note(given)
+            raise ValueError("record 17 makes no sense")
+        return x
+
+    kind, batch = given["kind"], given["batch"]
+    if kind == "files":
+        batches = distributed(strategy, worker, given)
+    elif kind == "counted":
+        batches = strategy.experimental_distribute_dataset(Dataset.range(given["n"]).map(poison).batch(batch))
+    else:
+        batches = strategy.experimental_distribute_dataset(
+            Dataset.range(given["n"]).filter(keep).map(poison).batch(batch)
+        )
+    iterator = iter(batches)
+    while True:
+        maybe("next")
+        step = next(iterator, None)
+        if step is None:
+            return steps
+        maybe("reduce")
+        strategy.reduce("SUM", step, axis=0)
+        steps += 1
+
+
+PROGRAMS: dict[str, Callable[[Any, int, Any], Any]] = {
+    "begin": begin,
+    "deliver": deliver,
+    "go_on": go_on,
+    "loop": loop,
+    "numbers": numbers,
+}

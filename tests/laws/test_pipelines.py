@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws 1 to 4 over random pipelines of all ops, and of each op alone behind whatever it fits."""
+
+import inspect
+import pkgutil
+from importlib import import_module
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput.ops
+from distinput.data.dataset import Dataset
+from distinput.plan.node import Node
+from distinput.testing import (
+    check_blocks,
+    check_positions,
+    check_restart,
+    check_rewrites,
+    check_same_as,
+    check_shards,
+    check_spec,
+)
+from distinput.testing.pipelines import INGREDIENTS, OPS, Pipeline, pipelines
+
+# The open data sets of an interleave are each a place of their own, and interleaves may stand in each other.
+STATE_BYTES = 20_000
+FEW = max(2, settings().max_examples // 8)
+
+
+def is_as_modelled(pipeline: Pipeline) -> None:
+    dataset = pipeline.build()
+    check_spec(dataset)
+    if pipeline.exact:
+        check_same_as(pipeline.build(), pipeline.elements)
+        check_same_as(dataset, pipeline.elements)  # the second pass
+
+
+@given(pipelines())
+def test_law_1_and_4_the_same_as_lists_and_as_the_spec_says(pipeline: Pipeline) -> None:
+    is_as_modelled(pipeline)
+
+
+@given(pipelines())
+def test_law_2_exactly_the_rest_after_every_restart(pipeline: Pipeline) -> None:
+    check_restart(pipeline.build(), state_bytes=STATE_BYTES)
+
+
+@given(pipelines())
+def test_law_2_exactly_the_rest_in_an_equal_pipeline(pipeline: Pipeline) -> None:
+    check_restart(pipeline.build(), fresh=pipeline.build, state_bytes=STATE_BYTES)
+
+
+@given(pipelines())
+def test_law_3_rewrites_change_nothing(pipeline: Pipeline) -> None:
+    check_rewrites(pipeline.build())
+
+
+@given(pipelines())
+def test_every_row_can_be_reached_at_once_or_not_at_all(pipeline: Pipeline) -> None:
+    check_positions(pipeline.build())
+
+
+@given(pipelines())
+def test_block_sizes_change_nothing(pipeline: Pipeline) -> None:
+    check_blocks(pipeline.build)
+
+
+@given(pipelines(), st.integers(1, 4))
+def test_shards_are_disjoint_and_complete(pipeline: Pipeline, num_shards: int) -> None:
+    check_shards(pipeline.build(), num_shards)
+
+
+@pytest.mark.parametrize("op", [op.name for op in OPS])
+def test_each_op_keeps_the_laws(op: str) -> None:
+    @settings(max_examples=FEW)
+    @given(pipelines(most_ops=3, last=op))
+    def keeps_the_laws(pipeline: Pipeline) -> None:
+        is_as_modelled(pipeline)
+        check_restart(pipeline.build(), state_bytes=STATE_BYTES)
+        check_rewrites(pipeline.build())
+
+    keeps_the_laws()
+
+
+def node_classes() -> list[type[Node]]:
+    found = []
+    for module in pkgutil.iter_modules(distinput.ops.__path__, "distinput.ops."):
+        for _, kind in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if issubclass(kind, Node) and kind.__module__ == module.name and not kind.__name__.startswith("_"):
+                found.append(kind)
+    return found
+
+
+@pytest.mark.parametrize("kind", node_classes(), ids=lambda kind: kind.__name__)
+def test_every_op_is_in_the_random_pipelines(kind: type[Node]) -> None:
+    covered = {node for ingredient in INGREDIENTS.values() for node in ingredient.covers}
+    assert kind in covered, f"add {kind.__name__} to distinput/testing/ops.py: an op keeps the laws from its first day"
+
+
+def test_every_method_that_adds_an_op_is_in_the_random_pipelines() -> None:
+    methods = {name for name, value in vars(Dataset).items() if hasattr(value, "__signature__")}
+    assert "batch" in methods
+    assert sorted(methods - set(INGREDIENTS)) == []
+
+
+@pytest.mark.parametrize("name", INGREDIENTS)
+def test_what_an_ingredient_says_it_covers_it_makes(name: str) -> None:
+    covers = INGREDIENTS[name].covers
+    missing = set(covers)
+
+    @settings(max_examples=40, derandomize=True, database=None)
+    @given(pipelines(most_ops=2, last=name if name in {op.name for op in OPS} else None))
+    def look(pipeline: Pipeline) -> None:
+        if name in dict(pipeline.recipe):
+            missing.difference_update(map(type, steps(pipeline.build().node)))
+
+    look()
+    assert missing == set()
+
+
+def steps(node: Node) -> list[Node]:
+    return [node, *[step for source in node.inputs for step in steps(source)]]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A state is small whatever the elements and the buffers hold."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import distinput as di
+
+Dataset = di.data.Dataset
+
+
+def wide(n: int) -> di.data.Dataset:
+    """Elements of 8 kB that cannot be reached by number."""
+    return Dataset.range(n).filter(lambda x: x >= 0).map(lambda x: np.full(1000, x))
+
+
+PIPELINES: dict[str, Callable[[], di.data.Dataset]] = {
+    "batch": lambda: wide(300).batch(100),
+    "cache": lambda: wide(300).cache(),
+    "group_by_window": lambda: wide(300).group_by_window(lambda x: x[0] % 7, lambda _, group: group.batch(50), 50),
+    "interleave": lambda: Dataset.range(16).interleave(lambda i: wide(30), cycle_length=8, num_parallel_calls=2),
+    "padded_batch": lambda: wide(300).padded_batch(90),
+    "prefetch": lambda: wide(300).prefetch(100),
+    "rebatch": lambda: wide(300).batch(100).rebatch([7, 90]),
+    "shuffle": lambda: wide(10_300).shuffle(10_000).take(300),
+    "shuffle by number": lambda: Dataset.range(30_000).shuffle(10_000).take(300),
+    "unique": lambda: Dataset.range(300).unique(),
+    "window": lambda: wide(300).window(100, shift=7).map(lambda w: w),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_no_state_holds_data(name: str) -> None:
+    with iter(PIPELINES[name]()) as iterator:
+        sizes = [len(json.dumps(iterator.state()))]
+        sizes += [len(json.dumps(iterator.state())) for _ in iterator]
+    assert len(sizes) > 3
+    assert max(sizes) < 4096
