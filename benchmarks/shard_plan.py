@@ -21,7 +21,7 @@ def prepare(folder: Path, scale: float) -> None:
     """Files are only names and sizes here; the kernels are compiled before anything is timed."""
     from distinput.kernels.balance import deal_by_size
 
-    deal_by_size.wait(100)
+    deal_by_size.compiled(timeout=100)
 
 
 def cases(folder: Path, scale: float) -> list[Case]:

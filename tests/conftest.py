@@ -2,6 +2,7 @@
 """How the tests run: the Hypothesis profiles, and what the last lines of a run say."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 # In this file, not in tests/golden: with pytest-xdist the process that prints the summary collects nothing itself, and
 # so loads only the conftest files at the top of the test paths.
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how much of TensorFlow's golden answers is covered, and what is not yet."""
+    """Say how much of TensorFlow's golden answers is covered, what is not yet, and how jobs of several processes failed."""
+    _engines_summary(terminalreporter)
     outcomes = {
         name: sum(_is_golden(report) for report in terminalreporter.stats.get(name, []))
         for name in ("passed", "failed")
@@ -31,6 +33,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("golden answers of TensorFlow")
         for line in summary_lines(Path(__file__).parent / "golden" / "public.jsonl", **outcomes):
             terminalreporter.write_line(line)
+
+
+def _engines_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many faults were played on real processes, how long the others waited for the error, and what was left out."""
+    stats = terminalreporter.stats
+    reports = [report for name in ("passed", "failed", "skipped") for report in stats.get(name, [])]
+    ours = [report for report in reports if "tests/engines/" in report.nodeid.replace("\\", "/")]
+    if not ours:
+        return
+    terminalreporter.section("jobs of several processes")
+    seconds = [
+        float(value)
+        for report in ours
+        if report.when == "call" and report.outcome == "passed"
+        for name, value in report.user_properties
+        if name == "fault"
+    ]
+    if seconds:
+        terminalreporter.write_line(
+            f"engines: {len(seconds)} faults played, none hung; longest time to the error on the other workers "
+            f"{max(seconds):.2f} s (time-outs included), median {sorted(seconds)[len(seconds) // 2]:.2f} s"
+        )
+    ended = [
+        float(value) for report in ours if report.when == "call" for name, value in report.user_properties if name == "job"
+    ]
+    if ended:
+        terminalreporter.write_line(f"engines: {len(ended)} MPI jobs ended by mpiexec, the longest whole job took {max(ended):.2f} s")
+    left_out = Counter(str(report.longrepr[2]) for report in ours if report.outcome == "skipped")
+    for why, count in sorted(left_out.items()):
+        terminalreporter.write_line(f"engines: {count} tests left out: {why.removeprefix('Skipped: ')}")
 
 
 def _is_golden(report: object) -> bool:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import distinput as di
 from distinput.cli.demo import run_demo
+from distinput.cli.job import ENGINES
+from distinput.cli.multi_worker import run_multi_worker_demo
 from distinput.cli.resume import ids_after
+from distinput.cli.worker import work
 
 __all__ = ["main"]
 
@@ -33,7 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.resume is not None:
             print(json.dumps(ids_after(given.resume)))
             return 0
+        if given.job is not None:
+            work(given.job)
+            return 0
         epochs = given.epochs or (3 if given.quick else 15)
+        if given.workers is not None:
+            return 0 if run_multi_worker_demo(given.workers, given.engine, epochs, given.directory) else 1
         return 0 if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else 1
     except BrokenPipeError:  # whoever reads our output wants no more of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,10 +65,23 @@ def _parser() -> argparse.ArgumentParser:
         help="train and evaluate on real files, and check every promise on the way",
         description="Write 1,797 hand-written digits as TFRecord and Parquet files, train a classifier on several replicas, "
         "evaluate it, stop and resume in a new process, and check on the way that no record is lost or repeated. The exit "
-        "status is 0 when all checks passed.",
+        "status is 0 when all checks passed. With --workers the same is trained by several processes, one of which is killed "
+        "half way; the others go on without it.",
     )
     demo.add_argument(
         "--replicas", type=_positive, default=4, metavar="N", help="replicas in this process (default: 4)"
+    )
+    demo.add_argument(
+        "--workers",
+        type=_several,
+        metavar="N",
+        help="train on so many processes, kill one half way, and go on with the rest",
+    )
+    demo.add_argument(
+        "--engine",
+        choices=sorted(ENGINES),
+        default="torch",
+        help="through which the processes of --workers speak; `pip install 'distinput[ENGINE]'` (default: torch)",
     )
     demo.add_argument("--epochs", type=_positive, metavar="N", help="passes over the training data (default: 15)")
     demo.add_argument(
@@ -76,7 +97,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="STATE",
         help="only print the ids that follow a saved state (the demo's new process)",
     )
+    demo.add_argument(
+        "--job", type=Path, metavar="FILE", help="be one of the workers of this job (the demo's own processes)"
+    )
     return parser
+
+
+def _several(text: str) -> int:
+    number = int(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"must be at least 2, so that one can be killed, got {number}")
+    return number
 
 
 def _positive(text: str) -> int:

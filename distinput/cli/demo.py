@@ -20,7 +20,7 @@ from distinput.cli.resume import stop_and_resume
 from distinput.cli.softmax import Softmax
 from distinput.cli.training import Pass, evaluate, mirrored, train_epoch
 
-__all__ = ["run_demo"]
+__all__ = ["EVALUATION_BATCH", "LEARNED", "TRAINING_BATCH", "count_of", "files_of", "percent", "place_of", "run_demo"]
 
 TRAINING_BATCH = 64
 EVALUATION_BATCH = (
@@ -44,9 +44,9 @@ def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool)
     began = perf_counter()
     report = Report()
     strategy = mirrored(replicas)
-    report.say(f"distinput {di.__version__}: hand-written digits, from files to {_count(replicas, 'replica')}")
-    with _place(directory) as place:
-        parts = _files(report, place, kept=directory is not None)
+    report.say(f"distinput {di.__version__}: hand-written digits, from files to {count_of(replicas, 'replica')}")
+    with place_of(directory) as place:
+        parts = files_of(report, place, kept=directory is not None)
         model = _training(report, strategy, place, parts["train"], epochs)
         _evaluation(report, strategy, place, parts["test"], model)
         _resuming(report, place, replicas, parts["train"])
@@ -57,7 +57,7 @@ def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool)
 
 
 @contextlib.contextmanager
-def _place(directory: Path | None) -> Iterator[Path]:
+def place_of(directory: Path | None) -> Iterator[Path]:
     """A directory for the files, removed afterwards unless it is the user's."""
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="distinput-demo-") as made:
@@ -67,7 +67,8 @@ def _place(directory: Path | None) -> Iterator[Path]:
         yield directory
 
 
-def _files(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
+def files_of(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
+    """Write the files, unless they are there, and say what they are; what each part of the data holds."""
     report.heading("Files")
     parts, written = write_files(place)
     report.fact("directory", f"{place} ({'kept' if kept else 'removed at the end'})")
@@ -84,7 +85,7 @@ def _files(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
 def _training(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, epochs: int) -> Softmax:
     replicas = strategy.num_replicas_in_sync
     report.heading(
-        f"Training: TFRecord files -> parse -> shuffle -> batches of {TRAINING_BATCH} -> {_count(replicas, 'replica')}"
+        f"Training: TFRecord files -> parse -> shuffle -> batches of {TRAINING_BATCH} -> {count_of(replicas, 'replica')}"
     )
     model = Softmax(pixels=64, classes=10)
     batches = strategy.experimental_distribute_dataset(training_batches(place, TRAINING_BATCH))
@@ -98,12 +99,12 @@ def _training(report: Report, strategy: di.distribute.Strategy, place: Path, par
         [f"epoch {i + 1}" for i in shown],
         [
             ("loss", [f"{passes[i].mean_loss:.4f}" for i in shown]),
-            ("accuracy", [_percent(passes[i].accuracy) for i in shown]),
+            ("accuracy", [percent(passes[i].accuracy) for i in shown]),
         ],
     )
     delivered = sum(len(done.ids) for done in passes)
     uneven, empty = (sum(counts) for counts in zip(*[done.unevenness() for done in passes], strict=True))
-    report.fact("records delivered", f"{delivered:,} in {_count(epochs, 'epoch')}")
+    report.fact("records delivered", f"{delivered:,} in {count_of(epochs, 'epoch')}")
     report.fact("steps", f"{sum(len(done.sizes) for done in passes)}, {_cut(uneven, empty)}")
     wrong = [(i, differences(done.ids, part.id)) for i, done in enumerate(passes, 1)]
     report.check(
@@ -114,8 +115,8 @@ def _training(report: Report, strategy: di.distribute.Strategy, place: Path, par
     orders = len({tuple(done.ids) for done in passes})
     report.check(
         "a new order every epoch",
-        "" if orders == epochs else f"{epochs} epochs had only {_count(orders, 'order')}",
-        f"{_count(orders, 'order')} in {_count(epochs, 'epoch')}",
+        "" if orders == epochs else f"{epochs} epochs had only {count_of(orders, 'order')}",
+        f"{count_of(orders, 'order')} in {count_of(epochs, 'epoch')}",
     )
     return model
 
@@ -123,7 +124,7 @@ def _training(report: Report, strategy: di.distribute.Strategy, place: Path, par
 def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax) -> None:
     replicas = strategy.num_replicas_in_sync
     strategies = {replicas: strategy, 1: mirrored(1)}
-    where = " and on ".join(_count(n, "replica") for n in strategies)
+    where = " and on ".join(count_of(n, "replica") for n in strategies)
     report.heading(f"Evaluation: {len(part.id)} records in batches of {EVALUATION_BATCH}, on {where}")
     done = {
         (n, file_format): evaluate(on, model, evaluation_batches(place, file_format, EVALUATION_BATCH))
@@ -132,13 +133,13 @@ def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, p
     }
 
     def row(name: str, n: int, value: Any) -> tuple[str, list[str]]:
-        return f"{name}, {_count(n, 'replica')}", [value(done[n, file_format]) for file_format in FORMATS]
+        return f"{name}, {count_of(n, 'replica')}", [value(done[n, file_format]) for file_format in FORMATS]
 
     report.table(
         FORMATS,
         [
             *[row("loss", n, lambda found: f"{found.mean_loss:.6f}") for n in strategies],
-            *[row("accuracy", n, lambda found: _percent(found.accuracy)) for n in strategies],
+            *[row("accuracy", n, lambda found: percent(found.accuracy)) for n in strategies],
         ],
     )
     many, one = done[replicas, FORMATS[0]], done[1, FORMATS[0]]
@@ -147,7 +148,7 @@ def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, p
     wrong = [(key, differences(found.ids, part.id)) for key, found in done.items()]
     report.check(
         "each exactly once",
-        next((f"{file_format} on {_count(n, 'replica')}: {text}" for (n, file_format), text in wrong if text), ""),
+        next((f"{file_format} on {count_of(n, 'replica')}: {text}" for (n, file_format), text in wrong if text), ""),
         f"checked by id in all {len(wrong)} passes",
     )
     accuracies = {found.accuracy.hex() for found in done.values()}
@@ -165,8 +166,8 @@ def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, p
     )
     report.check(
         f"at least {LEARNED:.0%} accuracy",
-        "" if one.accuracy >= LEARNED else f"only {_percent(one.accuracy)}",
-        f"{_percent(one.accuracy)} of images the model has never seen",
+        "" if one.accuracy >= LEARNED else f"only {percent(one.accuracy)}",
+        f"{percent(one.accuracy)} of images the model has never seen",
     )
 
 
@@ -188,7 +189,7 @@ def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
 
 
 def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
-    report.heading(f"Speed, from files to {_count(strategy.num_replicas_in_sync, 'replica')}")
+    report.heading(f"Speed, from files to {count_of(strategy.num_replicas_in_sync, 'replica')}")
 
     def delivered(batches: di.distribute.DistributedDataset) -> int:
         return sum(len(part) for batch in batches for part in strategy.experimental_local_results(batch["id"]))
@@ -208,17 +209,23 @@ def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, second
         while (took := perf_counter() - began) < seconds:
             records += one_pass(batches)
             passes += 1
-        report.fact(what, f"{records / took:>9,.0f} records/s, measured over {_count(passes, 'pass', 'passes')}")
+        report.fact(what, f"{records / took:>9,.0f} records/s, measured over {count_of(passes, 'pass', 'passes')}")
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """A number with what it counts.
+
+    >>> count_of(1, "pass", "passes"), count_of(1200, "step")
+    ('1 pass', '1,200 steps')
+    """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _percent(part: float) -> str:
+def percent(part: float) -> str:
+    """A part of 1, for people."""
     return f"{100 * part:.2f} %"
 
 
 def _cut(uneven: int, empty: int) -> str:
     """How the steps were cut."""
-    return f"{uneven} of them uneven, with {_count(empty, 'empty replica batch', 'empty replica batches')}"
+    return f"{uneven} of them uneven, with {count_of(empty, 'empty replica batch', 'empty replica batches')}"

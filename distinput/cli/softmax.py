@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax regression in plain NumPy. Its methods take any number of images, none included."""
+"""Softmax regression in plain NumPy. Its methods take any number of images, none included.
 
+What they say of an image has the same bits whatever images lie beside it, so that results do not depend on how a batch
+is divided: products are summed pixel by pixel, which a matrix product does not promise.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,9 +37,13 @@ class Softmax:
 
     def gradients(self, images: Array, labels: Array) -> dict[str, Array]:
         """The gradient of the loss, summed over the images: sums of replicas add up, means would not."""
-        errors = np.exp(self._log_probabilities(images))  # [n, classes]
-        errors[np.arange(len(labels)), labels] -= 1
+        errors = self._errors(images, labels)
         return {"weights": images.T @ errors, "bias": errors.sum(axis=0)}
+
+    def gradient_rows(self, images: Array, labels: Array) -> dict[str, Array]:
+        """The gradient of the loss of each image: [n, pixels, classes] and [n, classes]."""
+        errors = self._errors(images, labels)
+        return {"weights": images[:, :, np.newaxis] * errors[:, np.newaxis, :], "bias": errors}
 
     def update(self, gradients: dict[str, Array], rate: float = 0.5, momentum: float = 0.9) -> None:
         """One step of gradient descent with momentum."""
@@ -42,8 +51,24 @@ class Softmax:
             self._momentum[name] = momentum * self._momentum[name] + gradient
             self.parameters[name] -= rate * self._momentum[name]
 
+    def saved(self) -> dict[str, dict[str, Any]]:
+        """All that learning goes on from, as JSON can hold it without rounding."""
+        every = {"parameters": self.parameters, "momentum": self._momentum}
+        return {what: {name: array.tolist() for name, array in arrays.items()} for what, arrays in every.items()}
+
+    def load(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
+        """Go on from what `saved` gave."""
+        self.parameters = {name: np.array(value) for name, value in saved["parameters"].items()}
+        self._momentum = {name: np.array(value) for name, value in saved["momentum"].items()}
+
+    def _errors(self, images: Array, labels: Array) -> Array:
+        errors: Array = np.exp(self._log_probabilities(images))  # [n, classes]
+        errors[np.arange(len(labels)), labels] -= 1
+        return errors
+
     def _log_probabilities(self, images: Array) -> Array:
-        logits = images @ self.parameters["weights"] + self.parameters["bias"]  # [n, classes]
+        weights, bias = self.parameters["weights"], self.parameters["bias"]
+        logits = (images[:, :, np.newaxis] * weights).sum(axis=1) + bias  # [n, pixels, classes] -> [n, classes]
         logits -= logits.max(axis=1, keepdims=True)
         log_probabilities: Array = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return log_probabilities

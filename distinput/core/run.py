@@ -2,7 +2,7 @@
 """A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -7,10 +7,12 @@ in the same number of agreements, so that they stay in order.
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.state import State
+from distinput.distribute.backends.failures import CollectiveError
 from distinput.distribute.wire import packed, unpacked
 from distinput.errors import AbortedError
 
@@ -93,9 +95,13 @@ class Lockstep:
         return None
 
     def close(self) -> None:
-        """Wait for the agreements under way, so that those of a later iteration are in order."""
+        """Wait for the agreements under way, so that those of a later iteration are in order.
+
+        Where the workers lost one another meanwhile there is none, and whoever needs them is told then.
+        """
         if not self._ended:
-            self._end()
+            with suppress(CollectiveError):
+                self._end()
 
     def _post(self) -> None:
         parts: list[Any] = []

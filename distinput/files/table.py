@@ -75,8 +75,16 @@ class FileTable:
     def take(self, indices: Ints) -> "FileTable":
         """These files, in memory of their own."""
         return FileTable(
-            self.names.take(indices).compact(),
+            _alone(self.names.take(indices)),
             self.sizes.take(indices),
             None if self.rows is None else self.rows.take(indices),
-            None if self.stamps is None else self.stamps.take(indices).compact(),
+            None if self.stamps is None else _alone(self.stamps.take(indices)),
         )
+
+
+def _alone(texts: Strings) -> Strings:
+    """The same texts over a buffer of their own; without a kernel, which takes longer to load than a few names do."""
+    sizes = texts.sizes
+    before = np.cumsum(sizes) - sizes
+    places = np.arange(int(sizes.sum())) + np.repeat(texts.starts - before, sizes)
+    return Strings(texts.data.take(places), before, sizes)

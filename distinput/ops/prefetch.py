@@ -101,11 +101,11 @@ class _Buffer:
             return True
 
     def get(self) -> tuple[Block, State] | BaseException | None:
-        """Wait for the next item; None is the end."""
+        """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
         with self.changed:
-            while not self.items:
+            while not self.items and not self.closed:
                 self.changed.wait()
-            item = self.items.popleft()
+            item = self.items.popleft() if self.items else None
             self.rows -= item[0].size if isinstance(item, tuple) else 0
             self.changed.notify_all()
             return item

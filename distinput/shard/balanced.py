@@ -7,7 +7,6 @@ larger files are taken apart as far as their format allows (Parquet: row groups)
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -55,18 +54,15 @@ class DealtLine(Dealt):
 
     Args:
       units: [n] of each file.
+      ends: [n] where each file ends on the line.
       unit_bytes: of one unit.
       counted: a unit is a record.
     """
 
     units: Ints
+    ends: Ints
     unit_bytes: int
     counted: bool
-
-    @cached_property
-    def ends(self) -> Ints:
-        """Where each file ends on the line."""
-        return np.cumsum(self.units, dtype=np.int64)
 
     def share(self, worker: int) -> Fragments:
         total, last = int(self.ends[-1]), worker == self.num_workers - 1
@@ -152,7 +148,8 @@ def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt
         raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
     units = file_format.units(files)
     if units is not None and units.any():
-        return DealtLine(files, num_workers, units, file_format.unit_bytes, file_format.counts_rows)
+        ends = np.cumsum(units, dtype=np.int64)
+        return DealtLine(files, num_workers, units, ends, file_format.unit_bytes, file_format.counts_rows)
     n = len(files)
     rows = np.full(n, -1) if files.rows is None else files.rows
     whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)

@@ -59,7 +59,8 @@ class Fragments:
     def digest(self) -> str:
         """A word that changes with the parts."""
         found = hashlib.blake2s(digest_size=6)
-        for part in (self.files.names.compact().data, self.file, self.start, self.stop):
+        found.update("\0".join(self.files.path(i) for i in range(len(self.files))).encode())
+        for part in (self.file, self.start, self.stop):
             found.update(np.ascontiguousarray(part).tobytes())
         return found.hexdigest()
 

@@ -3,13 +3,14 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
 __all__ = ["Part", "ShardPlan", "WorkerPlan", "Workers"]
 
 _SHOWN = 16  # workers in a printed plan
+_COUNTED = 256  # workers whose steps are all counted for a printed plan
 _PARTS = 3  # parts of files of one worker in a printed plan
 
 
@@ -161,8 +162,11 @@ class ShardPlan:
         return json.dumps(self.to_dict(), indent=indent)
 
     def __str__(self) -> str:
-        steps = {"beforehand": f"{self.steps} on every worker, known beforehand", "endless": "without end"}
-        how = steps.get(self.end, "not known beforehand: workers agree on the end of data at run time")
+        # Of very many workers only those shown are planned; the rest would take longer than anybody waits for a print.
+        looked = self if len(self.workers) <= _COUNTED else replace(self, workers=self.workers[:_SHOWN])
+        where = "on every worker" if looked is self else f"on the first {_SHOWN} workers"
+        steps = {"beforehand": f"{looked.steps} {where}, known beforehand", "endless": "without end"}
+        how = steps.get(looked.end, "not known beforehand: workers agree on the end of data at run time")
         lines = [
             f"shards: {self.num_workers} workers of {self.replicas_per_worker} replicas, policy {self.policy}",
             f"  why:   {self.reason}: {self.sentence}",

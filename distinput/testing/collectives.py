@@ -42,13 +42,26 @@ from distinput.distribute.backends import (
 )
 from distinput.distribute.backends.fold import OPS, fold
 
-__all__ = ["CHECKS", "FAULTS", "Outcome", "Report", "check_processes", "check_threads", "fault_threads", "run_checks"]
+__all__ = [
+    "CHECKS",
+    "FAULTS",
+    "SLOW_CHECKS",
+    "Outcome",
+    "Report",
+    "check_processes",
+    "check_threads",
+    "fault_threads",
+    "run_checks",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Check: TypeAlias = Callable[[Collectives], None]
 
 CHECKS: dict[str, Check] = {}
 """What holds on every engine: a name and a function that every worker calls with its group."""
+
+SLOW_CHECKS: dict[str, Check] = {}
+"""What holds too, and takes longer than the timeout of the group; open one with a short one."""
 
 NUMBERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SLOW = 2.0  # seconds within which an error that needs no waiting has to come, on a machine that is busy
@@ -384,6 +397,20 @@ def _a_timeout_must_be_a_time(group: Collectives) -> None:
     group.barrier()
 
 
+def _an_agreement_outlives_the_timeout(group: Collectives) -> None:
+    late = group.rank == group.size - 1
+    if late:
+        time.sleep(1.5 * group.timeout)
+    agreement = group.agree([1])
+    if not late:
+        time.sleep(1.5 * group.timeout)  # nobody waits, so nobody is late
+    assert agreement.result() == [group.size]
+    group.barrier()
+
+
+SLOW_CHECKS["an_agreement_outlives_the_timeout"] = _an_agreement_outlives_the_timeout
+
+
 # Faults -------------------------------------------------------------------------------------------------------------
 
 
@@ -493,13 +520,13 @@ def run_checks(group: Collectives, names: Sequence[str] | None = None) -> Outcom
 
     Args:
       group: fresh or used, but not failed.
-      names: keys of `CHECKS`.
+      names: keys of `CHECKS` and `SLOW_CHECKS`; by default all of the former.
     """
     outcome = Outcome(group.rank)
     begin = time.monotonic()
     for name in CHECKS if names is None else names:
         try:
-            CHECKS[name](group)
+            (CHECKS | SLOW_CHECKS)[name](group)
         except Exception as error:  # noqa: BLE001 - it is what the outcome is made of
             outcome.failed[name] = f"{type(error).__name__}: {error}"
             if isinstance(error, Poisoned | CollectiveTimeout | PeerLost):

@@ -76,9 +76,7 @@ def _change_leaf(leaf: Any) -> Any:
         made = np.empty(leaf.shape, object)
         made.reshape(-1)[:] = [b"<" + item for item in leaf.reshape(-1).tolist()]
         return made
-    if leaf.dtype == np.bool_:
-        return ~leaf
-    return leaf + leaf.dtype.type(1)
+    return np.logical_not(leaf) if leaf.dtype == np.bool_ else np.add(leaf, leaf.dtype.type(1))
 
 
 def change(*args: Any) -> Any:

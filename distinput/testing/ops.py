@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from distinput.core.nest import flatten
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.data.experimental import assert_cardinality
+from distinput.data.experimental import assert_cardinality, auto_shard_dataset, rebatch_for_worker
 from distinput.formats.example import FixedLenFeature, VarLenFeature, encode_example
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
@@ -24,6 +24,7 @@ from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
+from distinput.ops.own_rows import OwnPieces, OwnRows
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
@@ -32,6 +33,7 @@ from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.repeat import Repeat
 from distinput.ops.scan import Scan
 from distinput.ops.shard import Shard
+from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
 from distinput.ops.take import Skip, Take
@@ -55,9 +57,13 @@ _COUNTS = st.sampled_from([3, 1, 2, 5, 8, 13, 0, -1])
 _PARALLEL = st.sampled_from([None, None, None, 1, 2, -1])
 
 
-def nothing(draw: Draw, pipeline: Any) -> Arguments:
+def nothing(_: Draw, __: Pipeline) -> Arguments:
     """No argument."""
     return {}
+
+
+def _unchanged(p: Pipeline, _: Arguments) -> list[Any]:
+    return p.elements
 
 
 # --- one element to one element
@@ -297,6 +303,52 @@ def _model_legacy(p: Pipeline, a: Arguments) -> list[Any]:
     return p.like(given)
 
 
+def _draw_share(draw: Draw, _: Pipeline) -> Arguments:
+    shards = draw(st.integers(1, 3))
+    return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
+
+
+def _model_share(p: Pipeline, a: Arguments) -> list[Any]:
+    given = []
+    for element in p.elements:
+        leaves = []
+        for leaf in p.flat(element):
+            each, more = divmod(len(leaf), a["shards"])
+            begin = each * a["index"] + min(more, a["index"])
+            leaves.append(leaf[begin : begin + each + (a["index"] < more)])
+        given.append(leaves)
+    return p.like(given)
+
+
+def _draw_worker(draw: Draw, _: Pipeline) -> Arguments:
+    workers = draw(st.integers(1, 3))
+    return {
+        "size": draw(_SMALL),
+        "drop": draw(st.booleans()),
+        "workers": workers,
+        "replicas": draw(st.integers(1, 3)),
+        "worker": draw(st.integers(0, workers - 1)),
+    }
+
+
+def _build_worker(ds: Dataset, a: Arguments) -> Dataset:
+    batches = ds.batch(a["size"], drop_remainder=a["drop"]).with_options(_options({"policy": "DATA"}))
+    cut = rebatch_for_worker(batches, a["workers"], a["replicas"], a["worker"])
+    return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"] * a["replicas"])
+
+
+def _model_worker(p: Pipeline, a: Arguments) -> list[Any]:
+    """Each batch in pieces of equal size, rounded up; piece j goes to worker j modulo the number of workers."""
+    pieces = a["workers"] * a["replicas"]
+    given = []
+    for group in _groups(p.elements, a["size"], drop=a["drop"]):
+        rows = -(-len(group) // pieces)
+        leaves = p.flat(_stacked(p, group))
+        mine = [slice(piece * rows, (piece + 1) * rows) for piece in range(a["worker"], pieces, a["workers"])]
+        given += [[leaf[piece] for leaf in leaves] for piece in mine]
+    return p.like(given)
+
+
 def _draw_window(draw: Draw, _: Pipeline) -> Arguments:
     return {
         "size": draw(_SMALL),
@@ -343,7 +395,8 @@ def _draw_concatenate(draw: Draw, _: Pipeline) -> Arguments:
 
 def _build_concatenate(ds: Dataset, a: Arguments) -> Dataset:
     other = _variant(ds, a["other"], lambda: _copied(ds))
-    return other.concatenate(ds) if a["before"] else ds.concatenate(other)
+    first, second = (other, ds) if a["before"] else (ds, other)
+    return Dataset(Concatenate(first.node, second.node))
 
 
 def _model_concatenate(p: Pipeline, a: Arguments) -> list[Any]:
@@ -363,7 +416,7 @@ def _nested(word: str, first: Any, second: Any) -> Any:
     }[word]
 
 
-def _draw_zip(draw: Draw, p: Pipeline) -> Arguments:
+def _draw_zip(draw: Draw, _: Pipeline) -> Arguments:
     source = draw(st.sampled_from(SOURCES))
     return {"nest": draw(_NESTS), "other": [source.name, source.draw(draw, None)], "first": draw(st.booleans())}
 
@@ -483,7 +536,8 @@ def _build_endless(ds: Dataset, a: Arguments) -> Dataset:
 def _model_endless(p: Pipeline, a: Arguments) -> list[Any]:
     if not p.elements:
         return []
-    return (p.elements * (a["count"] // len(p.elements) + 1))[: a["count"]]
+    count: int = a["count"]
+    return (p.elements * (count // len(p.elements) + 1))[:count]
 
 
 def _options(a: Arguments) -> Options:
@@ -714,8 +768,8 @@ OPS: tuple[Ingredient, ...] = (
         "assert_cardinality",
         (AssertCardinality,),
         lambda ds, a: ds.apply(assert_cardinality(a["count"])),
-        lambda p, a: p.elements,
-        lambda draw, p: {"count": len(p.elements)},
+        _unchanged,
+        lambda _, p: {"count": len(p.elements)},
         lambda p: p.exact,
     ),
     Ingredient(
@@ -726,7 +780,7 @@ OPS: tuple[Ingredient, ...] = (
         _draw_bucket,
         lambda p: p.ranked,
     ),
-    Ingredient("cache", (Cache,), lambda ds, a: ds.cache(), lambda p, a: p.elements, nothing),
+    Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), _unchanged, nothing),
     Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
     Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
     Ingredient(
@@ -801,8 +855,8 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient(
         "parse_example",
         (ParseExample,),
-        lambda ds, a: ds.map(_encoded).parse_example(_FEATURES),
-        lambda p, a: [_parsed(element) for element in p.elements],
+        lambda ds, _: ds.map(_encoded).parse_example(_FEATURES),
+        lambda p, _: [_parsed(element) for element in p.elements],
         nothing,
         _serializable,
     ),
@@ -810,7 +864,7 @@ OPS: tuple[Ingredient, ...] = (
         "prefetch",
         (Prefetch,),
         lambda ds, a: ds.prefetch(a["size"]),
-        lambda p, a: p.elements,
+        _unchanged,
         lambda draw, _: {"size": draw(st.sampled_from([-1, 0, 1, 3]))},
     ),
     Ingredient(
@@ -836,12 +890,12 @@ OPS: tuple[Ingredient, ...] = (
         _model_sample,
         _draw_sample,
         observed=True,
-        settled=lambda a: False,
+        settled=lambda _: False,
     ),
     Ingredient(
         "scan",
         (Scan,),
-        lambda ds, a: ds.scan(_SCAN_START, _scanned),
+        lambda ds, _: ds.scan(_SCAN_START, _scanned),
         _model_scan,
         nothing,
         _tensors,
@@ -852,6 +906,15 @@ OPS: tuple[Ingredient, ...] = (
         lambda ds, a: ds.shard(a["shards"], a["index"]),
         lambda p, a: p.elements[a["index"] :: a["shards"]],
         _draw_shard,
+    ),
+    Ingredient(
+        "shard_batches",
+        (ShardBatches,),
+        lambda ds, a: ds.shard_batches(a["shards"], a["index"]),
+        _model_share,
+        _draw_share,
+        lambda p: p.batched,
+        weight=3,
     ),
     Ingredient(
         "shuffle",
@@ -868,9 +931,9 @@ OPS: tuple[Ingredient, ...] = (
         "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
     ),
     Ingredient(
-        "unbatch", (Unbatch,), lambda ds, a: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
+        "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
     ),
-    Ingredient("unique", (Unique,), lambda ds, a: ds.unique(), _model_unique, nothing, _unique_fits),
+    Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, nothing, _unique_fits),
     Ingredient(
         "window",
         (Window, Slices),
@@ -883,9 +946,10 @@ OPS: tuple[Ingredient, ...] = (
         "with_options",
         (WithOptions,),
         lambda ds, a: ds.with_options(_options(a)),
-        lambda p, a: p.elements,
+        _unchanged,
         lambda draw, _: {"policy": draw(st.sampled_from(["AUTO", "DATA", "OFF"]))},
     ),
+    Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, lambda p: p.stackable),
     Ingredient("zip", (Zip,), _build_zip, _model_zip, _draw_zip, observed=True, settled=_settled_zip),
 )
 """What random pipelines go through."""

@@ -43,9 +43,9 @@ class Ingredient:
     build: Callable[[Any, dict[str, Any]], Dataset]
     model: Callable[..., list[Any]]
     draw: Callable[[Draw, Any], dict[str, Any]]
-    fits: Callable[["Pipeline"], bool] = lambda pipeline: True
+    fits: Callable[["Pipeline"], bool] = lambda _: True
     observed: bool = False
-    settled: Callable[[dict[str, Any]], bool] = lambda arguments: True
+    settled: Callable[[dict[str, Any]], bool] = lambda _: True
     weight: int = 1
 
     def __repr__(self) -> str:

@@ -20,15 +20,20 @@ from distinput.core.column import Dense, Ragged, Strings
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
+from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
 from distinput.data.makers import FixedLengthRecordDataset, ParquetDataset, TextLineDataset, TFRecordDataset
 from distinput.formats.parquet import write_parquet
 from distinput.formats.tfrecord import TFRecordWriter
+from distinput.ops.files import Files
+from distinput.ops.fragments import FragmentNumbers, FragmentReader
 from distinput.ops.generator import Generator
 from distinput.ops.interleave import Interleave
+from distinput.ops.own_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.ops.range import Range
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import Slices
+from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.functions import Point, Record
 from distinput.testing.pipeline import Draw, Ingredient
 from distinput.testing.shuffles import checked_shuffle
@@ -242,22 +247,33 @@ def _record(index: int) -> bytes:
     return b"record" * (index % 3) + b"%d" % index
 
 
-def _build_tfrecord(_: None, a: dict[str, Any]) -> Dataset:
+def _tfrecords(a: dict[str, Any]) -> list[str]:
     def write(path: Path, rows: list[int]) -> None:
         with TFRecordWriter(str(path), a["compression"]) as writer:
             for index in rows:
                 writer.write(_record(index))
 
-    paths = written({**a, "format": "tfrecord"}, write)
-    return TFRecordDataset(paths, a["compression"], num_parallel_reads=a["reads"])
+    return written({"rows": a["rows"], "compression": a["compression"], "format": "tfrecord"}, write)
+
+
+def _build_tfrecord(_: None, a: dict[str, Any]) -> Dataset:
+    return TFRecordDataset(_tfrecords(a), a["compression"], num_parallel_reads=a["reads"])
+
+
+def _digits(index: int) -> bytes:
+    return b"%03d" % index
+
+
+def _fixed(a: dict[str, Any]) -> list[str]:
+    def write(path: Path, rows: list[int]) -> None:
+        data = b"HEAD"[: a["header"]] + b"".join(map(_digits, rows)) + b"FOOT"[: a["footer"]]
+        path.write_bytes(_squeezed(data, a["compression"]))
+
+    return written({key: a[key] for key in ("rows", "header", "footer", "compression")}, write)
 
 
 def _build_fixed(_: None, a: dict[str, Any]) -> Dataset:
-    def write(path: Path, rows: list[int]) -> None:
-        data = b"HEAD"[: a["header"]] + b"".join(b"%03d" % i for i in rows) + b"FOOT"[: a["footer"]]
-        path.write_bytes(_squeezed(data, a["compression"]))
-
-    paths = written({**a, "format": "fixed"}, write)
+    paths = _fixed(a)
     return FixedLengthRecordDataset(
         paths, 3, a["header"], a["footer"], compression_type=a["compression"], num_parallel_reads=a["reads"]
     )
@@ -311,9 +327,10 @@ def _parquet_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 def _listed(a: dict[str, Any]) -> list[str]:
-    return written(
-        {"rows": a["rows"], "format": "listed"}, lambda path, rows: path.write_bytes(b"x" * len(rows)) and None
-    )
+    def write(path: Path, rows: list[int]) -> None:
+        path.write_bytes(b"x" * len(rows))
+
+    return written({"rows": a["rows"], "format": "listed"}, write)
 
 
 def _build_listed(_: None, a: dict[str, Any]) -> Dataset:
@@ -324,6 +341,66 @@ def _build_listed(_: None, a: dict[str, Any]) -> Dataset:
 def _listed_model(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
     names = [path.encode() for path in _listed(a)]
     return checked_shuffle(names, seen, len(names)) if a["shuffle"] else names
+
+
+# --- files, as auto-sharding reads them
+
+
+def _build_manifest(_: None, a: dict[str, Any]) -> Dataset:
+    names = _tfrecords(a)
+    path = str(Path(names[0]).parent / "manifest.json")
+    if not Path(path).exists():
+        write_manifest(path, names)
+    return TFRecordDataset(read_manifest(path), a["compression"], num_parallel_reads=a["reads"])
+
+
+def _with_policy(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
+
+
+def _draw_part(draw: Draw, _: Any) -> dict[str, Any]:
+    workers = draw(st.integers(2, 3))
+    return {
+        "rows": draw(_FILES),
+        "workers": workers,
+        "worker": draw(st.integers(0, workers - 1)),
+        "mixed": draw(st.booleans()),
+        "format": draw(st.sampled_from(["fixed", "tfrecord"])),
+    }
+
+
+def _names(paths: list[str], a: dict[str, Any]) -> Any:
+    return Dataset.from_tensor_slices(paths).global_shuffle(seed=3) if a["mixed"] else paths
+
+
+def _fixed_or_records(a: dict[str, Any]) -> Dataset:
+    if a["format"] == "tfrecord":
+        return TFRecordDataset(_names(_tfrecords({"rows": a["rows"], "compression": ""}), a))
+    return FixedLengthRecordDataset(
+        _names(_fixed({"rows": a["rows"], "header": 0, "footer": 0, "compression": ""}), a), 3
+    )
+
+
+def _build_part(_: None, a: dict[str, Any]) -> Dataset:
+    whole = _with_policy(_fixed_or_records(a), AutoShardPolicy.BALANCED)
+    return auto_shard_dataset(whole, a["workers"], a["worker"], a["workers"])
+
+
+def _build_own(_: None, a: dict[str, Any]) -> Dataset:
+    whole = _fixed_or_records({**a, "format": "fixed"}).shuffle(4, seed=5, reshuffle_each_iteration=False).batch(2)
+    cut = rebatch_for_worker(_with_policy(whole, AutoShardPolicy.DATA), a["workers"], 1, a["worker"])
+    return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"])
+
+
+def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
+    """What one worker reads is no element twice; that all workers together read all is a law of its own."""
+    record = _record if a["format"] == "tfrecord" else _digits
+    all_rows = {record(i) for i in range(sum(a["rows"]))}
+    if len(set(seen)) != len(seen) or not all_rows.issuperset(seen):
+        raise AssertionError(f"part of files: {seen!r} is not a part of {all_rows!r}")
+    return seen
 
 
 SOURCES: tuple[Ingredient, ...] = (
@@ -357,7 +434,7 @@ SOURCES: tuple[Ingredient, ...] = (
         "fixed_length",
         (Reader, Interleave),
         _build_fixed,
-        lambda _, a: _read_order(_by_file(a, lambda i: b"%03d" % i), a["reads"]),
+        lambda _, a: _read_order(_by_file(a, _digits), a["reads"]),
         _draw_fixed,
     ),
     Ingredient("parquet", (Reader, Interleave), _build_parquet, _parquet_model, _draw_parquet),
@@ -369,6 +446,31 @@ SOURCES: tuple[Ingredient, ...] = (
         lambda draw, _: {"rows": draw(_FILES), "shuffle": draw(st.booleans()), "seed": draw(_SALT)},
         observed=True,
         settled=lambda a: not a["shuffle"],
+    ),
+    Ingredient(
+        "manifest",
+        (Files, Reader),
+        _build_manifest,
+        lambda _, a: _read_order(_by_file(a, _record), a["reads"]),
+        _draw_files,
+    ),
+    Ingredient(
+        "part",
+        (FragmentNumbers, FragmentReader),
+        _build_part,
+        lambda _, a, seen: _some_of(a, seen),
+        _draw_part,
+        observed=True,
+        settled=lambda a: not a["mixed"],
+    ),
+    Ingredient(
+        "own",
+        (OwnPieces, OwnRows, RowReader, ShuffledRows),
+        _build_own,
+        lambda _, a, seen: [*_some_of({**a, "format": "fixed"}, [row for piece in seen for row in piece]), seen][-1],
+        _draw_part,
+        observed=True,
+        settled=lambda a: not a["mixed"],
     ),
 )
 """Where random pipelines begin."""

@@ -172,6 +172,17 @@ def test_an_error_of_one_worker_is_raised_on_all_in_the_same_step() -> None:
         assert "poison" in str(results[worker][1])
 
 
+def test_an_iterator_that_is_closed_when_the_workers_lost_one_another_does_not_hide_the_reason() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        with iter(strategy.experimental_distribute_dataset(Dataset.range(99).filter(lambda x: True).batch(2))) as steps:
+            next(steps)
+            if worker == 1:
+                strategy._peers.group.abort("enough")
+            raise KeyError(worker)
+
+    assert [repr(error) for error in on_workers([1, 1], body)] == ["KeyError(0)", "KeyError(1)"]
+
+
 def test_a_shape_error_fails_that_call_alone_and_on_all_workers() -> None:
     def body(strategy: Any, worker: int) -> Any:
         with pytest.raises(InvalidArgumentError, match="same size and shape"):

@@ -109,7 +109,7 @@ def numbers(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
         lambda context: np.full(50_000, 2.0 ** -context.replica_id_in_sync_group)
     )
     try:
-        strategy.reduce("SUM", np.ones(2 + worker), axis=None)
+        strategy.reduce("SUM", strategy.run(lambda: np.ones(2 + worker)), axis=None)
         refused = "nobody refused"
     except di.errors.InvalidArgumentError as error:
         refused = str(error)
@@ -182,6 +182,12 @@ def _note(given: dict[str, Any]) -> None:
 def loop(strategy: Any, worker: int, given: dict[str, Any]) -> int:
     """A training loop, in which one worker does something at a step, before it takes it or before it reduces.
 
+    Args:
+      strategy: whose workers take part.
+      worker: this one.
+      given: `victim`; its `act`, of `ACTS`, or "poison" for an element that its map refuses, or "none"; `step` and
+        `place` of the act, and what it needs; `when`, the file that takes the time; `kind`, `n` and `batch` of the data.
+
     Returns:
       How many steps it took.
     """
@@ -189,7 +195,7 @@ def loop(strategy: Any, worker: int, given: dict[str, Any]) -> int:
     steps = 0
 
     def maybe(place: str) -> None:
-        if mine is not None and steps == given["step"] and place == given["place"]:
+        if mine in ACTS and steps == given["step"] and place == given["place"]:
             if mine != "kill soon":
                 _note(given)
             ACTS[mine](given)

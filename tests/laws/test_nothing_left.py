@@ -2,6 +2,7 @@
 """Law 8: no thread and no open file is left behind."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def fails_at(limit: int) -> Callable[[int], int]:
     return function
 
 
+def slow(x: int) -> int:
+    if x > 3:
+        time.sleep(0.05)
+    return x
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     paths = []
@@ -58,7 +65,10 @@ PIPELINES: dict[str, Callable[[list[str]], di.data.Dataset]] = {
     ),
     "a shuffle over a prefetch": lambda files: di.data.TFRecordDataset(files).prefetch(9).shuffle(7).batch(4),
     "a prefetch over a prefetch, beside what ends first": lambda _: Dataset.zip(
-        Dataset.range(3), Dataset.range(10**9).prefetch(1).map(lambda x: x + 1).prefetch(1)
+        Dataset.range(3), Dataset.range(10**9).map(slow).prefetch(1).map(lambda x: x + 1).prefetch(1)
+    ),
+    "a prefetch over a prefetch, beside an error": lambda _: Dataset.zip(
+        Dataset.range(9).map(fails_at(2)), Dataset.range(10**9).map(slow).prefetch(1).map(lambda x: x + 1).prefetch(1)
     ),
     "a zip of endless ones": lambda _: Dataset.zip(
         Dataset.range(3).repeat().prefetch(2), Dataset.range(20).prefetch(3)

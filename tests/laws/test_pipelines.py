@@ -21,7 +21,7 @@ from distinput.testing import (
     check_shards,
     check_spec,
 )
-from distinput.testing.pipelines import INGREDIENTS, OPS, Pipeline, pipelines
+from distinput.testing.pipelines import INGREDIENTS, OPS, SOURCES, Ingredient, Pipeline, pipelines
 
 # The open data sets of an interleave are each a place of their own, and interleaves may stand in each other.
 STATE_BYTES = 20_000
@@ -104,15 +104,15 @@ def test_every_method_that_adds_an_op_is_in_the_random_pipelines() -> None:
     assert sorted(methods - set(INGREDIENTS)) == []
 
 
-@pytest.mark.parametrize("name", INGREDIENTS)
-def test_what_an_ingredient_says_it_covers_it_makes(name: str) -> None:
-    covers = INGREDIENTS[name].covers
-    missing = set(covers)
+@pytest.mark.parametrize("ingredient", [*SOURCES, *OPS], ids=lambda ingredient: ingredient.name)
+def test_what_an_ingredient_says_it_covers_it_makes(ingredient: Ingredient) -> None:
+    missing = set(ingredient.covers)
+    drawn = pipelines(most_ops=0, sources=[ingredient]) if ingredient in SOURCES else pipelines(2, last=ingredient.name)
 
     @settings(max_examples=40, derandomize=True, database=None)
-    @given(pipelines(most_ops=2, last=name if name in {op.name for op in OPS} else None))
+    @given(drawn)
     def look(pipeline: Pipeline) -> None:
-        if name in dict(pipeline.recipe):
+        if ingredient.name in dict(pipeline.recipe):
             missing.difference_update(map(type, steps(pipeline.build().node)))
 
     look()

@@ -260,7 +260,7 @@ def test_dealt_parts_cover_every_file_once(sizes: list[int], num_workers: int) -
 def test_many_sizes_come_out_within_a_hundredth(seed: int, num_workers: int) -> None:
     sizes = (np.random.default_rng(seed).lognormal(15, 1.5, 20_000)).astype(int)
     loads = deal_files(FileTable.of(["f"] * len(sizes), sizes), TFRecords(), num_workers).loads
-    assert loads.max() <= 1.01 * loads.mean()
+    assert loads.max() <= max(1.01 * loads.mean(), sizes.max())  # a single file may be larger than a fair share
 
 
 def test_the_largest_row_groups_are_only_looked_up_where_that_helps(

@@ -250,3 +250,12 @@ def test_nothing_is_read_where_names_and_sizes_tell(kind: str, policy: AutoShard
     assert plan.to_json()
     assert str(plan)
     assert bytes_read() == 0
+
+
+def test_a_printed_plan_for_very_many_workers_looks_at_a_few() -> None:
+    plan = di.data.experimental.shard_plan(
+        di.data.Dataset.range(100_000).batch(5000), 5000, policy=AutoShardPolicy.BALANCED
+    )
+    shown = str(plan)
+    assert "20 on the first 16 workers, known beforehand" in shown
+    assert "and 4984 workers more" in shown

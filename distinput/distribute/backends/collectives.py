@@ -197,7 +197,7 @@ class Collectives:
             calls = turn.compare(f"all_gather {family(array.dtype)} {rows}", describe(array), mine)
             sizes = [call.nbytes for call in calls]
             if max(sizes) <= INLINE:
-                parts = [call.data for call in calls]
+                parts: Sequence[Bytes] = [call.data for call in calls]
             elif max(sizes) <= _FOLD_BYTES:
                 padded = np.zeros(max(sizes), np.uint8)
                 padded[: len(mine)] = mine
@@ -346,8 +346,14 @@ class Collectives:
             return
         self._closed = True
         _open_groups.discard(self)
-        with self._settling:
-            broken = self._party.failure is not None or not all(agreement.done() for agreement in self._pending)
+        broken = self._party.failure is not None
+        if self._settling.acquire(timeout=_GLANCE):
+            try:
+                broken = broken or not all(agreement.done() for agreement in list(self._pending))
+            finally:
+                self._settling.release()
+        else:  # another thread waits for an agreement
+            broken = True
         self._party.leave(self._name, self._calls, self._agreements)
         if not self._party.open:
             self._party.linger(min(timeout, _LINGER) if self._party.failure else timeout)
@@ -751,11 +757,11 @@ class _Party:
             if lost is not None:
                 return lost, _End("lost")
             raise
-        ends = {
-            rank: _End(*notice["end"][:2], tuple(notice["end"][2]))
-            for rank, notice in notices.items()
-            if "end" in notice
-        }
+        ends: dict[int, _End] = {}
+        for rank, notice in notices.items():
+            if "end" in notice:
+                state, reason, ranks = notice["end"]
+                ends[rank] = _End(state, reason, tuple(ranks))
         # A worker that said why it goes knows best; then what can be seen; then what others have seen.
         for state in ("aborted", "timeout", "told"):
             for rank, end in ends.items():

@@ -7,6 +7,7 @@ for flags, headers, metrics and states; arrays of many megabytes are better redu
 """
 
 import atexit
+import ctypes
 import inspect
 import threading
 import time
@@ -119,9 +120,11 @@ def _leave() -> None:
         return
     seconds = _END_BROKEN if _broken.is_set() else _END
     # By a messenger: a service that does not answer must not keep this process.
-    Messenger("distinput-exit").send(
-        _say_goodbye, _Store(state.client), state.process_id, state.num_processes, seconds
-    ).wait(seconds + _LAST)
+    messenger, client = Messenger("distinput-exit"), state.client
+    goodbye = messenger.send(_say_goodbye, _Store(client), state.process_id, state.num_processes, seconds)
+    if not goodbye.wait(seconds + 2 * _LAST):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))  # its destructor would ask the service again
+        state.client = state.preemption_sync_manager = None
 
 
 def _say_goodbye(store: "_Store", rank: int, size: int, seconds: float) -> None:

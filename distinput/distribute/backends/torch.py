@@ -233,20 +233,32 @@ class TorchChannel:
     def _group(self, name: str, timeout: float) -> Any:
         gloo = self._distributed.ProcessGroupGloo
         options = gloo._Options()
-        options._timeout = _FOREVER
         if self._device is None or "GLOO_SOCKET_IFNAME" in os.environ:
             options._devices = [gloo.create_default_device()]
         else:
             options._devices = [gloo.create_device(hostname=self._device)]
+        limit = timedelta(seconds=max(timeout, 0.001))
+        options._timeout = limit
         try:
-            self._store.set_timeout(timedelta(seconds=max(timeout, 0.001)))
+            self._meet(name, limit)
             group = gloo(self._distributed.PrefixStore(name, self._store), self.rank, self.size, options)
+            group._set_default_timeout(_FOREVER)  # the first one was for finding the others
         except RuntimeError as error:
             raise ChannelLost(_first_line(error)) from error
         # Its destructor waits for what is under way, so for ever where a peer is frozen, also when Python ends. Only a
         # close with nothing under way takes this reference back.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
         return group
+
+    def _meet(self, name: str, limit: timedelta) -> None:
+        """Wait for everybody, or say who does not come, which gloo does not."""
+        keys = [f"{name}/here/{rank}" for rank in range(self.size)]
+        self._store.set(keys[self.rank], "")
+        try:
+            self._store.wait(keys, limit)
+        except RuntimeError as error:
+            late = [str(rank) for rank, key in enumerate(keys) if not self._store.check([key])]
+            raise ChannelLost(f"rank {', '.join(late)} did not come" if late else _first_line(error)) from error
 
     def _start(self, begin: Callable[..., Any], *args: Any) -> Any:
         try:
