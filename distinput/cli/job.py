@@ -22,11 +22,10 @@ __all__ = ["ENGINES", "Job", "check_engine"]
 
 ENGINES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
 """The engines of the demo, and the package without which each does not work."""
-_WORDS = 12  # lines of what the processes printed, in an error
-
 Event = dict[str, Any]
 
 _LOOK = 0.005  # seconds between two looks at what the workers have written
+_WORDS = 12  # lines of what the processes printed, in an error
 
 
 def check_engine(engine: str) -> None:
@@ -129,9 +128,14 @@ class Job:
             sleep(_LOOK)
         return [process.poll() for process in self._processes]
 
-    def alive(self) -> list[int]:
-        """The workers whose processes are still there."""
-        return [worker for worker in range(self._workers) if _is_alive(self.found(worker, "pid"))]
+    def alive(self, seconds: float) -> list[int]:
+        """The workers whose processes are still there after this time, none as soon as all have ended."""
+        deadline = monotonic() + seconds
+        while True:
+            left = [worker for worker in range(self._workers) if _is_alive(self.found(worker, "pid"))]
+            if not left or monotonic() > deadline:
+                return left
+            sleep(_LOOK)
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +162,10 @@ def _is_alive(process: int | None) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    return True
+    try:  # a process that has ended stays in the table until whoever adopted it looks
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return not Path("/proc/self/stat").exists()
 
 
 def _places(workers: int) -> list[dict[str, str]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput demo --workers N`: a job of several processes, one of which is killed, and what becomes of it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import ceil
@@ -101,8 +102,9 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
         survivors = [w for w in everybody if w != victim]
         late = _errors(report, job, survivors, victim, when)
         if engine == "mpi":
-            said = next((line.strip() for line in job.said().splitlines() if "signal 9" in line), "it said nothing")
-            report.fact("the job", f"ended by mpiexec after {ended:.2f} s with status {codes[0]}: {said}")
+            said = re.search(r"\S+ noticed that.*?signal 9[^.\n]*|^.*signal 9.*$", job.said(), re.DOTALL | re.MULTILINE)
+            says = f", saying: {' '.join(said[0].split())}" if said else ""
+            report.fact("the job", f"ended by mpiexec after {ended:.2f} s with status {codes[0]}{says}")
             wrong = "" if codes[0] else f"mpiexec ended with status {codes[0]}, as if all were well"
             report.check("the end is no secret", wrong, "MPI ends all workers with the one that died, and says so")
         else:
@@ -111,8 +113,8 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
                 late,
                 f"on {len(survivors)} of {len(survivors)}, which names worker {victim}; nobody waits for the dead",
             )
-        left = job.alive()
-        report.check("no process is left", f"those of workers {left} are" if left else "", f"{ended:.2f} s after the kill")
+        left = job.alive(TIMEOUT)
+        report.check("no process is left", f"those of workers {left} are" if left else "", f"{time() - when:.2f} s after the kill")
         done = Training.load(saved).step
         return _given(job, everybody, 1, done)
 

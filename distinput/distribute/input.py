@@ -51,7 +51,11 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
         _check_batched(spec)
     balanced = splits and options.balanced_split
     equal = peers is None or len(set(peers.replicas)) == 1
-    by_batch = splits and (balanced or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA)
+    # One replica alone gets the batches as they are; where they would be cut one by one for more, it is at a place in them too.
+    whole = strategy.splits_batches and replicas == 1
+    by_batch = (splits or whole) and (
+        options.balanced_split or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA
+    )
     if splits and not balanced and not equal:
         raise ValueError(
             "tf.distribute expects every worker to have the same number of replicas; cut the batches with "
@@ -63,7 +67,7 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
         # Every worker goes through the global batches and takes its own pieces of each, so all have the same steps and a
         # state is the position in the global order, whatever the number of workers.
         mine = _replicas_of(strategy) if balanced else slice(worker, None, workers)
-        cutter = Cutter(spec, replicas, mine, balanced=balanced)
+        cutter = None if whole else Cutter(spec, replicas, mine, balanced=balanced)
         source = dataset.prefetch(1)
     else:
         source = auto_shard_dataset(rebatched, workers, worker, replicas)
@@ -78,6 +82,7 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
         int(dataset.cardinality()),
         keeps_partial=_keeps_partial(strategy, source, spec),
         cutter=cutter,
+        whole=whole and by_batch,
         fetch=options.experimental_fetch_to_device,
     )
 
@@ -152,6 +157,7 @@ class DistributedDataset:
       cardinality: of the data set as it was given.
       keeps_partial: deliver a last step in which some replicas have no element.
       cutter: for a pipeline that gives global batches, how they are cut; None: it gives one element per replica.
+      whole: the pipeline gives global batches, for one replica, which are not cut.
       fetch: put the parts on the devices.
 
     >>> import distinput as di
@@ -175,6 +181,7 @@ class DistributedDataset:
         *,
         keeps_partial: bool = True,
         cutter: Cutter | None = None,
+        whole: bool = False,
         fetch: bool = True,
     ) -> None:
         self._strategy = strategy
@@ -182,6 +189,7 @@ class DistributedDataset:
         self._replicas = strategy._replicas
         self._wraps = strategy._wraps
         self._cutter = cutter
+        self._global = whole or cutter is not None
         self._spec = spec
         self._cardinality = cardinality
         self._keeps_partial = keeps_partial
@@ -243,7 +251,7 @@ class DistributedDataset:
 
     def _layout(self) -> dict[str, Any]:
         """What must be the same for a state to fit."""
-        if self._cutter is not None:  # a position in the global batches, which any number of replicas can go on from
+        if self._global:  # a position in the global batches, which any number of replicas can go on from
             return {"cut": "batches"}
         peers = self._strategy._peers
         cut = "per_replica" if len(self._sources) > 1 else "per_worker"

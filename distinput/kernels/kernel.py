@@ -64,7 +64,7 @@ TYPES = {
 }
 MODES = ("auto", "compiled", "reference")
 LONGEST_EXIT = 5.0  # seconds that a compilation may go on after the end of the program, before it is interrupted
-LONGEST_FORK = 2.0  # seconds that a fork waits for the kernel being compiled
+LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded

@@ -89,26 +89,30 @@ class FragmentReader(Node):
             rows[number] = (whole if stop == END else stop) - self.fragments.start[number]
         return rows
 
-    @cached_property
-    def _ends(self) -> Ints | None:
-        """Where each number of the input ends among the records of all."""
+    def _ends(self, epoch: int) -> Ints | None:
+        """Where each number of the input ends among the records of all, in one pass."""
         if not self.input.random_access or self.input.cardinality < 0 or self.rows is None:
             return None
-        block = self.input.fetch(np.arange(self.input.cardinality), 0)
-        numbers = np.fromiter(block.elements(), np.int64, block.size)
-        return np.cumsum(self.rows.take(numbers), dtype=np.int64)
+        kept = self.__dict__.get("_ends_in")
+        if kept is None or kept[0] != epoch:
+            block = self.input.fetch(np.arange(self.input.cardinality), epoch)
+            numbers = np.fromiter(block.elements(), np.int64, block.size)
+            kept = self.__dict__["_ends_in"] = epoch, np.cumsum(self.rows.take(numbers), dtype=np.int64)
+        ends: Ints = kept[1]
+        return ends
 
     @property
     def cardinality(self) -> int:
-        if not self.format.states_cardinality or self._ends is None:
+        ends = self._ends(0) if self.format.states_cardinality else None
+        if ends is None:
             return UNKNOWN
-        return int(self._ends[-1]) if len(self._ends) else 0
+        return int(ends[-1]) if len(ends) else 0
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        ends = self._ends
+        ends = self._ends(epoch)
         if ends is None:
             return None
         index = int(np.searchsorted(ends, row, "right"))

@@ -162,11 +162,10 @@ class RowReader(Reader):
 
     @property
     def cardinality(self) -> int:
-        return int(self._counted[1][-1])
+        return int(self._counted(0)[1][-1])
 
-    @property
-    def _counted(self) -> tuple[tuple[str, ...], Ints]:
-        counts = self.counts
+    def _counted(self, epoch: int) -> tuple[tuple[str, ...], Ints]:
+        counts = self.counts_in(epoch)
         assert counts is not None
         return counts
 
@@ -175,7 +174,7 @@ class RowReader(Reader):
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        names, ends = self._counted
+        names, ends = self._counted(epoch)
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         files = np.searchsorted(ends, ascending, "right") - 1

@@ -72,6 +72,21 @@ class Reader(Node):
             ends.append(ends[-1] + rows)
         return tuple(names), np.asarray(ends, np.int64)
 
+    def counts_in(self, epoch: int) -> tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] | None:
+        """`counts`, in the order that the files have in one pass: their names may be shuffled anew for each."""
+        counts, kept = self.counts, self.__dict__.get("_counts_in")
+        if counts is None or epoch == 0:
+            return counts
+        if kept is None or kept[0] != epoch:
+            block = self.input.fetch(np.arange(len(counts[0])), epoch)
+            names = tuple([_path(name) for name in block.elements()])
+            if names != counts[0]:
+                rows = dict(zip(counts[0], np.diff(counts[1]).tolist(), strict=True))
+                counts = names, np.cumsum([0, *[rows[name] for name in names]], dtype=np.int64)
+            kept = self.__dict__["_counts_in"] = epoch, counts
+        found: tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] = kept[1]
+        return found
+
     @property
     def cardinality(self) -> int:
         if not self.format.states_cardinality:
@@ -83,7 +98,7 @@ class Reader(Node):
         return {"input": self.input.start(epoch), "skip": 0, "position": None}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        counts = self.counts
+        counts = self.counts_in(epoch)
         if counts is None:
             return None
         names, ends = counts

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`MultiWorkerMirroredStrategy` on the in-process engine: exactly once, in step, the same everywhere, elastic."""
 
+import itertools
 import json
 from typing import Any
 
@@ -97,13 +98,30 @@ def test_a_state_goes_on_on_other_workers(
 
     first = on_workers([replicas] * workers, begin)
     steps = by_step([result if isinstance(result, Exception) else result[0] for result in first])
-    if workers * replicas == 1 or others * more == 1:
-        return  # one replica alone is not cut: its state is that of the plain pipeline
     saved = {result[1] for result in first}
     assert len(saved) == 1, "the state is the same on every worker"
     states = list(saved) * others
     steps += by_step(on_workers([more] * others, go_on))
     assert [sorted(x for part in step for x in part) for step in steps] == [sorted(b.tolist()) for b in dataset()]
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_a_state_of_workers_goes_on_on_one_replica_without_any_others_and_back(balanced: bool) -> None:
+    options = InputOptions(balanced_split=balanced)
+    whole = Dataset.range(23).shuffle(5, seed=1).filter(lambda x: x != 3).batch(4)
+    alone = di.distribute.MirroredStrategy(["CPU:0"])
+
+    def take(strategy: Any, state: Any, steps: int) -> Any:
+        distributed = strategy.experimental_distribute_dataset(whole, options)
+        with iter(distributed) if state is None else distributed.restore(json.loads(state)) as iterator:
+            return rows_of(strategy, itertools.islice(iterator, steps)), json.dumps(iterator.state())
+
+    first, state = take(alone, None, 2)
+    results = on_workers([1, 1], lambda strategy, worker: take(strategy, state, 2))
+    middle = by_step([result if isinstance(result, Exception) else result[0] for result in results])
+    last, _ = take(alone, results[0][1], 9)
+    steps = [*first, *middle, *last]
+    assert [sorted(x for part in step for x in part) for step in steps] == [sorted(b.tolist()) for b in whole]
 
 
 @pytest.mark.parametrize("policy", [POLICY.OFF, POLICY.FILE])

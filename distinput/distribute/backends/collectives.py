@@ -281,16 +281,16 @@ class Collectives:
         with self._settling:
             number = self._agreements
             self._agreements += 1
-            slots = np.zeros(_AGREE_HEAD + AGREE_VALUES, np.int64)
             try:
                 given = self._agree_values(values)
             except ValueError:
+                slots = np.zeros(_AGREE_HEAD + AGREE_VALUES, np.int64)
                 slots[4:6] = 1, self.rank
                 self._pending.append(Agreement(self, self._post(slots), number, None))
                 raise
             n, at = len(given), number % _NUMBER
-            slots[:4] = n, n * n, at, at * at
-            slots[_AGREE_HEAD : _AGREE_HEAD + n] = given
+            rest = [0] * (AGREE_VALUES - n)
+            slots = np.array([n, n * n, at, at * at, 0, 0, *given, *rest], np.int64)
             agreement = Agreement(self, self._post(slots), number, n)
             self._pending.append(agreement)
             return agreement
@@ -525,8 +525,11 @@ class Agreement:
           CollectiveError: see its kinds.
         """
         if not self.settled:
-            with self._group._settling:
-                self._group._settle(self, _Wait(self._group.timeout if timeout is None else timeout))
+            group = self._group
+            with group._settling:
+                group._settle(self, None)  # it is there already where the group looks ahead far enough
+                if not self.settled:
+                    group._settle(self, _Wait(group.timeout if timeout is None else timeout))
         if self._error is not None:
             raise self._error
         return list(self._values)
@@ -534,7 +537,7 @@ class Agreement:
     def settle(self, total: Array, size: int, rank: int) -> None:
         """Take the sums that arrived."""
         self.settled = True
-        given, squares, number, number_squares, refusals, refused = (int(n) for n in total[:_AGREE_HEAD])
+        given, squares, number, number_squares, refusals, refused, *sums = total.tolist()
         count = self._count or 0
         at = self.number % _NUMBER
         if refusals:
@@ -549,7 +552,7 @@ class Agreement:
         elif (number, number_squares) != (size * at, size * at * at):
             self._error = Mismatch(f"agree: rank {rank} is at agreement {self.number}, others are not")
         else:
-            self._values = total[_AGREE_HEAD : _AGREE_HEAD + count].tolist()
+            self._values = sums[:count]
 
 
 def _pieces(total: int, limit: int, item: int = 1) -> Iterator[slice]:

@@ -63,7 +63,7 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     """The group of a job; see `open_collectives`.
 
     Uses jax.distributed if it is initialised, else initialises it with rank, size and address, which must come before
-    the first computation.
+    the first computation. JAX itself ends the process when rank 0 dies, or when the others do not come to that.
     """
     _, state = _jax()
     if state.client is None:

@@ -222,11 +222,11 @@ class TorchChannel:
         self.rank, self.size, self.board = rank, size, board
         self._store, self._device = store, device
         operations = self._distributed.ReduceOp
-        self._operations = {
-            "max": operations.MAX,
-            "min": operations.MIN,
-            "prod": operations.PRODUCT,
-            "sum": operations.SUM,
+        self._options = {
+            "max": self._reduction(operations.MAX),
+            "min": self._reduction(operations.MIN),
+            "prod": self._reduction(operations.PRODUCT),
+            "sum": self._reduction(operations.SUM),
         }
         self._groups = [self._group(f"{name}/{kind}", timeout) for kind in ("calls", "agreements")]
 
@@ -291,11 +291,14 @@ class TorchChannel:
         """[n] of the root -> [n]."""
         return _Works([self._broadcast(values, root)], lambda: values)
 
+    def _reduction(self, operation: Any) -> Any:
+        options = self._distributed.AllreduceOptions()
+        options.reduceOp = operation
+        return options
+
     def _all_reduce(self, group: Any, values: Array, op: str) -> _Works:
         result = values.copy()
-        options = self._distributed.AllreduceOptions()
-        options.reduceOp = self._operations[op]
-        work = self._start(group.allreduce, [self._torch.from_numpy(result)], options)
+        work = self._start(group.allreduce, [self._torch.from_numpy(result)], self._options[op])
         return _Works([work], lambda: result)
 
     def reduce(self, values: Array, op: str) -> _Works:
