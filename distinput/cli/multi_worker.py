@@ -102,7 +102,7 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
         survivors = [w for w in everybody if w != victim]
         late = _errors(report, job, survivors, victim, when)
         if engine == "mpi":
-            said = re.search(r"\S+ noticed that.*?signal 9[^.\n]*|^.*signal 9.*$", job.said(), re.DOTALL | re.MULTILINE)
+            said = re.search(r"\S+ noticed that[\s\S]*?signal 9.*|.*signal 9.*", job.said())
             says = f", saying: {' '.join(said[0].split())}" if said else ""
             report.fact("the job", f"ended by mpiexec after {ended:.2f} s with status {codes[0]}{says}")
             wrong = "" if codes[0] else f"mpiexec ended with status {codes[0]}, as if all were well"

@@ -6,9 +6,13 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
+
 from distinput.core.nest import map_leaves
+from distinput.core.random import fresh_seed
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import VERSION, State
+from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.dealing import Cutter, StandIn, dealer, per_replica_spec
@@ -16,10 +20,12 @@ from distinput.distribute.input_context import InputContext
 from distinput.distribute.lockstep import Lockstep
 from distinput.distribute.optional import Optional
 from distinput.distribute.options import InputOptions
+from distinput.distribute.peers import Peers
 from distinput.distribute.values import PerReplica
 from distinput.errors import OutOfRangeError, StateError
 from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.autoshard import effective_policy
+from distinput.rewrite.shared_seed import with_shared_seed
 
 if TYPE_CHECKING:
     from distinput.distribute.strategy import Strategy
@@ -44,6 +50,8 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
     _check_dataset(dataset, "experimental_distribute_dataset needs")
     spec = Spec.of(dataset.element_spec)
     peers = strategy._peers
+    if peers is not None and peers.size > 1:
+        dataset = _with_shared_seed(dataset, peers)
     replicas = strategy.num_replicas_in_sync
     workers, worker = (1, 0) if peers is None else (peers.size, peers.rank)
     splits = strategy.splits_batches and replicas > 1
@@ -61,7 +69,9 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
             "tf.distribute expects every worker to have the same number of replicas; cut the batches with "
             "InputOptions(balanced_split=True) for workers of different sizes"
         )
-    rebatched = rebatch_for_worker(dataset, workers, replicas // workers, worker) if splits and not balanced else dataset
+    rebatched = (
+        rebatch_for_worker(dataset, workers, replicas // workers, worker) if splits and not balanced else dataset
+    )
     cutter = None
     if by_batch:
         # Every worker goes through the global batches and takes its own pieces of each, so all have the same steps and a
@@ -85,6 +95,12 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
         whole=whole and by_batch,
         fetch=options.experimental_fetch_to_device,
     )
+
+
+def _with_shared_seed(dataset: Any, peers: Peers) -> Any:
+    """The same pipeline with one seed of worker 0 behind every shuffle that was given none, so that all workers agree."""
+    seed = int(peers.group.broadcast(np.array(fresh_seed() if peers.rank == 0 else 0, np.int64))[()])
+    return Dataset(with_shared_seed(dataset.node, seed))
 
 
 def _replicas_of(strategy: "Strategy") -> slice:
@@ -255,7 +271,11 @@ class DistributedDataset:
             return {"cut": "batches"}
         peers = self._strategy._peers
         cut = "per_replica" if len(self._sources) > 1 else "per_worker"
-        return {"replicas": self._strategy.num_replicas_in_sync, "workers": 1 if peers is None else peers.size, "cut": cut}
+        return {
+            "replicas": self._strategy.num_replicas_in_sync,
+            "workers": 1 if peers is None else peers.size,
+            "cut": cut,
+        }
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

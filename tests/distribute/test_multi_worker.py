@@ -108,11 +108,13 @@ def test_a_state_goes_on_on_other_workers(
 @pytest.mark.parametrize("balanced", [False, True])
 def test_a_state_of_workers_goes_on_on_one_replica_without_any_others_and_back(balanced: bool) -> None:
     options = InputOptions(balanced_split=balanced)
-    whole = Dataset.range(23).shuffle(5, seed=1).filter(lambda x: x != 3).batch(4)
     alone = di.distribute.MirroredStrategy(["CPU:0"])
 
+    def whole() -> Any:
+        return Dataset.range(23).shuffle(5, seed=1).filter(lambda x: x != 3).batch(4)
+
     def take(strategy: Any, state: Any, steps: int) -> Any:
-        distributed = strategy.experimental_distribute_dataset(whole, options)
+        distributed = strategy.experimental_distribute_dataset(whole(), options)
         with iter(distributed) if state is None else distributed.restore(json.loads(state)) as iterator:
             return rows_of(strategy, itertools.islice(iterator, steps)), json.dumps(iterator.state())
 
@@ -121,7 +123,7 @@ def test_a_state_of_workers_goes_on_on_one_replica_without_any_others_and_back(b
     middle = by_step([result if isinstance(result, Exception) else result[0] for result in results])
     last, _ = take(alone, results[0][1], 9)
     steps = [*first, *middle, *last]
-    assert [sorted(x for part in step for x in part) for step in steps] == [sorted(b.tolist()) for b in whole]
+    assert [sorted(x for part in step for x in part) for step in steps] == [sorted(b.tolist()) for b in whole()]
 
 
 @pytest.mark.parametrize("policy", [POLICY.OFF, POLICY.FILE])
@@ -256,3 +258,17 @@ def test_replica_context_across_workers() -> None:
         ]
 
     assert on_workers([2, 1], body) == [([3, 3], [[1, 2, 2]] * 2), ([3], [[1, 2, 2]])]
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_a_shuffle_without_a_seed_is_the_same_on_all_workers(balanced: bool) -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = Dataset.range(30).shuffle(30).batch(4)
+        distributed = strategy.experimental_distribute_dataset(dataset, InputOptions(balanced_split=balanced))
+        return [rows_of(strategy, distributed) for _ in range(2)]
+
+    results = on_workers([1, 2, 1] if balanced else [1, 1, 1], body)
+    first, second = (by_step([result[epoch] for result in results]) for epoch in range(2))
+    assert sorted(x for step in first for part in step for x in part) == list(range(30))
+    assert sorted(x for step in second for part in step for x in part) == list(range(30))
+    assert first != second, "a new order in each pass"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples that feed other frameworks' loops: every record once, in step, and the same numbers on one and on several."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engines.processes import ROOT, environments, start, wait_for
+
+SECONDS = 90
+
+
+def output(folder: Path, example: str, processes: int, *words: str, launcher: tuple[str, ...] = ()) -> str:
+    """What the first process of an example prints; all must end well."""
+    command = [sys.executable, str(ROOT / "examples" / example), *words]
+    places = environments(processes) if processes > 1 and not launcher else [{}]
+    files = [folder / f"said-{i}" for i in range(len(places))]
+    running = []
+    for path, place in zip(files, places, strict=True):
+        with path.open("wb") as said:
+            running.append(start([*launcher, *command[bool(launcher) :]], place, said))
+    codes = wait_for(running, SECONDS)
+    texts = [path.read_text(errors="replace") for path in files]
+    assert set(codes) == {0}, f"{codes}:\n" + "\n".join(texts)
+    return texts[0]
+
+
+def losses(text: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"^epoch \d: loss ([\d.]+)", text, re.MULTILINE)]
+
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
+
+
+@pytest.mark.needs_engine("torch")
+@pytest.mark.parametrize("processes, launcher", [(1, ()), (2, TORCHRUN), (3, ())], ids=["alone", "torchrun", "three"])
+def test_torch_ddp(processes: int, launcher: tuple[str, ...], tmp_path: Path) -> None:
+    text = output(tmp_path, "torch_ddp.py", processes, launcher=launcher)
+    assert f"{processes} processes, every record exactly once in each of 3 epochs: True" in text
+    # The last batch has one row, so all processes but one have none; none of them waits for ever.
+    assert re.findall(r", (\d) parts without rows$", text, re.MULTILINE) == [str(processes - 1)] * 3
+    assert losses(text) == pytest.approx([2.041464, 0.000001, 0.0], abs=2e-6)
+
+
+@pytest.mark.needs_engine("jax")
+@pytest.mark.parametrize("processes, devices", [(1, 1), (1, 2), (2, 1)])
+def test_jax_loop(processes: int, devices: int, tmp_path: Path) -> None:
+    text = output(tmp_path, "jax_loop.py", processes, str(devices))
+    assert f"{processes * devices} devices, every record exactly once in each of 3 epochs: True" in text
+    assert re.findall(r", (\d+) steps$", text, re.MULTILINE) == ["16"] * 3
+    assert losses(text) == pytest.approx([1.562643, 0.000001, 0.0], abs=2e-6)
