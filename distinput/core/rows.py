@@ -45,11 +45,7 @@ class RowQueue:
         if self.ended:
             return False
         for block, state in self._stream:
-            if not block.size:
-                if not self._blocks and not self._over:
-                    self._state, self._skip = state, 0
-                    continue
-            elif self._over >= block.size and not self._blocks:
+            if self._over >= block.size and not self._blocks:
                 self._over -= block.size
                 self._state, self._skip = state, 0
                 continue
@@ -132,7 +128,7 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
     """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows)."""
     over, before = mark["skip"], mark["input"]
     for block, after in stream:
-        if over >= block.size and block.size:
+        if over >= block.size:
             over -= block.size
             before = after
             continue

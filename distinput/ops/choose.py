@@ -29,7 +29,8 @@ _MOST = 1024
 class Choose(Node):
     """For each value of `selector`, the next element of the data set with that number.
 
-    Shapes: the common shape of all. State: where the next element of each input and of the selector stands.
+    Shapes: the common shape of all. State: where the next element of each input and of the selector stands, and
+    which data sets have run out.
 
     Args:
       sources: the data sets.
@@ -55,13 +56,13 @@ class Choose(Node):
         return INFINITE if lasting and self.selector.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
-        return {"inputs": [{"input": node.start(epoch), "skip": 0} for node in self.inputs]}
+        return {"inputs": [{"input": node.start(epoch), "skip": 0} for node in self.inputs], "over": []}
 
     def stream(self, state: State, run: Run) -> Stream:
         queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.inputs, state["inputs"], strict=True)]
         *sources, selector = queues
         most = 1
-        over: set[int] = set()
+        over: set[int] = set(state["over"])
         failures: dict[int, Exception] = {}
         while selector.fill(1):
             values = _numbers(selector.peek(min(most, selector.size)))
@@ -71,7 +72,7 @@ class Choose(Node):
             used, block, empty = _gathered(sources, sound, failures)
             selector.skip(used)
             if block is not None:
-                yield block, {"inputs": [queue.mark() for queue in queues]}
+                yield block, {"inputs": [queue.mark() for queue in queues], "over": sorted(over)}
             if empty in failures:
                 raise failures[empty]
             if empty is not None:

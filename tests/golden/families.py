@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 # Moving a family into coverage is moving its word up one line.
-COVERED = ("coll", "data", "dist", "fromfn", "mw", "obj")
-NOT_YET = ("cs", "ps", "shard", "var")
+COVERED = ("coll", "data", "dist", "fromfn", "mw", "obj", "shard")
+NOT_YET = ("cs", "ps", "var")
+MISSING_OPS = ("ignore_errors",)
 
 Case = dict[str, Any]
 
@@ -27,20 +28,25 @@ def load(path: Path) -> tuple[Case, ...]:
         return tuple(json.loads(line) for line in lines if line.strip())
 
 
+def is_covered(case: Case) -> bool:
+    """True for a case of a covered family that uses no op that does not exist yet."""
+    return group(case) in COVERED and not any(step[0] in MISSING_OPS for step in case["pipeline"])
+
+
 def covered(cases: tuple[Case, ...]) -> Iterator[Case]:
     """The cases that must pass: a covered family, and not one of TensorFlow's defects."""
-    return (case for case in cases if group(case) in COVERED and "quirk" not in case)
+    return (case for case in cases if is_covered(case) and "quirk" not in case)
 
 
 def quirks(cases: tuple[Case, ...]) -> Iterator[Case]:
     """The cases of covered families that record a defect of TensorFlow."""
-    return (case for case in cases if group(case) in COVERED and "quirk" in case)
+    return (case for case in cases if is_covered(case) and "quirk" in case)
 
 
 def summary_lines(path: Path, passed: int, failed: int) -> list[str]:
     """What the test report says about the golden answers."""
     cases = load(path)
-    missing = Counter(group(case) for case in cases if group(case) not in COVERED)
+    missing = Counter(group(case) for case in cases if not is_covered(case))
     number = sum(1 for _ in covered(cases))
     defects = sum(1 for _ in quirks(cases))
     counts = ", ".join(f"{name} {count}" for name, count in sorted(missing.items())) or "none"

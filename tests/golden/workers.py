@@ -39,3 +39,30 @@ def without_phantom_steps(case: Case) -> dict[str, Any]:
         if key in expect:
             expect[key] = [expect[key][i] for i in real]
     return expect
+
+
+def problem_of_shards(case: Case) -> str:
+    """What is wrong with the shards of a case for which TensorFlow fails on some workers, or loses elements; empty if nothing.
+
+    Policy FILE refuses too few files on every worker alike; any other policy delivers every row exactly once.
+    """
+    import adapter
+
+    shards = adapter.run_case(case)["workers"]
+    errors = [shard.get("error") for shard in shards]
+    if ["policy", "FILE"] in case["pipeline"]:
+        return "" if all(errors) else f"policy FILE must refuse on every worker, got {errors}"
+    steps = [step for step in case["pipeline"] if step[:2] != ["shard", "HINT"]]
+    whole = adapter.run_case({**case, "pipeline": steps, "options": {**case["options"], "run": "data"}})
+    if any(errors):
+        return f"no worker may fail, got {errors}"
+    got, want = sorted(_rows([shard["elements"] for shard in shards])), sorted(_rows(whole["elements"]))
+    return "" if got == want else f"the workers together must deliver {want}, got {got}"
+
+
+def _rows(value: Any) -> list[str]:
+    """All values of the leaves of elements, as text."""
+    if isinstance(value, dict) and "data" in value:
+        return [repr(x) for x in value["data"]]
+    members = value.values() if isinstance(value, dict) else value
+    return [row for member in members for row in _rows(member)]
