@@ -483,7 +483,10 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     if all(isinstance(c, Ragged | Dense | Strings) for c in columns):
         ragged = [_as_ragged(c) for c in columns]
         # Empty rows keep their other dimensions too, so flat columns of other rows must not be joined.
-        if all(r is not None for r in ragged) and len({_whole(r.flat.rows(0, 0)).shape for r in ragged if r}) == 1:
+        if (
+            all(r is not None for r in ragged)
+            and len({_whole(r.flat.rows(0, 0)).shape for r in ragged if r is not None}) == 1
+        ):
             flats = concat_columns([r._gathered() for r in ragged])  # type: ignore[union-attr]
             if isinstance(flats, Dense | Strings):
                 sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]

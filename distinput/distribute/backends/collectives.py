@@ -745,7 +745,10 @@ class _Party:
 
     def dead(self) -> int | None:
         """The first worker on this machine whose process has ended."""
-        return next((rank for rank in range(self.size) if self._state(rank) == "dead"), None)
+        return next(self._all_dead(), None)
+
+    def _all_dead(self) -> Iterator[int]:
+        return (rank for rank in range(self.size) if self._state(rank) == "dead")
 
     def culprit(self, need: _Need | None) -> tuple[int | None, _End] | None:
         """The worker because of which waiting is in vain, and why; None while there is hope.
@@ -770,8 +773,12 @@ class _Party:
             for rank, end in ends.items():
                 if end.state == state:
                     return (end.ranks[0], _End("aborted", end.reason)) if state == "told" and end.ranks else (rank, end)
-        if lost is not None:
-            return lost, _End("lost")
+        # One that ended in order took part in what it called before; its share may be on its way.
+        key = "" if need is None else f"{need.kind} {need.group}"
+        number = 0 if need is None else need.number
+        for rank in self._all_dead():
+            if notices.get(rank, {"left": {}})["left"].get(key, 0) <= number:
+                return rank, _End("lost")
         for end in ends.values():
             if end.state == "lost":
                 return (end.ranks[0] if end.ranks else None), _End("lost", end.reason)
