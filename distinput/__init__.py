@@ -5,7 +5,9 @@
 `tf.data` and `tf.distribute`, on NumPy values.
 """
 
-from distinput import data, distribute, errors, io
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from distinput.core.spec import TensorSpec
 from distinput.dtypes import (
     bool,
@@ -50,3 +52,21 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_CORNERS = ("data", "distribute", "errors", "io", "testing")
+
+if TYPE_CHECKING:
+    from distinput import data, distribute, errors, io
+
+
+def __getattr__(name: str) -> Any:
+    """A corner of the library, loaded when it is first named."""
+    if name in _CORNERS:
+        return import_module(f"distinput.{name}")
+    raise AttributeError(
+        f"module 'distinput' has no attribute {name!r}; it has {', '.join(sorted({*__all__, *_CORNERS}))}"
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_CORNERS})

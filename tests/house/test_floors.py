@@ -60,7 +60,12 @@ DOORS: dict[str, tuple[str, ...]] = {
     "mpi4py": ("distinput/cluster/*", "distinput/distribute/backends/*"),
     "numba": ("distinput/kernels/*",),
     "numpy": ("*",),
-    "pyarrow": ("distinput/core/arrow.py", "distinput/core/bytes_objects.py", "distinput/files/*", "distinput/formats/*"),
+    "pyarrow": (
+        "distinput/core/arrow.py",
+        "distinput/core/bytes_objects.py",
+        "distinput/files/*",
+        "distinput/formats/*",
+    ),
     "pytest": ("distinput/testing/*",),
     "ray": ("distinput/cluster/*", "distinput/distribute/backends/*"),
     "torch": ("distinput/cluster/*", "distinput/distribute/backends/*"),
