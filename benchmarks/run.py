@@ -19,6 +19,7 @@ BENCHMARKS = (
     "range_batch",
     "rebatch",
     "distribute",
+    "lockstep",
     "tfrecord_example",
     "shuffle",
     "text_lines",

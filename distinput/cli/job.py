@@ -77,7 +77,12 @@ class Job:
         # One thread for each process: they share the cores. And a description of another cluster must not mislead them.
         environment = {"OMP_NUM_THREADS": "1", **{k: v for k, v in os.environ.items() if k != "TF_CONFIG"}, **place}
         return subprocess.Popen(
-            words, env=environment, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, start_new_session=True
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
+            start_new_session=True,
         )
 
     def _log(self, worker: int) -> Path:
@@ -163,7 +168,10 @@ def _is_alive(process: int | None) -> bool:
     except ProcessLookupError:
         return False
     try:  # a process that has ended stays in the table until whoever adopted it looks
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+            != "Z"
+        )
     except OSError:
         return not Path("/proc/self/stat").exists()
 

@@ -114,7 +114,11 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
                 f"on {len(survivors)} of {len(survivors)}, which names worker {victim}; nobody waits for the dead",
             )
         left = job.alive(TIMEOUT)
-        report.check("no process is left", f"those of workers {left} are" if left else "", f"{time() - when:.2f} s after the kill")
+        report.check(
+            "no process is left",
+            f"those of workers {left} are" if left else "",
+            f"{time() - when:.2f} s after the kill",
+        )
         done = Training.load(saved).step
         return _given(job, everybody, 1, done)
 

@@ -79,9 +79,7 @@ def train(
         for batch in iterator:
             results = strategy.run(replica_step, args=(batch["image"], batch["label"]))
             # The mean of each is made of exact sums over the rows of all workers, rounded once: it does not matter who had which row.
-            means = {
-                name: strategy.reduce("MEAN", rows, axis=0, deterministic=True) for name, rows in results.items()
-            }
+            means = {name: strategy.reduce("MEAN", rows, axis=0, deterministic=True) for name, rows in results.items()}
             loss = means.pop("loss")
             model.update(means)
             done.step, done.state = done.step + 1, iterator.state()
@@ -119,7 +117,9 @@ def work(job_file: Path) -> None:
                 write(ready=time.time() - began, step=done.step)
                 train(strategy, Path(job["directory"]), job, done, on_step)
                 found = evaluate(
-                    strategy, done.model, evaluation_batches(Path(job["directory"]), "tfrecord", job["evaluation_batch"])
+                    strategy,
+                    done.model,
+                    evaluation_batches(Path(job["directory"]), "tfrecord", job["evaluation_batch"]),
                 )
                 write(evaluated={"correct": found.correct, "loss": found.loss, "ids": found.ids})
         except di.errors.DistinputError as error:
