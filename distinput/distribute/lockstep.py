@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lockstep: workers agree, ahead of time, on whether there is another step and on whether somebody's input failed.
 
-While step k is used, the agreement on step k + `ahead` is under way, so a loop hardly waits for it. Every worker takes part
-in the same number of agreements, so that they stay in order.
+While step k is used, the agreement on the steps from k + `ahead` on is under way, so a loop hardly waits for it. One agreement
+is about a few steps, since to begin one costs more than to wait for it. Every worker takes part in the same number of
+agreements, so that they stay in order.
 """
 
 from collections import deque
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Drawn", "Lockstep"]
 
 AHEAD = 4
+BLOCK = 4
+"""Steps of one agreement; the first ones are about fewer, so that the first step is soon there."""
+_FACTS = 3  # for each step: elements, rows, failures
 
 
 @dataclass
@@ -32,13 +36,20 @@ class Drawn:
       parts: one element for each replica that has one.
       state: of the input, after them.
       error: what the input raised instead.
-      agreement: on this step, under way.
+      agreement: on this step and others, under way.
+      place: of this step in it.
     """
 
     parts: list[Any]
     state: State
     error: Exception | None
-    agreement: "Agreement"
+    agreement: "Agreement | None" = None
+    place: int = 0
+
+    def agreed(self) -> list[int]:
+        """What all workers together have for this step: elements, rows, failures."""
+        assert self.agreement is not None
+        return self.agreement.result()[self.place : self.place + _FACTS]
 
 
 class Lockstep:
@@ -63,6 +74,7 @@ class Lockstep:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._waiting: deque[Drawn] = deque()
         self._state = before
+        self._block = 0
         self._failed = False
         self._ended = False
 
@@ -82,7 +94,7 @@ class Lockstep:
             while len(self._waiting) <= self._ahead:
                 self._post()
             drawn = self._waiting.popleft()
-            have, rows, failed = drawn.agreement.result()
+            have, rows, failed = drawn.agreed()
             if failed:
                 self._end()
                 self._raise(drawn.error)
@@ -104,23 +116,30 @@ class Lockstep:
                 self._end()
 
     def _post(self) -> None:
-        parts: list[Any] = []
-        state, error = self._state, None
-        if self._waiting:
-            state = self._waiting[-1].state
-        if not self._failed:
-            try:
-                parts, state = self._draw()
-            except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
-                error, parts, self._failed = failure, [], True
-        rows = 0 if self._rows_of is None else self._rows_of(parts)
-        agreement = self._control.agree([len(parts), rows, int(error is not None)])
-        self._waiting.append(Drawn(parts, state, error, agreement))
+        """Draw the next few steps, and begin to agree on them."""
+        self._block = min(self._block + 1, BLOCK)
+        facts: list[int] = []
+        block: list[Drawn] = []
+        state = self._waiting[-1].state if self._waiting else self._state
+        for _ in range(self._block):
+            parts: list[Any] = []
+            error = None
+            if not self._failed:
+                try:
+                    parts, state = self._draw()
+                except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
+                    error, parts, self._failed = failure, [], True
+            block.append(Drawn(parts, state, error, place=len(facts)))
+            facts += [len(parts), 0 if self._rows_of is None else self._rows_of(parts), int(error is not None)]
+        agreement = self._control.agree(facts)
+        for drawn in block:
+            drawn.agreement = agreement
+            self._waiting.append(drawn)
 
     def _end(self) -> None:
         self._ended = True
         while self._waiting:
-            self._waiting.popleft().agreement.result()
+            self._waiting.popleft().agreed()
 
     def _raise(self, error: Exception | None) -> None:
         """Tell one another what was wrong, and raise it."""

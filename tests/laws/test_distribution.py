@@ -56,7 +56,7 @@ def test_replicas_get_the_batches_and_give_their_numbers(
 @given(st.integers(1, 4), pipelines(most_ops=4, ops=[INGREDIENTS[name] for name in FLAT]), BATCH)
 def test_random_batches_are_distributed_whole(r: int, pipeline: Pipeline, size: int) -> None:
     if pipeline.stackable and pipeline.exact:
-        check_distributed(mirrored(r), pipeline.build().batch(size))
+        check_distributed(mirrored(r), with_policy(pipeline.build().batch(size), "DATA"))
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4])

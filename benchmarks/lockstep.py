@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long does a training loop wait for the workers to agree that there is another step?"""
+
+import atexit
+import contextlib
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import ROOT, Case, Contender, Measured, Work, scaled
+
+QUESTION = "2 workers, 5 ms of device-like work a step (sleep): time waited for the agreement on the next step"
+DEVICE = 5e-3
+TIMEOUT = 60.0
+
+Loop = Callable[[Any, int], list[float]]
+"""(group, steps) -> seconds waited before each step."""
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """Nothing is read."""
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Workers on threads; and on processes through gloo, where PyTorch is installed."""
+    steps = scaled(200, scale, 5)
+    engines = ["local", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    return [_case(engine, steps) for engine in engines]
+
+
+def _case(engine: str, steps: int) -> Case:
+    contenders = [
+        Contender("distinput, ahead", "ours", lambda: _waiting(engine, "ahead", steps)),
+        Contender("all_reduce in every step", "peer", lambda: _waiting(engine, "waiting", steps), reach=60.0),
+    ]
+    if engine == "torch":
+        plain = Contender("torch's own all_reduce", "peer", lambda: _waiting(engine, "plain", steps), ("torch",), 60.0)
+        contenders.append(plain)
+    return Case("threads" if engine == "local" else "gloo, 2 processes", {"step": steps}, contenders)
+
+
+def _timed(step: Callable[[], bool]) -> list[float]:
+    """Seconds that `step` took before each bout of work; it says whether there is another one."""
+    waited = []
+    while True:
+        begin = time.perf_counter()
+        more = step()
+        waited.append(time.perf_counter() - begin)
+        if not more:
+            return waited
+        time.sleep(DEVICE)
+
+
+def ahead(group: Any, steps: int) -> list[float]:
+    """As distributed iterators do it: the agreement on a step is under way while those before it are computed."""
+    from distinput.distribute.lockstep import Lockstep
+
+    left = [steps]
+
+    def draw() -> tuple[list[Any], Any]:
+        left[0] -= 1
+        return ([b"batch"] if left[0] >= 0 else []), {}
+
+    lockstep = Lockstep(group, draw, {})
+    return _timed(lambda: lockstep.next() is not None)
+
+
+def waiting(group: Any, steps: int) -> list[float]:
+    """As TensorFlow does it: a blocking sum in every step."""
+    left = [steps]
+
+    def step() -> bool:
+        left[0] -= 1
+        return bool(group.all_reduce(int(left[0] >= 0)) > 0)
+
+    return _timed(step)
+
+
+def plain(group: Any, steps: int) -> list[float]:
+    """The same, without anything of distinput."""
+    import torch
+    import torch.distributed
+
+    left = [steps]
+
+    def step() -> bool:
+        left[0] -= 1
+        have = torch.tensor([int(left[0] >= 0)])
+        torch.distributed.all_reduce(have)
+        return bool(have.item() > 0)
+
+    return _timed(step)
+
+
+LOOPS: dict[str, Loop] = {"ahead": ahead, "plain": plain, "waiting": waiting}
+
+
+def _waiting(engine: str, loop: str, steps: int) -> Work:
+    """This process is worker 0; another process or thread is worker 1 and takes part in every pass."""
+    group = _workers(engine, loop)
+    found: list[float] = []
+
+    def once() -> Measured:
+        group.broadcast(steps, 0)
+        waited = LOOPS[loop](group, steps)
+        found.extend(waited[1:])
+        return Measured(sum(waited))
+
+    def check() -> str:
+        group.broadcast(steps, 0)
+        return f"{len(LOOPS[loop](group, steps)) - 1} steps"
+
+    return Work(once, check, lambda: {"median wait in us": 1e6 * median(found)})
+
+
+def _serve(group: Any, loop: str) -> None:
+    """Worker 1: as many steps as worker 0 says, until it has gone."""
+    from distinput.distribute.backends import CollectiveError
+
+    with contextlib.suppress(CollectiveError):
+        while True:
+            LOOPS[loop](group, int(group.broadcast(timeout=3600)))
+
+
+def _workers(engine: str, loop: str) -> Any:
+    if engine == "local":
+        from distinput.distribute.backends.local import open_groups
+
+        here, there = open_groups(2, timeout=TIMEOUT)
+        threading.Thread(target=_serve, args=(there, loop), daemon=True).start()
+        return here
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "benchmarks.lockstep", loop, str(port)]
+    other = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    atexit.register(other.kill)
+    return _open(loop, port, 0)
+
+
+def _open(loop: str, port: int, rank: int) -> Any:
+    from distinput.distribute.backends import open_collectives
+
+    if loop == "plain":
+        import torch.distributed
+
+        place = f"tcp://127.0.0.1:{port}"
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
+        return open_collectives("torch", rank=rank, size=2, timeout=TIMEOUT)
+    return open_collectives("torch", rank=rank, size=2, address=f"127.0.0.1:{port}", timeout=TIMEOUT)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    _serve(_open(sys.argv[1], int(sys.argv[2]), 1), sys.argv[1])
