@@ -67,7 +67,9 @@ def main(devices: int) -> None:
         for step in mine:
             seen[step["id"]] += 1
             local = filled(step, each)
-            batch = {name: jax.make_array_from_process_local_data(by_rows, local[name]) for name in local if name != "id"}
+            batch = {
+                name: jax.make_array_from_process_local_data(by_rows, local[name]) for name in local if name != "id"
+            }
             weights, total = train_step(weights, batch)
             loss, steps = loss + float(total), steps + 1
         if cluster.rank == 0:

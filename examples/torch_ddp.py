@@ -29,11 +29,8 @@ def with_batch_size(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**batch, "rows": np.full(rows, rows)}
 
 
-def main() -> None:
+def train(cluster: di.distribute.cluster_resolver.Cluster) -> None:
     """Train, and say what came of it."""
-    cluster = di.distribute.cluster_resolver.resolve()
-    meeting = f"tcp://{cluster.coordinator or '127.0.0.1:0'}"
-    dist.init_process_group("gloo", init_method=meeting, rank=cluster.rank, world_size=cluster.size)
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
@@ -66,6 +63,15 @@ def main() -> None:
     if cluster.rank == 0:
         once = bool((seen == EPOCHS).all())
         print(f"{cluster.size} processes, every record exactly once in each of {EPOCHS} epochs: {once}")
+
+
+def main() -> None:
+    """Meet the other processes, train, and leave together."""
+    cluster = di.distribute.cluster_resolver.resolve()
+    meeting = f"tcp://{cluster.coordinator or '127.0.0.1:0'}"
+    dist.init_process_group("gloo", init_method=meeting, rank=cluster.rank, world_size=cluster.size)
+    train(cluster)  # in a function of its own: the model, which holds on to the group, is gone before the group is
+    dist.barrier()
     dist.destroy_process_group()
 
 

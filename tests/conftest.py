@@ -43,23 +43,20 @@ def _engines_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not ours:
         return
     terminalreporter.section("jobs of several processes")
-    seconds = [
-        float(value)
-        for report in ours
-        if report.when == "call" and report.outcome == "passed"
-        for name, value in report.user_properties
-        if name == "fault"
-    ]
-    if seconds:
-        terminalreporter.write_line(
-            f"engines: {len(seconds)} faults played, none hung; longest time to the error on the other workers "
-            f"{max(seconds):.2f} s (time-outs included), median {sorted(seconds)[len(seconds) // 2]:.2f} s"
-        )
-    ended = [
-        float(value) for report in ours if report.when == "call" for name, value in report.user_properties if name == "job"
-    ]
-    if ended:
-        terminalreporter.write_line(f"engines: {len(ended)} MPI jobs ended by mpiexec, the longest whole job took {max(ended):.2f} s")
+    found: dict[str, list[float]] = {}
+    for report in ours:
+        if report.when == "call" and report.outcome == "passed":
+            for name, value in report.user_properties:
+                found.setdefault(name, []).append(float(value))
+    says = {
+        "fault": "workers died or failed: the others had their error {median:.2f} s later, at the latest {longest:.2f} s later",
+        "late": "workers stood still for longer than the time-out: the others gave up {longest:.2f} s later at the latest",
+        "job": "jobs of MPI lost a worker: mpiexec ended each, the longest took {longest:.2f} s from its start",
+    }
+    for name, text in says.items():
+        if seconds := sorted(found.get(name, [])):
+            figures = text.format(median=seconds[len(seconds) // 2], longest=seconds[-1])
+            terminalreporter.write_line(f"engines: {len(seconds)} {figures}; none hung")
     left_out = Counter(str(report.longrepr[2]) for report in ours if report.outcome == "skipped")
     for why, count in sorted(left_out.items()):
         terminalreporter.write_line(f"engines: {count} tests left out: {why.removeprefix('Skipped: ')}")

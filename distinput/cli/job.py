@@ -129,7 +129,7 @@ class Job:
     def wait(self, seconds: float) -> list[int | None]:
         """How all processes ended, the launcher's under MPI; None for those that had not when the time was over."""
         deadline = monotonic() + seconds
-        while any([process.poll() is None for process in self._processes]) and monotonic() < deadline:
+        while any(process.poll() is None for process in self._processes) and monotonic() < deadline:
             sleep(_LOOK)
         return [process.poll() for process in self._processes]
 

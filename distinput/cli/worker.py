@@ -78,7 +78,7 @@ def train(
     with iter(batches) if done.state is None else batches.restore(done.state) as iterator:
         for batch in iterator:
             results = strategy.run(replica_step, args=(batch["image"], batch["label"]))
-            # The mean of each is made of exact sums over the rows of all workers, rounded once: it does not matter who had which row.
+            # Made of exact sums over the rows of all workers, rounded once: it does not matter who had which row.
             means = {name: strategy.reduce("MEAN", rows, axis=0, deterministic=True) for name, rows in results.items()}
             loss = means.pop("loss")
             model.update(means)

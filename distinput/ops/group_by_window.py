@@ -2,7 +2,6 @@
 """`group_by_window` and `bucket_by_sequence_length`: elements collected by a key until a window is full."""
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +26,9 @@ from distinput.plan.check import at_least, callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["BucketBySequenceLength", "GroupByWindow"]
+
+_MOST_SENT = 64
+"""Keys whose groups a state tells of; where there are more, a restart looks at all elements again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,8 @@ class GroupByWindow(Node):
             "skip": 0,
             "from": 0,
             "row": 0,
-            "sent": {},
+            "sent": [],
+            "flushed": None,
             "inner": None,
         }
 
@@ -205,7 +208,8 @@ class BucketBySequenceLength(Node):
             "skip": 0,
             "from": 0,
             "row": 0,
-            "sent": {},
+            "sent": [],
+            "flushed": None,
             "inner": None,
         }
 
@@ -231,8 +235,22 @@ class BucketBySequenceLength(Node):
         return _Groups(self.input, state, run, bucket_of, size_of, reduced).stream()
 
 
+class _Group:
+    """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them."""
+
+    __slots__ = ("first", "mark", "parts", "size")
+
+    def __init__(self, first: int, mark: Mark) -> None:
+        self.first, self.mark, self.size = first, mark, 0
+        self.parts: list[Block] = []
+
+
 class _Groups:
-    """The elements that wait, by key, and the positions from which they can be found again."""
+    """The elements that wait, by key, and the positions from which they can be found again.
+
+    At the oldest row that waits all earlier ones have been sent. So a restart from there needs to know only, for groups that
+    were sent since, up to which row that was. Where these are too many for a state it restarts from the first row of all.
+    """
 
     def __init__(
         self,
@@ -247,39 +265,56 @@ class _Groups:
         self.epoch: int = state["epoch"]
         self.saved = state
         self.done: int = state["row"]
-        self.sent: dict[int, int] = {int(k): n for k, n in state["sent"].items()}
-        self.waiting: dict[int, list[int]] = {}
-        self.stored: deque[tuple[int, Block, Mark]] = deque()
+        self.flushed: int | None = state["flushed"]
+        # Both in ascending order of rows, since dicts keep the order of insertion.
+        self.sent: dict[int, int] = {int(k): n for k, n in state["sent"]}
+        self.groups: dict[int, _Group] = {}
+        self.places: dict[int, list[int]] = {}
+        self.block: Block | None = None
+        self.row: int = state["from"]
+        self.mark: Mark = {"input": state["input"], "skip": state["skip"]}
         self.sizes: dict[int, int] = {}
 
     def stream(self) -> Stream:
         """Blocks of what `reduced` made of full groups, and at the end of the others."""
-        mark = {"input": self.saved["input"], "skip": self.saved["skip"]}
-        inner, row = self.saved["inner"], self.saved["from"]
-        if row >= self.done and inner is not None:
-            yield from self._emit(inner["key"], row, inner["state"])
-            inner = None
-        for keys, rows, first, after in called(self.source.open(mark["input"], self.run), mark, self.key_of):
-            self.stored.append((row, rows.rows(first, first + len(keys)), mark))
-            for key in keys:
-                row += 1
-                if row <= self.done:
-                    if row > self.sent.get(key, 0):
-                        self.waiting.setdefault(key, []).append(row - 1)
-                    if row == self.done and inner is not None:
-                        yield from self._emit(inner["key"], row, inner["state"])
-                        inner = None
-                    continue
-                group = self.waiting.setdefault(key, [])
-                group.append(row - 1)
-                if len(group) >= self._size(key):
-                    yield from self._emit(key, row, None)
-            mark = after
-        if inner is not None:
-            yield from self._emit(inner["key"], row, inner["state"])
-        for key in sorted(self.waiting):
-            if self.waiting[key]:
-                yield from self._emit(key, row, None)
+        inner = self.saved["inner"]
+        begin = self.mark
+        for keys, rows, first, after in called(self.source.open(begin["input"], self.run), begin, self.key_of):
+            self.block, self.places = rows.rows(first, first + len(keys)), {}
+            for place, key in enumerate(keys):
+                mark = {"input": begin["input"], "skip": begin["skip"] + place}
+                self.row += 1
+                self.mark = {**mark, "skip": mark["skip"] + 1} if place + 1 < len(keys) else after
+                full = self.row > self.sent.get(key, 0) and self._joined(key, place, mark)
+                resumes = inner is not None and self.row == self.done
+                if full and self.row > self.done:
+                    yield from self._emit(key, None)
+                elif full and not (resumes and inner["key"] == key):  # it was sent before the state was saved
+                    self._remove(key)
+                if resumes:
+                    yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
+            self._settle()
+            begin = after
+        for key in sorted(self.groups):
+            if self.flushed is None or key > self.flushed:
+                yield from self._emit(key, None, flush=True)
+
+    def _joined(self, key: int, place: int, mark: Mark) -> bool:
+        """Let the row at a place of the block wait; True when its group is full."""
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = _Group(self.row - 1, mark)
+        group.size += 1
+        self.places.setdefault(key, []).append(place)
+        return group.size >= self._size(key)
+
+    def _settle(self, key: int | None = None) -> None:
+        """Take the rows that wait, of one key or of all, out of the block, which is not kept for their sake."""
+        assert self.block is not None
+        for each in [*self.places] if key is None else [key]:
+            places = self.places.pop(each, None)
+            if places is not None:
+                self.groups[each].parts.append(self.block.take(np.asarray(places, np.int64)))
 
     def _size(self, key: int) -> int:
         size = self.sizes.get(key)
@@ -287,38 +322,50 @@ class _Groups:
             size = self.sizes[key] = self.size_of(key)
         return size
 
-    def _emit(self, key: int, row: int, inner: State | None) -> Stream:
-        """Everything that `reduced` makes of the group of `key`, after `row` rows were looked at."""
-        node = self.reduced(key, self._rows(self.waiting[key]))
+    def _remove(self, key: int) -> None:
+        self.places.pop(key, None)
+        del self.groups[key]
+        self.sent.pop(key, None)
+        self.sent[key] = self.row
+
+    def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
+        """Everything that `reduced` makes of the group of `key`."""
+        self._settle(key)
+        node = self.reduced(key, concat_blocks(self.groups[key].parts))
         stream = node.open(node.start(self.epoch) if inner is None else inner, self.run)
         held = None
         for block, after in stream:
             if held is not None:
-                yield held[0], self._state(row, {"key": key, "state": held[1]})
+                yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
             held = block, after
         # With the last block the group is gone, so that the state after it needs none of its rows.
-        self.waiting[key] = []
-        self.sent[key] = row
+        if flush:
+            self.flushed = key
+            del self.groups[key]
+        else:
+            self._remove(key)
         if held is not None:
-            yield held[0], self._state(row, None)
+            yield held[0], self._state(None)
 
-    def _rows(self, numbers: Sequence[int]) -> Block:
-        wanted = np.asarray(numbers, np.int64)
-        parts = []
-        for first, block, _ in self.stored:
-            a, b = np.searchsorted(wanted, [first, first + block.size])
-            if b > a:
-                parts.append(block.take(wanted[a:b] - first))
-        return concat_blocks(parts)
-
-    def _state(self, row: int, inner: Any) -> State:
-        oldest = min((group[0] for group in self.waiting.values() if group), default=row)
-        while len(self.stored) > 1 and self.stored[1][0] <= oldest:
-            self.stored.popleft()
-        first, _, mark = self.stored[0]
-        sent = {str(k): n for k, n in self.sent.items() if n > oldest}
-        mark = {"input": mark["input"], "skip": mark["skip"] + oldest - first}
-        return {"epoch": self.epoch, **mark, "from": oldest, "row": row, "sent": sent, "inner": inner}
+    def _state(self, inner: Any) -> State:
+        oldest = next(iter(self.groups.values()), None)
+        first, mark = (self.row, self.mark) if oldest is None else (oldest.first, oldest.mark)
+        while self.sent and next(iter(self.sent.values())) <= first:
+            del self.sent[next(iter(self.sent))]
+        # The sizes of groups are known again from the first row on; the last ones then are those that wait.
+        far = len(self.sent) > _MOST_SENT
+        if far:
+            first, mark = 0, {"input": self.source.start(self.epoch), "skip": 0}
+        sent = [] if far else list(self.sent.items())
+        return {
+            "epoch": self.epoch,
+            **mark,
+            "from": first,
+            "row": self.row,
+            "sent": sent,
+            "flushed": self.flushed,
+            "inner": inner,
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,7 +134,9 @@ def test_a_difference_from_one_worker_is_found(
     report = Report()
     _together(report, place, steps, done, [evaluated], parts, ORDER)
     wrong = {"each exactly once": ["each exactly once", "the same steps"]}.get(what, [what] if what else [])
-    assert [name for name in report.failed if "accuracy" not in name or "same" in name] == wrong, capsys.readouterr().out
+    assert [name for name in report.failed if "accuracy" not in name or "same" in name] == wrong, (
+        capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))

@@ -18,7 +18,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["ENGINES", "ROOT", "Fork", "Outcome", "Process", "environments", "missing", "mpiexec", "run", "start", "wait_for"]
+__all__ = [
+    "ENGINES",
+    "ROOT",
+    "Fork",
+    "Outcome",
+    "Process",
+    "environments",
+    "missing",
+    "mpiexec",
+    "run",
+    "start",
+    "wait_for",
+]
 
 ROOT = Path(__file__).parents[2]
 ENGINES = {"jax": ("jax",), "mpi": ("mpi4py",), "torch": ("torch",)}
@@ -67,7 +79,7 @@ def wait_for(processes: Sequence[Process], limit: float, stuck: Collection[int] 
     """
     deadline = time.monotonic() + limit
     needed = [process for i, process in enumerate(processes) if i not in stuck]
-    while any([process.poll() is None for process in needed]) and time.monotonic() < deadline:
+    while any(process.poll() is None for process in needed) and time.monotonic() < deadline:
         time.sleep(0.005)
     codes = [process.poll() for process in processes]
     for process, code in zip(processes, codes, strict=True):
@@ -87,7 +99,9 @@ def environments(size: int) -> list[dict[str, str]]:
     for one in sockets:
         one.close()
     cluster = {"worker": addresses}
-    return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})} for i in range(size)]
+    return [
+        {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})} for i in range(size)
+    ]
 
 
 @cache
@@ -141,7 +155,9 @@ class _Nursery:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, folder: Path, places: Sequence[dict[str, str]], limit: float, stuck: Sequence[int]) -> list[int | None]:
+    def run(
+        self, folder: Path, places: Sequence[dict[str, str]], limit: float, stuck: Sequence[int]
+    ) -> list[int | None]:
         if self._process is None or self._process.poll() is not None:
             every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
             words = [sys.executable, "-m", "tests.engines.nursery"]

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def distributed(strategy: Any, worker: int, case: dict[str, Any]) -> Any:
         def dataset_fn(context: Any) -> Any:
             mine = Dataset.range(n).shard(context.num_input_pipelines, context.input_pipeline_id)
             first = Dataset.range(0, n * (worker == 0)).map(lambda x: x + n)  # one worker has n rows more
-            return mine.concatenate(first).batch(context.get_per_replica_batch_size(strategy.num_replicas_in_sync * batch))
+            return mine.concatenate(first).batch(
+                context.get_per_replica_batch_size(strategy.num_replicas_in_sync * batch)
+            )
 
         return strategy.distribute_datasets_from_function(dataset_fn)
     if kind == "files":
@@ -106,7 +109,7 @@ def numbers(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
         lambda context: np.arange(context.replica_id_in_sync_group, dtype=np.float64) / 3
     )
     large = strategy.experimental_distribute_values_from_function(
-        lambda context: np.full(50_000, 2.0 ** -context.replica_id_in_sync_group)
+        lambda context: np.full(50_000, 2.0**-context.replica_id_in_sync_group)
     )
     try:
         strategy.reduce("SUM", strategy.run(lambda: np.ones(2 + worker)), axis=None)
@@ -175,8 +178,7 @@ ACTS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 def _note(given: dict[str, Any]) -> None:
     """When it happened, for the others' time to the error."""
-    with open(given["when"], "w", encoding="utf-8") as file:  # noqa: PTH123 - as little as possible before the end
-        file.write(repr(time.time()))
+    Path(given["when"]).write_text(repr(time.time()), encoding="utf-8")
 
 
 def loop(strategy: Any, worker: int, given: dict[str, Any]) -> int:

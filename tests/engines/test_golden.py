@@ -48,7 +48,14 @@ def started(engine: str, cases: list[Case], size: int, replicas: int, folder: Pa
     """The answers of `size` processes, each of which is golden_worker.py."""
     todo, out = folder / "cases.json", folder / "out"
     todo.write_text(json.dumps(cases), encoding="utf-8")
-    words = [sys.executable, str(Path(__file__).with_name("golden_worker.py")), engine, str(todo), str(replicas), str(out)]
+    words = [
+        sys.executable,
+        str(Path(__file__).with_name("golden_worker.py")),
+        engine,
+        str(todo),
+        str(replicas),
+        str(out),
+    ]
     with (folder / "said").open("wb") as said:
         if engine == "mpi":
             processes = [start([*mpiexec(), "-n", str(size), *words], {}, said)]

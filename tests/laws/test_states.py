@@ -2,6 +2,7 @@
 """A state is small whatever the elements and the buffers hold."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -39,3 +40,34 @@ def test_no_state_holds_data(name: str) -> None:
         sizes += [len(json.dumps(iterator.state())) for _ in iterator]
     assert len(sizes) > 3
     assert max(sizes) < 4096
+
+
+def test_groups_of_many_keys_are_told_in_a_small_state() -> None:
+    def key(x: int) -> np.int64:
+        return np.int64((x + 1) // 2 if x < 2000 else x)  # key 0 waits to the end; at the end so do 500 others
+
+    dataset = Dataset.range(2500).group_by_window(key, lambda _, group: group.batch(2), window_size=2)
+    states, elements = [], []
+    with iter(dataset) as iterator:
+        for element in iterator:
+            elements.append(element.tolist())
+            states.append(iterator.state())
+    assert len(elements) == 999 + 2 + 500
+    assert max(len(json.dumps(state)) for state in states) < 4096
+    for at in (10, 800, 998, 999, 1000, 1200, len(states) - 1):
+        with dataset.restore(states[at]) as rest:
+            assert [element.tolist() for element in rest] == elements[at + 1 :]
+
+
+def test_groups_keep_only_what_waits() -> None:
+    def key(x: np.ndarray) -> np.int64:
+        return np.int64(x[0] > 0)  # the first element waits for a second one to the end
+
+    dataset = wide(20_000).group_by_window(key, lambda _, group: group.batch(10), window_size=10)
+    tracemalloc.start()
+    with iter(dataset) as iterator:
+        for _ in range(1500):
+            next(iterator)
+        held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 60_000_000  # 15 000 elements of 8 kB are 120 MB
