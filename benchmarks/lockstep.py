@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -87,18 +88,20 @@ def waiting(group: Any, steps: int) -> list[float]:
 def plain(group: Any, steps: int) -> list[float]:
     """The same, without anything of distinput."""
     import torch
-    import torch.distributed
 
     left = [steps]
 
     def step() -> bool:
         left[0] -= 1
         have = torch.tensor([int(left[0] >= 0)])
-        torch.distributed.all_reduce(have)
+        _bare[0].allreduce([have]).wait()
         return bool(have.item() > 0)
 
     return _timed(step)
 
+
+_bare: list[Any] = []
+"""The gloo group of this process that nothing of distinput touches."""
 
 LOOPS: dict[str, Loop] = {"ahead": ahead, "plain": plain, "waiting": waiting}
 
@@ -149,14 +152,16 @@ def _workers(engine: str, loop: str) -> Any:
 def _open(loop: str, port: int, rank: int) -> Any:
     from distinput.distribute.backends import open_collectives
 
+    group = open_collectives("torch", rank=rank, size=2, address=f"127.0.0.1:{port}", timeout=TIMEOUT)
     if loop == "plain":
         import torch.distributed
 
-        place = f"tcp://127.0.0.1:{port}"
-        if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
-        return open_collectives("torch", rank=rank, size=2, timeout=TIMEOUT)
-    return open_collectives("torch", rank=rank, size=2, address=f"127.0.0.1:{port}", timeout=TIMEOUT)
+        store = torch.distributed.TCPStore(
+            "127.0.0.1", port, is_master=rank == 0, wait_for_workers=False, multi_tenant=True
+        )
+        mine = torch.distributed.PrefixStore("plain", store)
+        _bare[:] = [torch.distributed.ProcessGroupGloo(mine, rank, 2, timedelta(seconds=TIMEOUT))]
+    return group
 
 
 if __name__ == "__main__":

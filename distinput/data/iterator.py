@@ -9,7 +9,7 @@ from distinput.core.run import Run
 from distinput.core.state import VERSION, State
 from distinput.errors import OutOfRangeError, StateError
 from distinput.plan.node import Node
-from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite import rewrite
 
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
@@ -35,7 +35,7 @@ class DatasetIterator:
 
     def __init__(self, plan: Node, node: Node, state: State) -> None:
         self._plan, self._node = plan, node
-        self._seeds = drawn_seeds(plan)
+        self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._run = Run()
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
@@ -111,6 +111,8 @@ class DatasetIterator:
             made |= {"at": self._at, "skip": self._given + self._over}
         if self._seeds:
             made["seeds"] = self._seeds
+        if self._stores:
+            made["kept"] = [store.epoch for store in self._stores]
         return made
 
     def state_dict(self) -> State:
@@ -223,7 +225,7 @@ def checked_state(plan: Node, state: State) -> State:
 
 
 def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
-    """The tree as described and as it runs, with the seeds that were drawn where `state` was saved.
+    """The tree as described and as it runs, with the seeds that were drawn, and the passes kept, where `state` was saved.
 
     Raises:
       StateError: the state is of another pipeline or version.
@@ -235,10 +237,15 @@ def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
             f"restore: the state must hold a seed for each of the {len(here)} steps that draw one, got {len(saved)}; it must "
             "be what iterator.state() gave"
         )
-    if here == saved:
-        return plan, node
-    plan = with_drawn_seeds(plan, saved)
-    return plan, rewrite(plan)[0]
+    kept = dict(enumerate(state.get("kept", [])))
+    known = [(store.epoch, kept.get(index)) for index, store in enumerate(stores(plan))]
+    if here != saved or any(a is not None and b is not None and a != b for a, b in known):
+        plan = with_drawn_seeds(plan, saved)
+        node = rewrite(plan)[0]
+    for index, store in enumerate(stores(plan)):
+        if store.epoch is None:
+            store.epoch = kept.get(index)
+    return plan, node
 
 
 def _difference(here: list[str], saved: list[str]) -> str:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds that were drawn because the user gave none: part of a state, since later passes depend on them too."""
+"""What later passes depend on beside the place in this one, so that a state must hold it.
+
+These are the seeds that were drawn because the user gave none, and which pass each cache keeps.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,12 +10,18 @@ from typing import Any
 
 from distinput.plan.node import Node, walk
 
-__all__ = ["drawn_seeds", "with_drawn_seeds"]
+__all__ = ["drawn_seeds", "stores", "with_drawn_seeds"]
 
 
 def drawn_seeds(node: Node) -> list[int]:
     """The drawn seeds of a tree, inputs first; a node that stands in it twice counts once."""
     found = {id(step): step.drawn_seed for step in walk(node) if _draws(step)}  # type: ignore[attr-defined]
+    return list(found.values())
+
+
+def stores(node: Node) -> list[Any]:
+    """What the nodes of a tree keep of a pass, each with the `epoch` of that pass, None while there was none."""
+    found = {id(step.store): step.store for step in walk(node) if getattr(step, "store", None) is not None}  # type: ignore[attr-defined]
     return list(found.values())
 
 

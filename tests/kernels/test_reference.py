@@ -345,6 +345,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "slots_at": rebuilds(),
     "spans_to_offsets": sums(),
 }
+MANY = 200
 # Those whose first result is a status: unless it is OK, what the outputs hold is not told.
 WITH_STATUS = {"count_values", "fill_bytes_spans", "fill_floats", "fill_int64s", "locate_features"}
 
@@ -377,12 +378,13 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
             np.testing.assert_array_equal(array, other)
 
     run()
-    assert name not in WITH_STATUS or {example.OK, example.MALFORMED} <= statuses
+    if name in WITH_STATUS and examples >= MANY:  # few examples may miss one of them
+        assert {example.OK, example.MALFORMED} <= statuses
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_compiled_does_what_the_reference_does(name: str) -> None:
-    check(name, KERNELS[name].compiled(timeout=100), 150)
+    check(name, KERNELS[name].compiled(timeout=100), MANY)
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

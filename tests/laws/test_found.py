@@ -28,6 +28,13 @@ RECIPES: dict[str, list[Any]] = {
     "parts in another order in each pass": [
         ["part", {"rows": [3, 2, 6], "workers": 2, "worker": 0, "mixed": True, "format": "fixed"}],
     ],
+    "a cache that need not be read to its end again": [
+        ["list_files", {"rows": [3, 3, 3, 3], "shuffle": True, "seed": 0}],
+        ["cache", {}],
+        ["global_shuffle", {"seed": None, "again": None}],
+        ["cache", {}],
+        ["shuffle", {"buffer": 3, "seed": None, "again": None}],
+    ],
     "a shuffle without a seed, then a cache": [
         ["text", {"rows": [4], "reads": None, "compression": ""}],
         ["shuffle", {"buffer": 4, "seed": None, "again": None}],

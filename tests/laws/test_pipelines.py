@@ -46,6 +46,7 @@ def test_law_2_exactly_the_rest_after_every_restart(pipeline: Pipeline) -> None:
     check_restart(pipeline.build(), state_bytes=STATE_BYTES)
 
 
+@settings(max_examples=max(2, settings().max_examples // 2))
 @given(pipelines())
 def test_law_2_exactly_the_rest_in_an_equal_pipeline(pipeline: Pipeline) -> None:
     check_restart(pipeline.build(), fresh=pipeline.build, state_bytes=STATE_BYTES)
