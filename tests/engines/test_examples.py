@@ -10,6 +10,10 @@ import pytest
 from tests.engines.processes import ROOT, environments, start, wait_for
 
 SECONDS = 90
+# PyTorch 2.13 on gloo ends about one process in fifty like this, after its work, also where distinput is not imported: a
+# thread of its own is destroyed while it runs. Such a run says nothing about the example and is made again.
+TEARDOWN = "terminate called without an active exception"
+TRIES = 4
 
 
 def output(folder: Path, example: str, processes: int, *words: str, launcher: tuple[str, ...] = ()) -> str:
@@ -17,12 +21,15 @@ def output(folder: Path, example: str, processes: int, *words: str, launcher: tu
     command = [sys.executable, str(ROOT / "examples" / example), *words]
     places = environments(processes) if processes > 1 and not launcher else [{}]
     files = [folder / f"said-{i}" for i in range(len(places))]
-    running = []
-    for path, place in zip(files, places, strict=True):
-        with path.open("wb") as said:
-            running.append(start([*launcher, *command[bool(launcher) :]], place, said))
-    codes = wait_for(running, SECONDS)
-    texts = [path.read_text(errors="replace") for path in files]
+    for _ in range(TRIES):
+        running = []
+        for path, place in zip(files, places, strict=True):
+            with path.open("wb") as said:
+                running.append(start([*launcher, *command[bool(launcher) :]], place, said))
+        codes = wait_for(running, SECONDS)
+        texts = [path.read_text(errors="replace") for path in files]
+        if not any(TEARDOWN in text for text in texts):
+            break
     assert set(codes) == {0}, f"{codes}:\n" + "\n".join(texts)
     return texts[0]
 
