@@ -5,6 +5,8 @@
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
 #   make engines  PyTorch, MPI and JAX, so that `make test` runs jobs of several processes too
+#   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
+#   make page     docs/performance.md from the figures of the last `make bench`
 #
 #   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
 
@@ -17,12 +19,12 @@ BENCH_ARGS ?=
 
 RUN := $(VENV)/bin
 MADE := $(VENV)/made
-TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)",.*/\1/p' pyproject.toml)
+TORCH := $(firstword $(shell sed -n 's/^ *"\(torch==[^"]*\)",.*/\1/p' pyproject.toml))
 PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test engines lint types format bench docs clean
+.PHONY: help demo test engines peers lint types format bench page docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,6 +57,13 @@ $(MADE)/engines: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[progress,test,engines]'
 	@touch $(MADE)/demo $(MADE)/test $@
 
+# The peers of the benchmarks; PyTorch first, for the same reason.
+$(MADE)/peers: pyproject.toml | $(MADE)/venv
+	@echo "installing $(TORCH), then distinput[progress,bench] into $(VENV)"
+	@$(PIP) '$(TORCH)'
+	@$(PIP) --editable '.[progress,bench]'
+	@touch $(MADE)/demo $@
+
 demo: $(MADE)/demo
 	@$(RUN)/distinput demo $(DEMO_ARGS)
 
@@ -62,6 +71,8 @@ test: $(MADE)/test
 	@$(RUN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
 
 engines: $(MADE)/engines
+
+peers: $(MADE)/peers
 
 lint: $(MADE)/lint
 	@$(RUN)/ruff check .
@@ -74,9 +85,12 @@ format: $(MADE)/lint
 types: $(MADE)/lint
 	@$(RUN)/mypy
 
-# TensorFlow is a peer, not a need: `$(RUN)/pip install -e '.[bench]'` puts its figures beside ours.
+# Peers are no need: after `make peers` their figures stand beside ours, else one line for each says that it was left out.
 bench: $(MADE)/demo
 	@$(RUN)/python benchmarks/run.py $(BENCH_ARGS)
+
+page: $(MADE)/demo
+	@$(RUN)/python benchmarks/page.py
 
 docs: $(MADE)/test
 	@$(RUN)/python docs/make_reference.py

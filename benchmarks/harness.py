@@ -16,25 +16,25 @@ a machine that slows down for a while slows both.
 import contextlib
 import gc
 import importlib
-import importlib.metadata
 import importlib.util
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from time import perf_counter, process_time
 from types import ModuleType
 from typing import Any, Literal, Self
 
 from benchmarks.checksum import in_order
+from benchmarks.host import busy
 
 __all__ = [
+    "FEWEST_ROUNDS",
+    "LEAST_SECONDS",
     "BenchmarkError",
     "Case",
     "Contender",
@@ -44,17 +44,15 @@ __all__ = [
     "Work",
     "delivering",
     "find_case",
-    "machine",
     "measure",
     "missing_packages",
     "scaled",
-    "summary",
-    "table",
     "timed",
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 20_240_613
+FEWEST_ROUNDS = 3
 LEAST_SECONDS = 0.1
 """A contender repeats its pass until a round has taken at least this long."""
 
@@ -116,6 +114,8 @@ class Contender:
       load: reads or makes the data and returns the work; called in the contender's own process.
       needs: packages without which it is left out.
       reach: the ratio (their time / our time) that we want to reach.
+      reach_cpu: the same for the seconds of all cores together.
+      most: of our own figures, those that are not to be exceeded: a fact by its name, or "seconds" of one first unit.
     """
 
     name: str
@@ -123,6 +123,8 @@ class Contender:
     load: Callable[[], Work]
     needs: tuple[str, ...] = ()
     reach: float | None = None
+    reach_cpu: float | None = None
+    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,8 @@ class Times:
 
 
 def _cpu_seconds() -> float:
-    times = os.times()
-    return process_time() + times.children_user + times.children_system
+    spent = os.times()
+    return process_time() + spent.children_user + spent.children_system
 
 
 def timed(work: Work, least: float = LEAST_SECONDS) -> Times:
@@ -283,8 +285,19 @@ def measure(
     rounds: int,
     least: float = LEAST_SECONDS,
     note: Callable[[str], None] = lambda _: None,
+    until: float | None = None,
 ) -> dict[str, Any]:
     """All contenders of a case, each in its process; the result is plain JSON.
+
+    Args:
+      module: the benchmark's module, by its full name.
+      case: what to measure.
+      folder: where `prepare` put the data.
+      scale: of the data.
+      rounds: how often each contender is timed.
+      least: seconds that a contender fills in a round.
+      note: is told what is going on.
+      until: when the clock `perf_counter` shows this, no further round begins once `FEWEST_ROUNDS` are there.
 
     Raises:
       BenchmarkError: contenders delivered different values; or ours or a limit failed. A peer that fails is left out.
@@ -293,8 +306,10 @@ def measure(
     try:
         kinds = {contender.name: contender.kind for contender in case.contenders}
         ready: dict[str, Any] = {}
+        for contender in case.contenders:  # all of them first: what they import and load need not wait for its turn
+            servers[contender.name] = Server(module, case.name, contender.name, folder, scale)
         for contender in case.contenders:
-            server = servers[contender.name] = Server(module, case.name, contender.name, folder, scale)
+            server = servers[contender.name]
             note(f"{case.name}: {contender.name}: checked pass")
             try:
                 ready[contender.name] = {"check": server.ask("check"), "warm": server.ask("time", 0.0)}
@@ -305,7 +320,10 @@ def measure(
                 servers.pop(contender.name).close()
         _compare(case, {name: answer["check"] for name, answer in ready.items()})
         taken: dict[str, list[Times]] = {name: [] for name in servers}
+        before = busy()
         for number in range(rounds):
+            if until is not None and number >= FEWEST_ROUNDS and perf_counter() > until:
+                break
             for name, server in servers.items():
                 note(f"{case.name}: round {number + 1} of {rounds}: {name}")
                 taken[name].append(Times(*server.ask("time", least)))
@@ -316,13 +334,16 @@ def measure(
     return {
         "case": case.name,
         "units": dict(case.units),
-        "rounds": rounds,
+        "rounds": len(taken[case.ours.name]),
         "scale": scale,
+        "load": [before, busy()],
         "contenders": [
             {
                 "name": contender.name,
                 "kind": kinds[contender.name],
                 "reach": contender.reach,
+                "reach_cpu": contender.reach_cpu,
+                "most": dict(contender.most),
                 "seconds": [t.seconds for t in taken[contender.name]],
                 "cpu": [t.cpu for t in taken[contender.name]],
                 "facts": facts[contender.name],
@@ -341,102 +362,3 @@ def _compare(case: Case, sums: Mapping[str, str | None]) -> None:
                 f"{case.name}: {name} delivered other values than {case.ours.name}: {found} and {expected}; times of "
                 "different work cannot be compared"
             )
-
-
-# ---- results
-
-
-def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry for each limit and peer: medians, and the ratio their time / ours with its range over the rounds."""
-    (ours,) = [c for c in result["contenders"] if c["kind"] == "ours"]
-    entries = []
-    for other in result["contenders"]:
-        if other is ours:
-            continue
-        ratios = [b / a for a, b in zip(ours["seconds"], other["seconds"], strict=True)]
-        cpu = [b / a for a, b in zip(ours["cpu"], other["cpu"], strict=True) if a > 0]
-        entries.append(
-            {
-                "name": other["name"],
-                "kind": other["kind"],
-                "ours_seconds": median(ours["seconds"]),
-                "seconds": median(other["seconds"]),
-                "ratio": median(ratios),
-                "ratio_low": min(ratios),
-                "ratio_high": max(ratios),
-                "cpu_ratio": median(cpu) if cpu else None,
-                "reach": other["reach"],
-            }
-        )
-    return entries
-
-
-def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:
-    """A line for each pair, ours | limit or peer | ratio; then rates and facts."""
-    rows = [("case", "ours", "limit or peer", "", "ratio", "range", "cpu ratio", "to reach")]
-    below = []
-    for result in results:
-        unit, count = next(iter(result["units"].items()))
-        for entry in summary(result):
-            reach = entry["reach"]
-            rows.append(
-                (
-                    result["case"],
-                    _time(entry["ours_seconds"] / count, unit),
-                    f"{entry['name']} ({entry['kind']})",
-                    _time(entry["seconds"] / count, unit),
-                    _ratio(entry["ratio"]),
-                    f"{_ratio(entry['ratio_low'])} .. {_ratio(entry['ratio_high'])}",
-                    "" if entry["cpu_ratio"] is None else _ratio(entry["cpu_ratio"]),
-                    "" if reach is None else f"{_ratio(reach)} {'yes' if entry['ratio'] >= reach else 'no'}",
-                )
-            )
-        (ours,) = [c for c in result["contenders"] if c["kind"] == "ours"]
-        rates = [_rate(number / median(ours["seconds"]), name) for name, number in result["units"].items()]
-        below.append(f"  {result['case']}: ours {', '.join(rates)}")
-        below += [
-            f"  {result['case']}: {contender['name']} {name} {value:,.6g}"
-            for contender in result["contenders"]
-            for name, value in contender["facts"].items()
-        ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [" | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join([title, *lines, *below])
-
-
-def _ratio(value: float) -> str:
-    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
-
-
-def _time(seconds: float, unit: str) -> str:
-    for name, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {name}/{unit}"
-    return f"{seconds * 1e9:.3g} ns/{unit}"
-
-
-def _rate(per_second: float, unit: str) -> str:
-    if unit == "byte":
-        return f"{per_second / 1e9:.3g} GB/s"
-    for name, factor in (("M ", 1e6), ("k ", 1e3)):
-        if per_second >= factor:
-            return f"{per_second / factor:.3g} {name}{unit}/s"
-    return f"{per_second:.3g} {unit}/s"
-
-
-def machine() -> dict[str, Any]:
-    """Where the figures come from, as far as it matters for reading them."""
-    packages = ("numpy", "numba", "pyarrow", "google-crc32c", "tensorflow-cpu", "tensorflow")
-    versions = {}
-    for name in packages:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "cores": os.cpu_count(),
-        "architecture": platform.machine(),
-        "python": platform.python_version(),
-        "packages": versions,
-    }

@@ -8,12 +8,17 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.harness import LEAST_SECONDS, Case, machine, measure, missing_packages, summary, table
+from benchmarks.figures import figures, summary, table
+from benchmarks.harness import LEAST_SECONDS, BenchmarkError, Case, measure, missing_packages
+from benchmarks.host import machine
 
 BENCHMARKS = (
     "range_batch",
@@ -48,26 +53,59 @@ def without_missing(case: Case, wants_peers: bool) -> tuple[Case, set[str]]:
     return dataclasses.replace(case, contenders=kept), missing
 
 
-def run(
-    name: str, scale: float, rounds: int, least: float, wants_peers: bool = True, only: str = ""
-) -> tuple[dict[str, Any], set[str]]:
+@dataclass(frozen=True)
+class Plan:
+    """How to measure.
+
+    Args:
+      scale: of the data.
+      rounds: counted ones; with `minutes`, at most.
+      least: seconds that a contender fills in a round.
+      peers: with them, or with the limits of the machine alone.
+      only: cases whose names contain this.
+      until: when the clock `perf_counter` shows this, all is to be over, as far as the fewest rounds allow.
+    """
+
+    scale: float
+    rounds: int
+    least: float
+    peers: bool = True
+    only: str = ""
+    until: float | None = None
+
+    def share(self, left: int) -> "Plan":
+        """The plan for one of `left` equal parts of the time."""
+        if self.until is None:
+            return self
+        return dataclasses.replace(self, until=perf_counter() + (self.until - perf_counter()) / max(1, left))
+
+
+def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
     """One benchmark: its result as plain JSON, and the packages of the peers that were left out."""
     module = importlib.import_module(f"benchmarks.{name}")
     absent: set[str] = set()
     results = []
     with tempfile.TemporaryDirectory(prefix="distinput-benchmark-") as made:
         folder = Path(made)
-        module.prepare(folder, scale)
-        for case in module.cases(folder, scale):
-            if only not in case.name:
-                continue
-            kept, missing = without_missing(case, wants_peers)
+        module.prepare(folder, plan.scale)
+        cases = [case for case in module.cases(folder, plan.scale) if plan.only in case.name]
+        for index, case in enumerate(cases):
+            kept, missing = without_missing(case, plan.peers)
             absent |= missing
-            results.append(measure(module.__name__, kept, folder, scale, rounds, least, _progress))
+            until = plan.share(len(cases) - index).until
+            results.append(
+                measure(module.__name__, kept, folder, plan.scale, plan.rounds, plan.least, _progress, until)
+            )
             _progress("")
     for result in results:
-        result["summary"] = summary(result)
-    return {"benchmark": name, "question": module.QUESTION, "machine": machine(), "results": results}, absent
+        result["summary"], result["figures"] = summary(result), figures(result)
+    return {
+        "benchmark": name,
+        "question": module.QUESTION,
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+        "machine": machine(),
+        "results": results,
+    }, absent
 
 
 def _progress(text: str) -> None:
@@ -79,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks named, print their tables and write their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all when left out")
-    parser.add_argument("--rounds", type=int, default=5, help="counted rounds")
+    parser.add_argument("--rounds", type=int, default=5, help="counted rounds; with --minutes, at most")
+    parser.add_argument("--minutes", type=float, help="about how long all may take, beside the fewest rounds")
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK:g} of the data and of the least time, 3 rounds at most"
     )
@@ -95,18 +134,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--rounds must be at least 1 and --scale above 0")
     share = given.scale * (QUICK if given.quick else 1)
     rounds = min(3, given.rounds) if given.quick else given.rounds
+    until = None if given.minutes is None else perf_counter() + 60 * given.minutes
+    least = LEAST_SECONDS * min(1.0, share)
+    plan = Plan(share, rounds, least, not given.no_peers, given.case, until)
     absent: set[str] = set()
+    failed: list[str] = []
+    names = given.names or BENCHMARKS
     given.results.mkdir(parents=True, exist_ok=True)
-    for name in given.names or BENCHMARKS:
-        result, missing = run(name, share, rounds, LEAST_SECONDS * min(1.0, share), not given.no_peers, given.case)
+    for index, name in enumerate(names):
+        try:
+            result, missing = run(name, plan.share(len(names) - index))
+        except BenchmarkError as error:
+            print(f"{name}: {error}\n", file=sys.stderr, flush=True)
+            failed.append(name)
+            continue
         absent |= missing
+        result["command"] = " ".join(["python benchmarks/run.py", *(sys.argv[1:] if arguments is None else arguments)])
         (given.results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(table(f"{name}: {result['question']}", result["results"]), end="\n\n", flush=True)
     for package in sorted(absent):
-        print(
-            f"{package} is not installed, so its figures are left out; `pip install -e '.[bench]'` installs the peers"
-        )
-    return 0
+        print(f"{package} is not installed, so its figures are left out; `make peers` installs it")
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput.io`: the counterpart of the parts of `tf.io` that belong to files of records, and writers."""
 
+from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.example import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -23,5 +24,6 @@ __all__ = [
     "encode_example",
     "parse_example",
     "parse_single_example",
+    "write_arrow",
     "write_parquet",
 ]

@@ -20,9 +20,11 @@ from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
 from distinput.kernels.ragged import gather_spans
 
 __all__ = [
+    "Array",
     "Column",
     "Datasets",
     "Dense",
+    "Ints",
     "Objects",
     "Ragged",
     "StackError",

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row queues: the rows of a stream, taken in any number, with the state that leads back to the oldest one left.
 
-Every op that regroups rows (batch, rebatch, window, zip, ...) uses a `RowQueue`; every op that calls a Python function per
-element uses `paced`, so that the first element never waits for a whole block.
+Every op that regroups rows (batch, rebatch, window, zip, ...) uses a `RowQueue`.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from time import perf_counter
-from typing import Any
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.state import Mark, State
 
-__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "called", "describe_element", "passing_over"]
+__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over"]
 
 Stream = Iterator[tuple[Block, State]]
 
@@ -72,7 +69,17 @@ class RowQueue:
 
     def take(self, size: int) -> Block:
         """The next `size` rows, which must be waiting; a view if they stand in one block."""
-        parts = []
+        block, _ = self._blocks[0]
+        end = self._skip + size
+        if end < block.size:  # mostly
+            self.size -= size
+            first, self._skip = self._skip, end
+            return block.rows(first, end)
+        return concat_blocks(self.take_parts(size))
+
+    def take_parts(self, size: int) -> list[Block]:
+        """The next `size` rows, which must be waiting, as views of the blocks they stand in."""
+        parts: list[Block] = []
         self.size -= size
         while True:
             block, state = self._blocks[0]
@@ -87,7 +94,7 @@ class RowQueue:
             size -= left
             if not size:
                 break
-        return concat_blocks(parts)
+        return parts
 
     def peek(self, size: int) -> Block:
         """The next `size` rows, which must be waiting, without taking them."""
@@ -141,48 +148,3 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
 
         yield rows, after, at(0), at
         over, before = 0, after
-
-
-def called(
-    stream: Stream, mark: Mark, call: Callable[..., Any], most: int = 4096, *, unpack: bool = False
-) -> Iterator[tuple[list[Any], Block, int, Mark]]:
-    """`call` on every element: yields (results, block, first row of them, mark after them).
-
-    Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
-    of `call` is raised, so that nothing that was made before the error is lost. With `unpack`, the components of a tuple are
-    its arguments.
-    """
-    clock = perf_counter
-    for rows, _, _, at in passing_over(stream, mark):
-        results: list[Any] = []
-        first = 0
-        deadline = clock() + PACE_SECONDS
-        failure: BaseException | None = None
-        elements = rows.elements()
-        spread = unpack and rows.structure.kind == "tuple"
-        while failure is None:
-            try:
-                for element in elements:
-                    results.append(call(*element) if spread else call(element))
-                    if clock() > deadline or len(results) >= most:
-                        break
-                else:
-                    break
-            except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
-                error.add_note(f"on {describe_element(element)}")
-                failure = error
-                break
-            done = first + len(results)
-            yield results, rows, first, at(done)
-            results, first = [], done
-            deadline = clock() + PACE_SECONDS
-        if results:
-            yield results, rows, first, at(first + len(results))
-        if failure is not None:
-            raise failure
-
-
-def describe_element(element: Any) -> str:
-    """An element in a line, cut short."""
-    text = repr(element)
-    return f"element {text if len(text) <= 200 else text[:200] + '...'}"

@@ -2,16 +2,34 @@
 """A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Self
+from typing import ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from distinput.core.rows import Stream
 
 __all__ = ["Counter", "Run"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Step(Protocol):
+    """What a run has to know of a node."""
+
+    @property
+    def op(self) -> str:
+        """Its name."""
+
+    @property
+    def origin(self) -> Hashable:
+        """The line that made it."""
+
+    def where(self) -> str:
+        """Both, for a note on an error."""
 
 
 @dataclass
@@ -21,52 +39,107 @@ class Counter:
     Args:
       blocks: blocks sent.
       rows: elements sent.
-      seconds: time in this op and the ops above it in the stream.
+      seconds: time in this op and what it reads from, as far as that runs on the same thread.
+      own: the part of it in this op alone.
+      waiting: the part of that in which it waited for another thread or process.
+      worked: seconds of work that it gave to other threads or processes.
+      workers: how many of those there were.
+      outside: time from an element sent to the next one asked for.
+      thread: the thread on which it ran last.
+      choice: what AUTOTUNE chose for it, in words.
     """
 
     blocks: int = 0
     rows: int = 0
     seconds: float = 0.0
+    own: float = 0.0
+    waiting: float = 0.0
+    worked: float = 0.0
+    workers: int = 0
+    outside: float = 0.0
+    thread: int = 0
+    choice: str = ""
+
+    @property
+    def busy(self) -> float:
+        """Seconds of work in this op alone, on its own thread."""
+        return max(0.0, self.own - self.waiting)
+
+    def waits(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """`call(...)`, counted as waiting."""
+        begin = Run.clock()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self.waiting += Run.clock() - begin
 
 
 class Run:
-    """One iteration: its thread pools, its cancellation and its counters. Closing it leaves nothing behind."""
+    """One iteration: its thread pools, its cancellation and its counters. Closing it leaves nothing behind.
 
-    def __init__(self) -> None:
-        self.counters: dict[int, Counter] = {}
+    Args:
+      steps: those that get a counter each; others, of data sets made on the way, share one for each line that makes them.
+      ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
+    """
+
+    clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
+
+    def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20) -> None:
+        self.counters: dict[Hashable, Counter] = {id(step): Counter() for step in steps}
+        self.ram_budget = ram_budget
         self.cancelled = threading.Event()
         self.reading: Callable[[], str] | None = None
         self._closers: list[Callable[[], None]] = []
         self._pools: list[ThreadPoolExecutor] = []
         self._lock = threading.Lock()
+        self._local = threading.local()
 
-    def watch(self, where: Callable[[], str], key: int, stream: Stream) -> Stream:
-        """`stream`, counted, and with a note on its errors that says which op raised them and where it was made."""
-        counter = self.counters.get(key)
-        if counter is None:
-            counter = self.counters[key] = Counter()
-        return self._watched(where, counter, stream)
+    def counter(self, step: Step) -> Counter:
+        """Where `step` is counted."""
+        found = self.counters.get(id(step))
+        if found is None:
+            found = self.counters.setdefault((step.op, step.origin), Counter())
+        return found
 
-    def _watched(self, where: Callable[[], str], counter: Counter, stream: Stream) -> Stream:
-        clock = perf_counter
+    def watch(self, step: Step, stream: Stream) -> Stream:
+        """`stream`, counted, and with a note on its errors that says which step raised them and where it was made."""
+        return self._watched(step, self.counter(step), stream)
+
+    def annotate(self, error: BaseException, where: Callable[[], str]) -> None:
+        """Say with an error where it happened, unless a step further in has said so."""
+        if getattr(error, "_distinput_noted", False):
+            return
+        error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
+        error.add_note(f"in {where()}")
+        if self.reading is not None:
+            error.add_note(f"last read: {self.reading()}")
+
+    def _watched(self, step: Step, counter: Counter, stream: Stream) -> Stream:
+        clock, local = Run.clock, self._local
+        end: float | None = None
         try:
             while True:
+                counter.thread = threading.get_ident()
+                # Streams of one thread are called by each other, so each adds its time for the one that called it.
+                outer = getattr(local, "inner", 0.0)
+                local.inner = 0.0
                 begin = clock()
+                if end is not None:
+                    counter.outside += begin - end
                 try:
                     item = next(stream)
                 except StopIteration:
                     return
                 finally:
-                    counter.seconds += clock() - begin
+                    end = clock()
+                    counter.seconds += end - begin
+                    counter.own += end - begin - local.inner
+                    local.inner = outer + end - begin
                 counter.blocks += 1
                 counter.rows += item[0].size
                 yield item
         except Exception as error:
-            if not getattr(error, "_distinput_noted", False):
-                error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
-                error.add_note(f"in {where()}")
-                if self.reading is not None:
-                    error.add_note(f"last read: {self.reading()}")
+            self.annotate(error, step.where)
             raise
         finally:
             close = getattr(stream, "close", None)

@@ -6,9 +6,8 @@ from itertools import pairwise
 
 __all__ = ["MOST_ROWS", "balanced_slices", "block_rows"]
 
-MOST_ROWS = (
-    16_384  # of 8 bytes: an array that malloc hands out again and again, where a larger one is fresh pages each time
-)
+MOST_ROWS = 32_768
+"""Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -16,7 +15,7 @@ def block_rows(row_bytes: float) -> int:
     """Rows of this many bytes in one block: few enough for a core's cache, enough to make Python's cost vanish.
 
     >>> block_rows(8), block_rows(1_000_000)
-    (16384, 16)
+    (32768, 16)
     """
     return int(max(16, min(MOST_ROWS, _BLOCK_BYTES // max(1, row_bytes))))
 

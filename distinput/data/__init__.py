@@ -5,7 +5,14 @@ from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.data import experimental
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
-from distinput.data.makers import FixedLengthRecordDataset, ParquetDataset, TextLineDataset, TFRecordDataset
+from distinput.data.makers import (
+    ArrowDataset,
+    FixedLengthRecordDataset,
+    NpyDataset,
+    ParquetDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
@@ -15,10 +22,12 @@ __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "ArrowDataset",
     "Dataset",
     "DatasetIterator",
     "DatasetSpec",
     "FixedLengthRecordDataset",
+    "NpyDataset",
     "Options",
     "ParquetDataset",
     "TFRecordDataset",

@@ -2,6 +2,8 @@
 """Iterators of a data set, whose place can be saved after any element."""
 
 from collections.abc import Iterator
+from itertools import compress, repeat
+from operator import length_hint
 from typing import Any, Self
 
 from distinput.core.block import Block
@@ -15,7 +17,6 @@ from distinput.rewrite import rewrite
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
 
 _EMPTY: Iterator[Any] = iter(())
-_END: Any = object()
 
 
 class DatasetIterator:
@@ -39,11 +40,11 @@ class DatasetIterator:
         self._run = Run()
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
-        self._given = 0  # elements of the current block, from its first one
-        self._size = 0
         self._over: int = state["skip"]
         self._after: State = self._at
+        self._size = 0  # of the current block
         self._elements = _EMPTY
+        self._left = _EMPTY  # knows how many elements of the current block have not been given
         self._failure: BaseException | None = None
         self._ended = False
         self._stream = node.open(self._at, self._run)
@@ -52,18 +53,16 @@ class DatasetIterator:
         return self
 
     def __next__(self) -> Any:
-        element = next(self._elements, _END)
-        if element is _END:
-            element = self._next_block()
-        self._given += 1
-        return element
+        for element in self._elements:
+            return element
+        return self._next_block()
 
     def _next_block(self) -> Any:
         """The first element of the next block that has one."""
         if self._failure is not None:
             raise self._failure
         while not self._ended:
-            self._at, self._given, self._size = self._after, 0, 0
+            self._at, self._size, self._left = self._after, 0, _EMPTY
             try:
                 item = next(self._stream, None)
             except Exception as error:
@@ -71,20 +70,16 @@ class DatasetIterator:
                 self._run.close()
                 raise
             if item is None:
-                self._finish()
+                self._ended = True
+                self._run.close()
                 break
             block, self._after = item
-            if self._over >= block.size:
-                self._over -= block.size
-                continue
-            self._given, self._over, self._size = self._over, 0, block.size
-            self._elements = block.rows(self._given, block.size).elements()
-            return next(self._elements)
+            over, self._over = self._over, max(0, self._over - block.size)
+            if over < block.size:
+                self._size = block.size
+                self._elements, self._left = _counted(block.rows(over, block.size))
+                return next(self._elements)
         raise StopIteration
-
-    def _finish(self) -> None:
-        self._ended = True
-        self._run.close()
 
     @property
     def element_spec(self) -> Any:
@@ -105,10 +100,11 @@ class DatasetIterator:
     def state(self) -> State:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""
         made = {"version": VERSION, "plan": self._plan.fingerprint, "epoch": self._epoch}
-        if self._given == self._size and not self._over:  # the block is used up, so nothing of it need be made again
+        left = length_hint(self._left)
+        if not left and not self._over:  # the block is used up, so nothing of it need be made again
             made |= {"at": self._after, "skip": 0}
         else:
-            made |= {"at": self._at, "skip": self._given + self._over}
+            made |= {"at": self._at, "skip": self._size - left + self._over}
         if self._seeds:
             made["seeds"] = self._seeds
         if self._stores:
@@ -192,6 +188,15 @@ class BlockIterator:
     def __del__(self) -> None:
         if hasattr(self, "_stream"):
             self.close()
+
+
+def _counted(block: Block) -> tuple[Iterator[Any], Iterator[Any]]:
+    """The elements of a block, and an iterator that goes with them and whose length hint is the number of those left."""
+    elements = block.elements()
+    if hasattr(elements, "__length_hint__"):
+        return elements, elements
+    left = repeat(True, block.size)
+    return compress(elements, left), left
 
 
 def _steps(node: Node) -> list[Node]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets over files: `TextLineDataset`, `TFRecordDataset`, `FixedLengthRecordDataset`, `ParquetDataset`."""
+"""Data sets over files: `ArrowDataset`, `FixedLengthRecordDataset`, `NpyDataset`, `ParquetDataset`, `TextLineDataset`, ..."""
 
 from typing import Any
 
@@ -7,8 +7,10 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.files.paths import as_paths
+from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
+from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
@@ -18,7 +20,14 @@ from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.node import Node
 
-__all__ = ["FixedLengthRecordDataset", "ParquetDataset", "TFRecordDataset", "TextLineDataset"]
+__all__ = [
+    "ArrowDataset",
+    "FixedLengthRecordDataset",
+    "NpyDataset",
+    "ParquetDataset",
+    "TFRecordDataset",
+    "TextLineDataset",
+]
 
 
 class TextLineDataset(Dataset):
@@ -160,6 +169,67 @@ class ParquetDataset(Dataset):
     ) -> None:
         made = Parquet(None if columns is None else tuple(columns), nulls=nulls)
         super().__init__(_reading(filenames, made, num_parallel_reads))
+
+
+class ArrowDataset(Dataset):
+    """The rows of Arrow IPC files ("Feather version 2") or streams, as dicts from column name to value.
+
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages. Compressed files, and those that are not local, are read a record batch at a
+    time. Files must not be written in place while they are read; replace them by renaming, as `io.write_arrow` does.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      columns: names of the columns wanted; all when None.
+      num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+      nulls: "error", or a dict with what to put in the place of nulls, by column.
+
+    Raises:
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> di.io.write_arrow("a.arrow", {"x": np.arange(3), "y": [b"a", b"", b"ccc"]})
+    >>> di.data.ArrowDataset("a.arrow").to_list()
+    [{'x': 0, 'y': b'a'}, {'x': 1, 'y': b''}, {'x': 2, 'y': b'ccc'}]
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        columns: list[str] | None = None,
+        num_parallel_reads: int | None = None,
+        nulls: Any = "error",
+    ) -> None:
+        super().__init__(_reading(filenames, ArrowIpc(columns, nulls), num_parallel_reads))
+
+
+class NpyDataset(Dataset):
+    """The rows, along the first axis, of arrays in `.npy` files.
+
+    Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
+    memory, once the system has read their pages. `Dataset.zip` puts the rows of several arrays together. Files must not be
+    written in place while they are read; replace them by renaming.
+
+    Args:
+      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+
+    Raises:
+      NotFoundError: a file is not there.
+      UnimplementedError: an array of text, of objects, of several fields, or stored column by column.
+
+    >>> import distinput as di
+    >>> import numpy as np
+    >>> np.save("images.npy", np.arange(6).reshape(3, 2))
+    >>> np.save("labels.npy", np.array([7, 8, 9]))
+    >>> pairs = di.data.Dataset.zip(di.data.NpyDataset("images.npy"), di.data.NpyDataset("labels.npy"))
+    >>> pairs.to_list()
+    [([0, 1], 7), ([2, 3], 8), ([4, 5], 9)]
+    """
+
+    def __init__(self, filenames: Any, num_parallel_reads: int | None = None) -> None:
+        super().__init__(_reading(filenames, Npy(), num_parallel_reads))
 
 
 def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None) -> Node:

@@ -11,7 +11,8 @@ from distinput.distribute.context import (
     has_strategy,
     in_cross_replica_context,
 )
-from distinput.distribute.input import DistributedDataset, DistributedDatasetsFromFunction, DistributedIterator
+from distinput.distribute.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
+from distinput.distribute.distributed_iterator import DistributedIterator
 from distinput.distribute.input_context import InputContext
 from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
 from distinput.distribute.reduce_op import ReduceOp

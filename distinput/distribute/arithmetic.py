@@ -6,6 +6,7 @@ order on every worker; large ones by the engine's own all-reduce.
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,15 @@ class Arithmetic:
     def __init__(self, peers: Peers | None = None) -> None:
         self._peers = peers
 
-    def reduce(self, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool = False) -> Any:
+    def reduce(
+        self,
+        op: ReduceOp,
+        parts: Sequence[Any],
+        axis: Any,
+        *,
+        deterministic: bool = False,
+        present: Sequence[bool] | None = None,
+    ) -> Any:
         """The sum or mean over all replicas; see `Strategy.reduce`.
 
         Args:
@@ -48,27 +57,31 @@ class Arithmetic:
           parts: the values of this process's replicas.
           axis: None, an int or a tuple of ints.
           deterministic: round exact sums once, so that the result does not depend on how the rows were divided.
+          present: which of `parts` are data; None: all. The others are left out.
         """
+        there = tuple([True] * len(parts) if present is None else present)
         if deterministic:
-            return self._exact(op, parts, axis)
+            return self._exact(op, parts, axis, there)
         peers = self._peers
         if peers is None:
-            return reduce_parts(op, parts) if axis is None else reduce_rows(op, parts, axis)
+            kept = tuple(compress(parts, there))
+            return reduce_parts(op, kept) if axis is None else reduce_rows(op, kept, axis)
         if axis is not None:
-            return self._rows(peers, op, parts, axis)
+            return self._rows(peers, op, parts, axis, there)
         arrays = [np.asarray(part) for part in parts]
         if arrays[0].nbytes < _LARGE:
-            return reduce_parts(op, peers.everywhere(arrays))
-        return self._large(peers, op, arrays)
+            return reduce_parts(op, peers.everywhere(list(compress(arrays, there))))
+        return self._large(peers, op, arrays, there)
 
-    def gather(self, parts: Sequence[Any], axis: Any) -> Any:
+    def gather(self, parts: Sequence[Any], axis: Any, *, present: Sequence[bool] | None = None) -> Any:
         """The values of all replicas, one after the other along `axis`; see `Strategy.gather`."""
-        return gather_parts(parts if self._peers is None else self._peers.everywhere(parts), axis)
+        there = parts if present is None else tuple(compress(parts, present))
+        return gather_parts(there if self._peers is None else self._peers.everywhere(there), axis)
 
-    def _rows(self, peers: Peers, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
+    def _rows(self, peers: Peers, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = row_sums(op, parts, axis)
-            return {"counts": counts, "dtype": dtype.str}, sums
+            return {"counts": list(compress(counts, there)), "dtype": dtype.str}, list(compress(sums, there))
 
         found = peers.exchange(local)
         for worker, (note, _) in enumerate(found):
@@ -81,15 +94,17 @@ class Arithmetic:
         counts = [count for note, _ in found for count in note["counts"]]
         return total_of_rows(op, sums, counts, np.dtype(found[0][0]["dtype"]), axis)
 
-    def _large(self, peers: Peers, op: ReduceOp, arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
+    def _large(self, peers: Peers, op: ReduceOp, arrays: Sequence[np.ndarray[Any, Any]], there: Sequence[bool]) -> Any:
         total: Any = None
+        kept = list(compress(arrays, there))
 
         def local() -> tuple[Any, list[Any]]:
             nonlocal total
-            total = np.asarray(reduce_parts(ReduceOp.SUM, arrays))
-            return {"dtype": total.dtype.str, "shape": list(total.shape)}, []
+            total = np.asarray(reduce_parts(ReduceOp.SUM, kept)) if kept else np.zeros_like(arrays[0])
+            return ({"dtype": total.dtype.str, "shape": list(total.shape)}, len(kept)), []
 
-        notes = [note for note, _ in peers.exchange(local)]
+        found = [note for note, _ in peers.exchange(local)]
+        notes = [note for note, _ in found]
         for worker, note in enumerate(notes):
             if note != notes[0]:
                 raise InvalidArgumentError(
@@ -100,15 +115,16 @@ class Arithmetic:
         summed = peers.group.all_reduce(total, "sum")
         if op is ReduceOp.SUM:
             return summed[()]
-        mean = np.true_divide(summed, sum(peers.replicas))
+        mean = np.true_divide(summed, sum([count for _, count in found]))
         return (mean if total.dtype.kind in "iu" else mean.astype(total.dtype, copy=False))[()]
 
-    def _exact(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
+    def _exact(self, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> Any:
         if self._peers is None:
-            return exact_total(op, *exact_rows(op, parts, axis))
+            return exact_total(op, *exact_rows(op, tuple(compress(parts, there)), axis))
 
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = exact_rows(op, parts, axis)
+            sums, counts = list(compress(sums, there)), list(compress(counts, there))
             special = [part.special is not None for part in sums]
             note = {"counts": counts, "dtype": dtype.str, "first": [part.first for part in sums], "special": special}
             arrays = [part.digits for part in sums] + [part.special for part in sums if part.special is not None]

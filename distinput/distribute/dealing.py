@@ -15,6 +15,7 @@ from distinput.core.values import shape_of, zero
 from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
+from distinput.shard.pieces import Deal
 
 __all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
@@ -79,15 +80,15 @@ class Cutter:
 
     Args:
       spec: of the global batches.
-      replicas: N, over all workers.
-      mine: which of the N pieces go to this worker.
-      balanced: sizes differ by at most one; otherwise TensorFlow's pieces of ceil(n / N) rows.
+      deal: into how many pieces, how large, and which of them are this worker's.
     """
 
     __slots__ = ("_balanced", "_mine", "_replicas", "_structure")
 
-    def __init__(self, spec: Spec, replicas: int, mine: slice, *, balanced: bool) -> None:
-        self._structure, self._replicas, self._mine, self._balanced = spec.structure, replicas, mine, balanced
+    def __init__(self, spec: Spec, deal: Deal) -> None:
+        self._structure, self._replicas, self._balanced = spec.structure, deal.pieces, deal.balanced
+        mine = deal.numbers(0, deal.each or 0).tolist()  # of each batch, at equal distances
+        self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
     def __call__(self, batch: Any) -> Any:
         """The nest with a `PerReplica` of views for each leaf, each `[n, ...] -> [n_r, ...]`.

@@ -77,6 +77,8 @@ class Lockstep:
         self._block = 0
         self._failed = False
         self._ended = False
+        self.rows = 0
+        """How many rows all workers together had in the last step that was given out."""
 
     @property
     def state(self) -> State:
@@ -101,7 +103,7 @@ class Lockstep:
             if not have:
                 self._end()
                 break
-            self._state = drawn.state
+            self._state, self.rows = drawn.state, rows
             if rows or self._rows_of is None:
                 return drawn.parts
         return None

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = ["InputOptions", "InputReplicationMode", "RunOptions"]
+__all__ = ["TAILS", "InputOptions", "InputReplicationMode", "RunOptions"]
+
+TAILS = ("drop", "error", "pad", "partial")
 
 
 class InputReplicationMode(Enum):
@@ -32,15 +34,21 @@ class InputOptions:
         always read ahead where making it takes time.
       balanced_split: cut every global batch so that the sizes of a step differ by at most one, whatever its length;
         False is TensorFlow's cut. Only for `experimental_distribute_dataset`.
+      tail: what happens to a step for which there are fewer rows than the global batch size. "partial": delivered as it is,
+        as in TensorFlow. "pad": every replica's part is filled up with zeros to the same number of rows, and a step is a
+        pair (element, mask), where mask is true for the rows that are data; `reduce` and `gather` take it. "drop": left
+        out. "error": raised, when the data set is distributed if the rows can be counted. Only for
+        `experimental_distribute_dataset`.
 
     Raises:
       TypeError: an unknown name.
+      ValueError: an unknown tail.
 
     >>> import distinput as di
     >>> di.distribute.InputOptions(balanced_split=True).experimental_fetch_to_device
     True
 
-    Source: `tf.distribute.InputOptions`; `balanced_split` is distinput's own.
+    Source: `tf.distribute.InputOptions`; `balanced_split` and `tail` are distinput's own.
     """
 
     experimental_fetch_to_device: bool
@@ -48,6 +56,7 @@ class InputOptions:
     experimental_place_dataset_on_device: bool
     experimental_per_replica_buffer_size: int
     balanced_split: bool
+    tail: str
 
     def __init__(
         self,
@@ -56,7 +65,10 @@ class InputOptions:
         experimental_place_dataset_on_device: bool = False,
         experimental_per_replica_buffer_size: int = 1,
         balanced_split: bool = False,
+        tail: str = "partial",
     ) -> None:
+        if tail not in TAILS:
+            raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {tail!r}")
         fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
         put = object.__setattr__
         put(self, "experimental_fetch_to_device", fetch)
@@ -64,6 +76,7 @@ class InputOptions:
         put(self, "experimental_place_dataset_on_device", experimental_place_dataset_on_device)
         put(self, "experimental_per_replica_buffer_size", experimental_per_replica_buffer_size)
         put(self, "balanced_split", balanced_split)
+        put(self, "tail", tail)
 
 
 @dataclass(frozen=True)

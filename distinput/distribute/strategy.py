@@ -20,6 +20,9 @@ from distinput.distribute.values import (
     DistributedValues,
     has_distributed,
     is_distributed,
+    marked,
+    only_masked,
+    present_in,
     regroup,
     replica_leaves,
     select_replica,
@@ -197,7 +200,9 @@ class Strategy:
             )
         if meeting.failures:
             self._raise_first(fn, meeting)
-        return results[0] if count == 1 else regroup(results)
+        made = results[0] if count == 1 else regroup(results)
+        present = present_in((given, named)) if spread or spread_named else None
+        return made if present is None else marked(made, present)
 
     def _raise_first(self, fn: Callable[..., Any], meeting: Rendezvous) -> None:
         failures, meeting.failures = meeting.failures, []
@@ -216,7 +221,7 @@ class Strategy:
 
     # ---- cross-replica arithmetic
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False) -> Any:
+    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None) -> Any:
         """One value of those of all replicas.
 
         Args:
@@ -227,6 +232,8 @@ class Strategy:
             a row of a short batch weighs as much as any other and empty replicas count nothing.
           deterministic: round exact sums of floats once: the same bits however the rows are divided over replicas and
             workers. It costs more time.
+          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; the `tail="pad"` of
+            `InputOptions` gives one.
 
         Returns:
           A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
@@ -248,12 +255,16 @@ class Strategy:
         """
         require_cross_replica(self)
         op = ReduceOp.of(reduce_op)
+        if mask is not None:
+            value = only_masked("reduce", value, mask)
         if axis is None:
             if isinstance(value, DistributedValues):
                 return self._reduce_leaf(op, value, deterministic)
             return map_leaves(lambda leaf: self._reduce_leaf(op, leaf, deterministic), value, lists=True)
         if isinstance(value, DistributedValues):
-            return self._arithmetic.reduce(op, value.values, axis, deterministic=deterministic)
+            return self._arithmetic.reduce(
+                op, value.values, axis, deterministic=deterministic, present=present_in(value)
+            )
         structure, _ = replica_leaves(value)
         if not structure.is_leaf:
             raise TypeError(f"reduce: with an axis the value must be a single one, got the structure {structure}")
@@ -261,17 +272,20 @@ class Strategy:
 
     def _reduce_leaf(self, op: ReduceOp, value: Any, deterministic: bool) -> Any:
         if isinstance(value, DistributedValues):
-            return self._arithmetic.reduce(op, value.values, None, deterministic=deterministic)
+            return self._arithmetic.reduce(
+                op, value.values, None, deterministic=deterministic, present=present_in(value)
+            )
         if self._peers is not None and self._replicas == 1:  # what `run` gives where a worker has one replica
             return self._arithmetic.reduce(op, [value], None, deterministic=deterministic)
         return reduce_undistributed(op, value, self.num_replicas_in_sync)
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: Any, axis: int, *, mask: Any = None) -> Any:
         """The components of all replicas, one after the other along `axis`, in replica order.
 
         Args:
           value: a distributed value or a nest of them; other leaves stay as they are.
           axis: where to concatenate; sizes may differ there. It may be negative.
+          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that are wanted.
 
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
@@ -290,13 +304,15 @@ class Strategy:
             "tf.distribute.Strategy.gather method requires cross-replica context, use "
             "get_replica_context().all_gather()",
         )
+        if mask is not None:
+            value = only_masked("gather", value, mask)
         if isinstance(value, DistributedValues):
-            return self._arithmetic.gather(value.values, axis)
+            return self._arithmetic.gather(value.values, axis, present=present_in(value))
         return map_leaves(lambda leaf: self._gather_leaf(leaf, axis), value, lists=True)
 
     def _gather_leaf(self, leaf: Any, axis: int) -> Any:
         if isinstance(leaf, DistributedValues):
-            return self._arithmetic.gather(leaf.values, axis)
+            return self._arithmetic.gather(leaf.values, axis, present=present_in(leaf))
         return self._arithmetic.gather([leaf], axis) if self._peers is not None and self._replicas == 1 else leaf
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.nest import Structure, structure_of
+from distinput.core.nest import Structure, map_leaves, structure_of
+from distinput.errors import InvalidArgumentError
 
 __all__ = [
     "DistributedValues",
     "Mirrored",
+    "PartialPerReplica",
     "PerReplica",
     "has_distributed",
+    "marked",
+    "only_masked",
+    "present_in",
     "regroup",
     "replica_leaves",
     "select_replica",
@@ -73,6 +78,25 @@ class PerReplica(DistributedValues):
     __slots__ = ()
     __array_ufunc__ = None  # so that `array + per_replica` is a TypeError and no array of objects
 
+    @property
+    def present(self) -> tuple[bool, ...]:
+        """For each replica of this process, whether its component is data; where not, zeros stand in for it."""
+        return (True,) * len(self.values)
+
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """Rows of data in each component: its first dimension; for a scalar 1, or 0 where there was none for the replica.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> [step.row_counts for step in strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2))]
+        [(1, 1), (1, 0)]
+        """
+        shapes = [np.shape(value) for value in self.values]
+        return tuple(
+            [(shape[0] if shape else 1) if there else 0 for shape, there in zip(shapes, self.present, strict=True)]
+        )
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise ValueError(
             "It looks like you are using a PerReplica object while not inside a replica context, where it has no "
@@ -80,6 +104,32 @@ class PerReplica(DistributedValues):
             "value; take the parts with `strategy.experimental_local_results`, or use `strategy.run`, `reduce` or "
             "`gather`"
         )
+
+
+class PartialPerReplica(PerReplica):
+    """A `PerReplica` in which zeros stand in for what some replicas do not have; `reduce` and `gather` leave them out.
+
+    Args:
+      values: the components in replica order.
+      present: which of them are data.
+    """
+
+    __slots__ = ("_present",)
+
+    def __init__(self, values: Sequence[Any], present: Sequence[bool]) -> None:
+        super().__init__(values)
+        self._present = tuple(present)
+
+    @property
+    def present(self) -> tuple[bool, ...]:
+        return self._present
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {i}: {value!r}{'' if there else ' (no data)'}"
+            for i, (value, there) in enumerate(zip(self.values, self._present, strict=True))
+        ]
+        return "PerReplica:{\n" + ",\n".join(lines) + "\n}"
 
 
 class Mirrored(DistributedValues, np.lib.mixins.NDArrayOperatorsMixin):
@@ -124,6 +174,51 @@ def has_distributed(value: Any) -> bool:
     if isinstance(value, _LEAVES):
         return False
     return any(map(is_distributed, replica_leaves(value)[1]))
+
+
+def present_in(value: Any) -> tuple[bool, ...] | None:
+    """Which replicas have data in a nest, None where all have."""
+    if isinstance(value, _LEAVES):
+        return None
+    leaves = [value] if isinstance(value, DistributedValues) else replica_leaves(value)[1]
+    found = [leaf.present for leaf in leaves if isinstance(leaf, PartialPerReplica)]
+    return tuple([all(each) for each in zip(*found, strict=True)]) if found else None
+
+
+def marked(value: Any, present: Sequence[bool]) -> Any:
+    """A nest whose distributed values say which of their components are data."""
+
+    def leaf(part: Any) -> Any:
+        return PartialPerReplica(part.values, present) if isinstance(part, PerReplica) else part
+
+    return map_leaves(leaf, value, lists=True)
+
+
+def only_masked(what: str, value: Any, mask: Any) -> Any:
+    """The rows of a distributed value, or of a nest of them, for which the mask is true: `[n, ...] -> [m, ...]`.
+
+    Raises:
+      TypeError: the mask is no array of booleans for each replica.
+      InvalidArgumentError: a component has another number of rows than its mask.
+    """
+    masks = [np.asarray(part) for part in (mask.values if isinstance(mask, DistributedValues) else (mask,))]
+    if any(part.dtype != bool or part.ndim != 1 for part in masks):
+        raise TypeError(f"{what}: mask must be one vector of booleans for each replica, got {mask!r}")
+
+    def rows(part: Any, mask: Any) -> Any:
+        array = np.asarray(part)
+        if array.shape[:1] != mask.shape:
+            raise InvalidArgumentError(
+                f"{what}: a value must have a row for each of the {len(mask)} values of its mask, got shape {list(array.shape)}"
+            )
+        return array if mask.all() else array[mask]
+
+    def leaf(part: Any) -> Any:
+        if isinstance(part, DistributedValues):
+            return PerReplica([rows(x, m) for x, m in zip(part.values, masks, strict=True)])
+        return rows(part, masks[0])
+
+    return leaf(value) if isinstance(value, DistributedValues) else map_leaves(leaf, value, lists=True)
 
 
 def select_replica(index: int, value: Any) -> Any:

@@ -90,8 +90,7 @@ class FixedLengthRecords(SpanFormat):
             self._count(files.path(int(bad)), int(files.sizes[bad]))
         return np.maximum(body, 0) // self.record_bytes
 
-    @property
-    def unit_bytes(self) -> int:
+    def unit_bytes(self, files: FileTable) -> int:
         return self.record_bytes
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:

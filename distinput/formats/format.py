@@ -56,6 +56,8 @@ class Format(ABC):
     """True when `rows` and `seek` work without reading the records."""
     fetches: ClassVar[bool] = False
     """True when `fetch` works wherever `rows` gives a number."""
+    maps: ClassVar[bool] = False
+    """True when local files are mapped into memory, so that `gathers` may be true of them."""
     lists_fragments: ClassVar[bool] = False
     """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False
@@ -83,6 +85,11 @@ class Format(ABC):
           NotFoundError: the file is not there.
           DataLossError: the file is damaged, or is shorter than the position says.
         """
+
+    def gathers(self, path: str) -> bool:
+        """True when `fetch` costs no more than the rows that it gives, wherever they are in the file."""
+        del path
+        return False
 
     def rows(self, path: str) -> int | None:
         """How many records the file has; None if that cannot be told without reading them."""
@@ -113,9 +120,9 @@ class Format(ABC):
         del files
         return None
 
-    @property
-    def unit_bytes(self) -> int:
-        """Bytes of a unit."""
+    def unit_bytes(self, files: FileTable) -> int:
+        """Bytes of a unit of these files."""
+        del files
         return 1
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:

@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
 from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Column
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
+from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
 
 __all__ = ["Parquet", "write_parquet"]
 
@@ -55,28 +54,15 @@ class Parquet(Format):
     nulls: Any = "error"
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, str | bytes):
-            raise InvalidArgumentError(f"parquet: columns must be a list of names, got {self.columns!r}")
-        if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "columns", as_columns("parquet", self.columns))
+        object.__setattr__(self, "nulls", as_nulls("parquet", self.nulls))
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
-        if isinstance(self.nulls, Mapping):
-            object.__setattr__(self, "nulls", tuple(sorted(self.nulls.items())))
-        elif self.nulls != "error" and not isinstance(self.nulls, tuple):
-            raise InvalidArgumentError(
-                f'parquet: nulls must be "error" or a dict of values by column, got {self.nulls!r}'
-            )
 
     def spec(self, path: str | None) -> Spec:
         if path is None:
             raise InvalidArgumentError("parquet: what a row looks like is said by the files; name at least one file")
-        schema = self._footer(path).schema.to_arrow_schema()
-        fields = schema if self.columns is None else [self._field(schema, name, path) for name in self.columns]
-        try:
-            return schema_spec(fields)
-        except UnsupportedTypeError as error:
-            raise _unsupported(path, error) from None
+        return table_spec(path, self._footer(path).schema.to_arrow_schema(), self.columns)
 
     def rows(self, path: str) -> int | None:
         return int(self._footer(path).num_rows)
@@ -185,27 +171,10 @@ class Parquet(Format):
         """A batch as a block; `rows` are the numbers of its rows in the row group."""
         if self.columns is not None:
             batch = batch.select(list(self.columns))
-        fill = {} if self.nulls == "error" else dict(self.nulls)
-        try:
-            return block_of(batch, spec.structure, fill)
-        except NullsError as error:
-            raise InvalidArgumentError(
-                f"{path}: column {error.column!r} has nulls in row group {group} (first in its row "
-                f"{rows[error.row]}), for which NumPy has no value; say what to put in their place with "
-                f"nulls={{{error.column.split('.')[0]!r}: value}}, or name the columns to read without this one"
-            ) from None
-        except UnsupportedTypeError as error:
-            raise _unsupported(path, error) from None
-        except TypeError as error:
-            raise InvalidArgumentError(f"{path}: nulls: {error}") from None
+        return rows_block(path, f"row group {group}", batch, spec.structure, self.nulls, rows)
 
     def _names(self) -> list[str] | None:
         return None if self.columns is None else list(self.columns)
-
-    def _field(self, schema: Any, name: str, path: str) -> Any:
-        if name not in schema.names:
-            raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(schema.names)}")
-        return schema.field(name)
 
     def _footer(self, path: str) -> Any:
         return _footer_of(path, stamp_of(path))
@@ -231,12 +200,9 @@ def _footer_of(path: str, stamp: str) -> Any:
 
     with _source(path) as source, _reading(path, None):
         footer = read_metadata(source)
-        names = footer.schema.to_arrow_schema().names
         rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     if rows != footer.num_rows:
         raise DataLossError(f"{path}: the footer says {footer.num_rows} rows, but its row groups have {rows}")
-    if len(set(names)) != len(names):
-        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
     return footer
 
 
@@ -277,12 +243,6 @@ def _reading(path: str, group: int | None) -> Iterator[None]:
         raise
 
 
-def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
-    return UnimplementedError(
-        f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
-    )
-
-
 def write_parquet(
     path: str, columns: Mapping[str, Any], row_group_size: int | None = None, compression: str = "snappy"
 ) -> None:
@@ -300,30 +260,9 @@ def write_parquet(
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
-    arrays = {name: _array_of(name, values) for name, values in columns.items()}
-    if len({len(array) for array in arrays.values()}) > 1:
-        lengths = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
-        raise InvalidArgumentError(f"write_parquet: columns must have the same number of rows, got {lengths}")
+    arrays = arrays_of("write_parquet", columns)
     with Sink(path) as sink:
         target = pa.PythonFile(sink, mode="w")
         write_table(
             pa.table(arrays), target, row_group_size=row_group_size, compression=compression, write_page_checksum=True
         )
-
-
-def _array_of(name: str, values: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if isinstance(values, Column):
-        return from_column(values)
-    try:
-        if isinstance(values, np.ndarray) and values.ndim > 1:
-            flat = pa.array(values.reshape(-1))
-            for size in reversed(values.shape[1:]):
-                flat = pa.FixedSizeListArray.from_arrays(flat, size)
-            return flat
-        return pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"write_parquet: column {name!r}: {error}") from error

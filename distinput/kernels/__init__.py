@@ -7,9 +7,10 @@ Nothing here imports numba before a kernel is first called, see `distinput.kerne
 * `crc32c`: `crc32c`, `masked_crc32c`
 * `example`: `locate_features`, `count_values`, `fill_floats`, `fill_int64s`, `fill_bytes_spans`
 * `lines`: `scan_lines`
-* `ragged`: `gather_spans`, `pad_rows`, `spans_to_offsets`
+* `ragged`: `gather_spans`, `pad_spans`, `spans_to_offsets`
 * `shuffle`: `shuffle_steps`, `drain_steps`, `slots_at`, `permute`
 * `tfrecord`: `scan_records`, `frame_records`
+* `windows`: `fill_windows`
 
 `python -m distinput.kernels` compiles them all into the cache, for an image or an install that will be read-only.
 """

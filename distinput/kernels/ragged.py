@@ -9,32 +9,31 @@ from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, ke
 from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64
 
 
-def pad_reference(values: Bytes, offsets: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
-    """Row i of out [n, width] is values[offsets[i]:offsets[i + 1]], then `fill` to the end of the row.
+def pad_reference(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
+    """Row i of out [n, width] is values[starts[i]:starts[i] + sizes[i]], then `fill` to the end of the row.
 
     Args:
       values: items as bytes, one after the other (`array.reshape(-1).view(np.uint8)`).
-      offsets: [n + 1], in items, not decreasing.
-      width: items in a row of `out`, at least those of the longest row.
-      out: n rows as bytes.
+      starts: [n], in items, in any order.
+      sizes: [n], in items, at most `width`.
+      width: items in a row of `out`.
+      out: n rows as bytes, in another piece of memory than `values`.
       fill: one item as bytes, which tells the size of an item: at least one byte.
     """
     item = fill.size
-    rows = offsets.size - 1
-    if rows < 0 or item == 0 or width < 0 or out.size != rows * width * item:
-        raise ValueError("pad_rows: out must hold a row of `width` items for each pair of offsets")
-    if offsets[0] < 0 or offsets[-1] > values.size // item:
-        raise ValueError("pad_rows: offsets must stay within the values")
-    lengths = np.diff(offsets)
-    if np.any(offsets[1:] < offsets[:-1]) or np.any(lengths > width):
-        raise ValueError("pad_rows: offsets must not decrease, and no row may be longer than `width`")
+    rows = starts.size
+    if sizes.size != rows or item == 0 or width < 0 or out.size != rows * width * item:
+        raise ValueError("pad_spans: out must hold a row of `width` items for each pair of a start and a size")
+    if np.any(sizes < 0) or np.any(sizes > width):
+        raise ValueError("pad_spans: sizes must be from 0 to `width`")
+    if np.any(starts < 0) or np.any(starts > values.size // item - sizes):
+        raise ValueError("pad_spans: each span must be within the values")
     if rows == 0:
         return
     items = values[: values.size // item * item].reshape(-1, item)
-    padded = out.reshape(rows, width, item)
-    for row, start, length in zip(padded, offsets, lengths, strict=False):
-        row[:length] = items[start : start + length]
-        row[length:] = fill
+    for row, start, size in zip(out.reshape(rows, width, item), starts, sizes, strict=True):
+        row[:size] = items[start : start + size]
+        row[size:] = fill
 
 
 @inlined
@@ -63,24 +62,26 @@ def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None
 
 
 @kernel(pad_reference)
-def pad_rows(values: Bytes, offsets: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
+def pad_spans(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
     """See `pad_reference`."""
     item = fill.size
-    rows = offsets.size - 1
+    rows = starts.size
     # The division keeps the product from overflowing.
     too_wide = rows > 0 and item > 0 and width > out.size // item // rows
-    if rows < 0 or item == 0 or width < 0 or too_wide or out.size != rows * width * item:
-        raise ValueError("pad_rows: out must hold a row of `width` items for each pair of offsets")
-    if offsets[0] < 0 or offsets[rows] > values.size // item:
-        raise ValueError("pad_rows: offsets must stay within the values")
+    if sizes.size != rows or item == 0 or width < 0 or too_wide or out.size != rows * width * item:
+        raise ValueError("pad_spans: out must hold a row of `width` items for each pair of a start and a size")
+    items = values.size // item
     for i in range(rows):
-        if offsets[i] > offsets[i + 1] or offsets[i + 1] - offsets[i] > width:
-            raise ValueError("pad_rows: offsets must not decrease, and no row may be longer than `width`")
+        if sizes[i] < 0 or sizes[i] > width:
+            raise ValueError("pad_spans: sizes must be from 0 to `width`")
+    for i in range(rows):
+        if starts[i] < 0 or starts[i] > items - sizes[i]:
+            raise ValueError("pad_spans: each span must be within the values")
     same = _is_one_byte(fill)
     for i in range(rows):
-        length = (offsets[i + 1] - offsets[i]) * item
+        length = sizes[i] * item
         start = i * width * item
-        copy_bytes(out, start, values, offsets[i] * item, length)
+        copy_bytes(out, start, values, starts[i] * item, length)
         _fill(out, start + length, start + width * item, fill, same)
 
 

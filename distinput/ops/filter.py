@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.rows import Stream, called
+from distinput.core.calls import called
+from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.ops.function import calling
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -46,11 +46,6 @@ class Filter(Node):
         callable_argument("filter", "predicate", self.predicate)
 
     @cached_property
-    def call(self) -> Callable[[Any], bool]:
-        """The predicate of one element."""
-        return _predicate("filter", self.predicate)
-
-    @cached_property
     def spec(self) -> Spec:
         return self.input.spec
 
@@ -58,7 +53,8 @@ class Filter(Node):
         return {"input": self.input.start(epoch), "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        for kept, rows, first, mark in called(self.input.open(state["input"], run), state, self.call):
+        upstream = self.input.open(state["input"], run)
+        for kept, rows, first, mark in called(upstream, state, _predicate("filter", self.predicate), unpack=True):
             indices = np.flatnonzero(kept)
             if len(indices) == len(kept):
                 yield rows.rows(first, first + len(kept)), mark
@@ -101,25 +97,25 @@ class TakeWhile(Node):
         predicate = _predicate("take_while", self.predicate)
         ended = False
 
-        def going_on(element: Any) -> bool:
+        def going_on(*arguments: Any) -> bool:
             nonlocal ended
-            ended = ended or not predicate(element)  # after the end the predicate is not called any more
+            ended = ended or not predicate(*arguments)  # after the end the predicate is not called any more
             return not ended
 
-        for kept, rows, first, mark in called(self.input.open(state["input"], run), state, going_on):
+        for kept, rows, first, mark in called(self.input.open(state["input"], run), state, going_on, unpack=True):
             if ended:
                 yield rows.rows(first, first + kept.index(False)), {**mark, "ended": True}
                 return
             yield rows.rows(first, first + len(kept)), {**mark, "ended": False}
 
 
-def _predicate(op: str, function: Callable[..., Any]) -> Callable[[Any], bool]:
-    call = calling(function)
+def _predicate(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, whose result is checked to be one boolean; called with the components of a tuple."""
 
-    def predicate(element: Any) -> bool:
-        result = call(element)
-        if result is True or result is False:
-            return bool(result)
+    def predicate(*arguments: Any) -> Any:
+        result = function(*arguments)
+        if result is True or result is False or type(result) is np.bool_:
+            return result
         array = np.asarray(result)
         if array.dtype != np.bool_:
             raise TypeError(f"{op}: predicate must return a boolean, got {result!r}")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`group_by_window` and `bucket_by_sequence_length`: elements collected by a key until a window is full."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.calls import called, note_element
+from distinput.core.column import Ints
 from distinput.core.nest import LEAF
-from distinput.core.rows import Stream, called
+from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.core.values import as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
+from distinput.kernels.windows import fill_windows
 from distinput.ops.batch import Batch
 from distinput.ops.function import calling, infer
 from distinput.ops.interleave import node_of
-from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.padded_batch import PaddedBatch, padded
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -29,6 +31,9 @@ __all__ = ["BucketBySequenceLength", "GroupByWindow"]
 
 _MOST_SENT = 64
 """Keys whose groups a state tells of; where there are more, a restart looks at all elements again."""
+
+_MOST_BLOCKS = 16
+"""Blocks that a group may keep alive for the sake of single rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +76,8 @@ class GroupByWindow(Node):
         if self.window_size is not None:
             at_least("group_by_window", "window_size", self.window_size, 1)
 
-    def _reduced(self, key: int, rows: Block) -> Node:
-        window = rows_node(rows, self.input.spec.leaves)
+    def _reduced(self, key: int, parts: list[Block]) -> Node:
+        window = rows_node(concat_blocks(parts), self.input.spec.leaves)
         return node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
 
     def _size(self, key: int) -> int:
@@ -108,15 +113,18 @@ class GroupByWindow(Node):
         }
 
     def stream(self, state: State, run: Run) -> Stream:
-        call = calling(self.key_func)
-
-        def key_of(element: Any) -> int:
-            key = np.asarray(call(element))
+        def key_of(result: Any) -> int:
+            key = np.asarray(result)
             if key.dtype.kind not in "iu" or key.ndim:
                 raise TypeError(f"group_by_window: key_func must return a whole number, got {key!r}")
             return int(key)
 
-        return _Groups(self.input, state, run, key_of, self._size, self._reduced).stream()
+        def made(key: int, parts: list[Block], inner: State | None) -> Stream:
+            node = self._reduced(key, parts)
+            return node.open(node.start(state["epoch"]) if inner is None else inner, run)
+
+        results = called(self.input.open(state["input"], run), state, calling(self.key_func))
+        return _Groups(self.input, state, results, key_of, self._size, made).stream()
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,39 +222,81 @@ class BucketBySequenceLength(Node):
         }
 
     def stream(self, state: State, run: Run) -> Stream:
-        call = calling(self.element_length_func)
-        boundaries = [int(b) for b in self.bucket_boundaries]
-        leaves = self.input.spec.leaves
+        boundaries = np.asarray([int(b) for b in self.bucket_boundaries], np.int64)
+        batches: dict[int, Node] = {}
 
-        def bucket_of(element: Any) -> int:
-            length = as_leaf(call(element))
+        def bucket_of(result: Any) -> int:
+            length = as_leaf(result)
             if shape_of(length):
                 raise InvalidArgumentError(
                     f"bucket_by_sequence_length: element_length_func must return one number, got {length!r}"
                 )
-            return bisect_right(boundaries, int(length))
+            return int(np.searchsorted(boundaries, int(length), "right"))
 
-        def reduced(bucket: int, rows: Block) -> Node:
-            return self._batch(bucket, rows_node(rows, leaves))
+        def buckets_of(lengths: Ints) -> Ints:
+            return np.searchsorted(boundaries, lengths, "right")
+
+        def made(bucket: int, parts: list[Block], inner: State | None) -> Stream:
+            batch = batches.get(bucket) or batches.setdefault(bucket, self._batch(bucket, self.input))
+            if not isinstance(batch, PaddedBatch):
+                node = batch.with_inputs((rows_node(concat_blocks(parts), self.input.spec.leaves),))
+                yield from node.open(node.start(state["epoch"]) if inner is None else inner, run)
+            elif not (self.drop_remainder and sum([part.size for part in parts]) < batch.batch_size):
+                yield padded(parts, batch.shapes, batch.fills), {}
 
         def size_of(bucket: int) -> int:
             return int(self.bucket_batch_sizes[bucket])
 
-        return _Groups(self.input, state, run, bucket_of, size_of, reduced).stream()
+        upstream = self.input.open(state["input"], run)
+        spec = self.input.spec
+        if (
+            self.element_length_func is len
+            and spec.structure.is_leaf
+            and spec.tensors("bucket_by_sequence_length")[0].shape
+        ):
+            results = _lengths(upstream, state)
+        else:
+            results = called(upstream, state, calling(self.element_length_func))
+        return _Groups(self.input, state, results, bucket_of, size_of, made, buckets_of).stream()
+
+
+def _lengths(stream: Stream, mark: Mark) -> Iterator[tuple[Any, Block, int, Mark]]:
+    """As `called` with `len` for elements that have a first axis, without making the elements."""
+    for rows, _, _, at in passing_over(stream, mark):
+        lengths = np.asarray(rows.columns[0].lengths(), np.int64)
+        yield np.broadcast_to(lengths, rows.size), rows, 0, at(rows.size)
 
 
 class _Group:
     """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them."""
 
-    __slots__ = ("first", "mark", "parts", "size")
+    __slots__ = ("first", "fresh", "mark", "parts")
 
     def __init__(self, first: int, mark: Mark) -> None:
-        self.first, self.mark, self.size = first, mark, 0
+        self.first, self.mark = first, mark
         self.parts: list[Block] = []
+        self.fresh = 0
+
+    def add(self, rows: Block) -> None:
+        """Let rows of a block wait. Spans refer to the whole block, so they are copied before they refer to many."""
+        self.parts.append(rows)
+        self.fresh += 1
+        if self.fresh > _MOST_BLOCKS:
+            self.parts[-self.fresh :] = [concat_blocks(self.parts[-self.fresh :])]
+            self.fresh = 0
 
 
 class _Groups:
     """The elements that wait, by key, and the positions from which they can be found again.
+
+    Args:
+      source: the input.
+      state: where to begin.
+      results: what the user's function gave for the elements from there on, as `called` yields it.
+      key_of: such a result -> a key; it raises an error for one that is none.
+      size_of: key -> elements in a group of that key.
+      made: (key, its elements, state inside of what is made or None) -> what is made of a group.
+      keys_of: as `key_of` for many whole numbers at once, where that can be.
 
     At the oldest row that waits all earlier ones have been sent. So a restart from there needs to know only, for groups that
     were sent since, up to which row that was. Where these are too many for a state it restarts from the first row of all.
@@ -256,12 +306,14 @@ class _Groups:
         self,
         source: Node,
         state: State,
-        run: Run,
+        results: Iterator[tuple[Any, Block, int, Mark]],
         key_of: Callable[[Any], int],
         size_of: Callable[[int], int],
-        reduced: Callable[[int, Block], Node],
+        made: Callable[[int, list[Block], State | None], Stream],
+        keys_of: Callable[[Ints], Ints] | None = None,
     ) -> None:
-        self.source, self.run, self.key_of, self.size_of, self.reduced = source, run, key_of, size_of, reduced
+        self.source, self.results = source, results
+        self.key_of, self.size_of, self.made, self.keys_of = key_of, size_of, made, keys_of
         self.epoch: int = state["epoch"]
         self.saved = state
         self.done: int = state["row"]
@@ -269,72 +321,120 @@ class _Groups:
         # Both in ascending order of rows, since dicts keep the order of insertion.
         self.sent: dict[int, int] = {int(k): n for k, n in state["sent"]}
         self.groups: dict[int, _Group] = {}
-        self.places: dict[int, list[int]] = {}
-        self.block: Block | None = None
         self.row: int = state["from"]
         self.mark: Mark = {"input": state["input"], "skip": state["skip"]}
-        self.sizes: dict[int, int] = {}
+        # Keys are numbered as they come; by these numbers: key, elements of a full group, elements that wait.
+        self.numbers: dict[int, int] = {}
+        self.keys: list[int] = []
+        self.sizes: Ints = np.empty(0, np.int64)
+        self.waiting: Ints = np.empty(0, np.int64)
 
     def stream(self) -> Stream:
-        """Blocks of what `reduced` made of full groups, and at the end of the others."""
+        """Blocks of what was made of full groups, and at the end of the others."""
         inner = self.saved["inner"]
-        begin = self.mark
-        for keys, rows, first, after in called(self.source.open(begin["input"], self.run), begin, self.key_of):
-            self.block, self.places = rows.rows(first, first + len(keys)), {}
-            for place, key in enumerate(keys):
-                mark = {"input": begin["input"], "skip": begin["skip"] + place}
-                self.row += 1
-                self.mark = {**mark, "skip": mark["skip"] + 1} if place + 1 < len(keys) else after
-                full = self.row > self.sent.get(key, 0) and self._joined(key, place, mark)
-                resumes = inner is not None and self.row == self.done
-                if full and self.row > self.done:
-                    yield from self._emit(key, None)
-                elif full and not (resumes and inner["key"] == key):  # it was sent before the state was saved
-                    self._remove(key)
-                if resumes:
+        for results, rows, first, after in self.results:
+            numbers, error = self._numbered(results)
+            size = len(numbers)
+            end = after if size == len(results) else None
+            # What was sent before the state was saved is collected again in silence.
+            again = min(max(0, self.done - self.row), size)
+            if again:
+                yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
+                if inner is not None and self.row == self.done:
                     yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
-            self._settle()
-            begin = after
+            if size > again:
+                yield from self._join(rows, first + again, numbers[again:], end, replayed=False)
+            if error is not None:
+                note_element(error, rows.row(first + size))
+                raise error
         for key in sorted(self.groups):
             if self.flushed is None or key > self.flushed:
                 yield from self._emit(key, None, flush=True)
 
-    def _joined(self, key: int, place: int, mark: Mark) -> bool:
-        """Let the row at a place of the block wait; True when its group is full."""
-        group = self.groups.get(key)
-        if group is None:
-            group = self.groups[key] = _Group(self.row - 1, mark)
-        group.size += 1
-        self.places.setdefault(key, []).append(place)
-        return group.size >= self._size(key)
+    def _numbered(self, results: Any) -> tuple[Ints, Exception | None]:
+        """The numbers of the keys of results, up to one that is an error."""
+        if self.keys_of is not None:
+            whole = isinstance(results, np.ndarray) or set(map(type, results)) <= {int, np.int32, np.int64}
+            given = np.asarray(results) if whole else None
+            if given is not None and given.dtype.kind == "i":
+                keys = self.keys_of(given.astype(np.int64, copy=False))
+                named = [self._number(key) for key in range(int(keys.max()) + 1)]
+                return np.asarray(named, np.int64)[keys], None
+        numbers: list[int] = []
+        try:
+            for result in results:
+                key = self.key_of(result)
+                number = self.numbers.get(key)
+                numbers.append(self._number(key) if number is None else number)
+        except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
+            return np.asarray(numbers, np.int64), error
+        return np.asarray(numbers, np.int64), None
 
-    def _settle(self, key: int | None = None) -> None:
-        """Take the rows that wait, of one key or of all, out of the block, which is not kept for their sake."""
-        assert self.block is not None
-        for each in [*self.places] if key is None else [key]:
-            places = self.places.pop(each, None)
-            if places is not None:
-                self.groups[each].parts.append(self.block.take(np.asarray(places, np.int64)))
+    def _number(self, key: int) -> int:
+        number = self.numbers.get(key)
+        if number is None:
+            size = self.size_of(key)
+            number = self.numbers[key] = len(self.keys)
+            self.keys.append(key)
+            self.sizes = np.append(self.sizes, size)
+            self.waiting = np.append(self.waiting, 0)
+        return number
 
-    def _size(self, key: int) -> int:
-        size = self.sizes.get(key)
-        if size is None:
-            size = self.sizes[key] = self.size_of(key)
-        return size
+    def _join(self, rows: Block, first: int, numbers: Ints, after: Mark | None, *, replayed: bool) -> Stream:
+        """Let rows of a block, from `first` on, wait in their groups; and send the groups that become full."""
+        begin, before, keys = self.mark, self.row, self.keys
+
+        def at(place: int) -> Mark:
+            if place == len(numbers) and after is not None:
+                return after
+            return {"input": begin["input"], "skip": begin["skip"] + place}
+
+        places = np.arange(len(numbers))
+        if replayed:  # of these some do not wait any more
+            gone = np.asarray([self.sent.get(key, 0) for key in keys], np.int64)
+            places = np.flatnonzero(before + places >= gone[numbers])
+        joining = numbers[places]
+        order, full = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
+        ends = np.empty(len(places) + len(keys), np.int64)
+        complete = fill_windows(joining, self.waiting, self.sizes, order, ends, full)
+        members = np.split(places[order] + first, ends[: complete + len(keys) - 1])
+        owners = [*joining[full[:complete]].tolist(), *range(len(keys))]
+        known, opened = {self.numbers[key] for key in self.groups}, []
+        for part, owner in zip(members, owners, strict=True):
+            if len(part) and owner not in known:
+                opened.append((int(part[0]) - first, owner))
+            known.discard(owner)
+        opened.sort(reverse=True)
+
+        def open_until(place: int) -> None:
+            while opened and opened[-1][0] <= place:
+                place_of_first, owner = opened.pop()
+                self.groups[keys[owner]] = _Group(before + place_of_first, at(place_of_first))
+
+        for part, place, owner in zip(members, places[full[:complete]].tolist(), owners, strict=False):
+            open_until(place)
+            key = keys[owner]
+            self.groups[key].add(rows.take(part))
+            self.row, self.mark = before + place + 1, at(place + 1)
+            if not replayed:
+                yield from self._emit(key, None)
+            elif self.saved["inner"] is None or self.row != self.done:
+                self._remove(key)  # it was sent before the state was saved
+        open_until(len(numbers))
+        for part, owner in zip(members[complete:], owners[complete:], strict=True):
+            if len(part):
+                self.groups[keys[owner]].add(rows.take(part))
+        self.row, self.mark = before + len(numbers), at(len(numbers))
 
     def _remove(self, key: int) -> None:
-        self.places.pop(key, None)
         del self.groups[key]
         self.sent.pop(key, None)
         self.sent[key] = self.row
 
     def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
-        """Everything that `reduced` makes of the group of `key`."""
-        self._settle(key)
-        node = self.reduced(key, concat_blocks(self.groups[key].parts))
-        stream = node.open(node.start(self.epoch) if inner is None else inner, self.run)
+        """Everything that is made of the group of `key`."""
         held = None
-        for block, after in stream:
+        for block, after in self.made(key, self.groups[key].parts, inner):
             if held is not None:
                 yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
             held = block, after

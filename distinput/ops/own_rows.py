@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block
 from distinput.core.column import Ints, column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
@@ -30,7 +30,7 @@ _MOST_PIECES = 4096
 class OwnRows(Node):
     """The rows of one worker's pieces, fetched by position.
 
-    Shapes: unchanged. Order: that of the pieces. State: the next piece.
+    Shapes: unchanged. Order: that of the pieces. State: the next piece, and rows of it to pass over.
 
     Args:
       pieces: which rows.
@@ -43,23 +43,33 @@ class OwnRows(Node):
     def spec(self) -> Spec:
         return self.input.spec
 
+    @property
+    def cardinality(self) -> int:
+        count = self.pieces.count
+        return INFINITE if count is None else self.pieces.rows_before(count)
+
     def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "piece": 0}
+        return {"epoch": epoch, "piece": 0, "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        piece, over = self.pieces.place(row)
+        return {"epoch": epoch, "piece": piece, "skip": over}
 
     def stream(self, state: State, run: Run) -> Stream:
-        epoch = state["epoch"]
+        epoch, over = state["epoch"], state["skip"]
         for starts, stops, piece in _groups(self.pieces, state["piece"]):
             sizes = stops - starts
             before = np.cumsum(sizes) - sizes
-            rows = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+            rows = (np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes))[over:]
+            over = 0  # less than the first piece holds
             if len(rows):
-                yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece}
+                yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece, "skip": 0}
 
 
 def _groups(pieces: Pieces, piece: int) -> Iterator[tuple[Ints, Ints, int]]:
     """Some pieces at a time, few at first: where they begin and end, and the number of the next one."""
     count, most = pieces.count, _FIRST_ROWS
-    largest = max(1, -(-pieces.batch_size // pieces.pieces))
+    largest = max(1, -(-pieces.batch_size // pieces.deal.pieces))
     while count is None or piece < count:
         size = min(max(1, most // largest), _MOST_PIECES)
         stop = piece + size if count is None else min(count, piece + size)
@@ -97,6 +107,10 @@ class OwnPieces(Node):
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "piece": 0}
 
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(self.pieces.rows_before(row), epoch)
+        return None if at is None else {"input": at, "skip": 0, "piece": row}
+
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)
         piece, count = state["piece"], self.pieces.count
@@ -109,7 +123,7 @@ class OwnPieces(Node):
             done = 0
             while done < len(sizes):
                 before = int(ends[done - 1]) if done else 0
-                queue.fill(max(1, int(sizes[done])))
+                queue.fill(int(sizes[done]))
                 whole = int(np.searchsorted(ends, before + queue.front, "right")) - done
                 whole = max(1, whole)
                 rows = int(ends[done + whole - 1]) - before
@@ -162,32 +176,9 @@ class RowReader(Reader):
 
     @property
     def cardinality(self) -> int:
-        return int(self._counted(0)[1][-1])
-
-    def _counted(self, epoch: int) -> tuple[tuple[str, ...], Ints]:
-        counts = self.counts_in(epoch)
-        assert counts is not None
-        return counts
+        assert self.counts is not None
+        return int(self.counts[1][-1])
 
     @property
     def random_access(self) -> bool:
         return True
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        names, ends = self._counted(epoch)
-        order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        files = np.searchsorted(ends, ascending, "right") - 1
-        parts = []
-        for file in np.unique(files).tolist():
-            low, high = np.searchsorted(files, [file, file + 1])
-            if self.table is not None:
-                self.table.check(self.table.index(names[file]))
-            parts.append(self.format.fetch(names[file], ascending[low:high] - ends[file]))
-        if not parts:
-            return self.format.fetch(names[0], rows)
-        if (np.diff(rows) >= 0).all():
-            return concat_blocks(parts)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return concat_blocks(parts).take(back)

@@ -4,19 +4,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Column, Dense, Ragged, Strings, column_of
+from distinput.core.buffers import empty
+from distinput.core.column import Array, Column, Dense, Ints, Ragged, Strings, column_of, concat_columns
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, dtype_of, shape_of, zero
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.kernels.ragged import pad_rows
+from distinput.kernels.ragged import pad_spans
 from distinput.plan.check import at_least
 from distinput.plan.node import Node
 
@@ -121,52 +123,83 @@ class PaddedBatch(Node):
         queue = RowQueue(self.input.open(state["input"], run), state)
         size = int(self.batch_size)
         while queue.fill(size):
-            yield padded(queue.take(size), self.shapes, self.fills), queue.mark()
+            yield padded(queue.take_parts(size), self.shapes, self.fills), queue.mark()
         if queue.size and not self.drop_remainder:
-            yield padded(queue.take(queue.size), self.shapes, self.fills), queue.mark()
+            yield padded(queue.take_parts(queue.size), self.shapes, self.fills), queue.mark()
 
 
-def padded(rows: Block, shapes: Sequence[tuple[int | None, ...]], fills: Sequence[Any]) -> Block:
-    """All rows of a block as one batch.
+def padded(parts: Sequence[Block], shapes: Sequence[tuple[int | None, ...]], fills: Sequence[Any]) -> Block:
+    """All rows of some blocks as one batch.
 
     Raises:
       DataLossError: a row is longer than its shape.
     """
-    parts = [_padded_column(c, shape, fill) for c, shape, fill in zip(rows.columns, shapes, fills, strict=True)]
-    return Block(rows.structure, parts, 1)
+    leaves = zip(zip(*[part.columns for part in parts], strict=True), shapes, fills, strict=True)
+    return Block(parts[0].structure, [_padded_columns(columns, shape, fill) for columns, shape, fill in leaves], 1)
 
 
-def _padded_column(column: Column, shape: tuple[int | None, ...], fill: Any) -> Column:
-    if isinstance(column, Dense | Strings):
-        own = column.array.shape[1:] if isinstance(column, Dense) else column.starts.shape[1:]
-        if _whole_shape(shape, [own]) == own:
-            return column.stack(len(column))
-    if isinstance(column, Ragged) and isinstance(column.flat, Dense) and column.flat.array.ndim == 1:
-        return _padded_rows(column, column.flat, shape, fill)
-    items = list(column.values())
-    whole = _whole_shape(shape, {shape_of(item) for item in items})
-    out = np.full((len(items), *whole), fill, dtype=column.dtype)
+def _padded_columns(columns: Sequence[Column], shape: tuple[int | None, ...], fill: Any) -> Column:
+    inner = [_inner_shape(column) for column in columns]
+    if None not in inner:
+        if _whole_shape(shape, inner) == inner[0]:
+            whole = concat_columns(columns)
+            return whole.stack(len(whole))
+    elif columns[0].dtype != STRING:
+        spans = [_spans(column) for column in columns]
+        rows = {each[0].shape[1:] for each in spans if each is not None}
+        if None not in spans and len(rows) == 1:
+            return _padded_spans(spans, shape, fill)  # type: ignore[arg-type]
+    items = [item for column in columns for item in column.values()]
+    longest = _whole_shape(shape, {shape_of(item) for item in items})
+    out = np.full((len(items), *longest), fill, dtype=columns[0].dtype)
     for target, item in zip(out, items, strict=True):
         target[tuple(map(slice, shape_of(item)))] = item
     return column_of([out])
 
 
-def _padded_rows(column: Ragged, flat: Dense, shape: tuple[int | None, ...], fill: Any) -> Dense:
-    """Rows of one dimension, by one call of a kernel."""
-    (width,) = _whole_shape(shape, [(int(column.sizes.max()),)])
-    values = _gathered(column)
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(column.sizes, out=offsets[1:])
-    out = np.empty((1, len(column), width), flat.dtype)
-    fill_bytes = np.asarray([fill], flat.dtype).view(np.uint8)
-    pad_rows(np.ascontiguousarray(values).view(np.uint8), offsets, width, out.reshape(-1).view(np.uint8), fill_bytes)
+_Spans = tuple[Array, Ints, Ints]
+
+
+def _inner_shape(column: Column) -> tuple[int, ...] | None:
+    """The shape that all rows have, None where they differ in their first dimension or more."""
+    if isinstance(column, Dense):
+        return column.array.shape[1:]
+    return column.starts.shape[1:] if isinstance(column, Strings) else None
+
+
+def _spans(column: Column) -> _Spans | None:
+    """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
+    if isinstance(column, Ragged) and isinstance(column.flat, Dense):
+        return column.flat.array, column.starts, column.sizes
+    if isinstance(column, Dense) and column.array.ndim > 1:
+        rows, length, *inner = column.array.shape
+        starts = np.arange(rows, dtype=np.int64) * length
+        return column.array.reshape(rows * length, *inner), starts, np.full(rows, length, np.int64)
+    return None
+
+
+def _padded_spans(spans: Sequence[_Spans], shape: tuple[int | None, ...], fill: Any) -> Column:
+    """Rows that differ in their first dimension alone, by one call of a kernel for each block they come from."""
+    flat = spans[0][0]
+    width, *inner = _whole_shape(shape, [(int(sizes.max()), *flat.shape[1:]) for _, _, sizes in spans])
+    count = sum([len(sizes) for _, _, sizes in spans])
+    out = empty((1, count, width, *inner), flat.dtype)
+    item = prod(inner) * flat.dtype.itemsize
+    if out.size and tuple(inner) == flat.shape[1:]:
+        target, first = out.reshape(-1).view(np.uint8), 0
+        fills = np.full(prod(inner), fill, flat.dtype).view(np.uint8)
+        for values, starts, sizes in spans:
+            end = first + len(sizes) * width * item
+            source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+            pad_spans(source, starts, sizes, width, target[first:end], fills)
+            first = end
+        return Dense(out)
+    out[...] = fill
+    rows = iter(out[0])
+    for values, starts, sizes in spans:
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+            next(rows)[(slice(size), *map(slice, flat.shape[1:]))] = values[start : start + size]
     return Dense(out)
-
-
-def _gathered(column: Ragged) -> np.ndarray[Any, Any]:
-    flat = column.unstack()
-    assert isinstance(flat, Dense)
-    return flat.array
 
 
 def _whole_shape(shape: tuple[int | None, ...], own: Any) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 """`range`: whole numbers, one after the other."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -72,10 +72,7 @@ class Range(Node):
         size, most = self.size, block_rows(8)
         for row in range(state["row"], size, most):
             end = min(row + most, size)
-            yield (
-                self._block(np.arange(self.first + row * self.step, self.first + end * self.step, self.step)),
-                {"row": end},
-            )
+            yield self._block(self._numbers(row, end)), {"row": end}
 
     @property
     def random_access(self) -> bool:
@@ -84,6 +81,19 @@ class Range(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
 
+    def _numbers(self, row: int, end: int) -> Ints:
+        """The numbers of these rows as int64."""
+        first, stop = self.first + row * self.step, self.first + end * self.step
+        if self.step == 1 and -_LARGEST <= first and stop <= _LARGEST:
+            return _counted()[: end - row] + first  # a sum is made faster than numbers are counted
+        return np.arange(first, stop, self.step)
+
     def _block(self, numbers: Ints) -> Block:
         dtype = np.dtype(self.output_type)
         return Block(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
+
+
+@cache
+def _counted() -> Ints:
+    """0, 1, 2, ... for one block."""
+    return np.arange(block_rows(8))

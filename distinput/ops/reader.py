@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -93,6 +95,43 @@ class Reader(Node):
             return UNKNOWN
         counts = self.counts
         return UNKNOWN if counts is None else int(counts[1][-1])
+
+    @cached_property
+    def gathers(self) -> bool:
+        """True when any records cost no more than they themselves do, wherever they are."""
+        if not self.format.maps or not self.counts:
+            return False
+        return len(self.counts[0]) > 0 and all(map(self.format.gathers, self.counts[0]))
+
+    @property
+    def random_access(self) -> bool:
+        return self.gathers
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        counts = self.counts_in(epoch)
+        assert counts is not None
+        names, ends = counts
+        if len(names) == 1:
+            return self._fetch(names[0], rows)
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        files = np.searchsorted(ends, ascending, "right") - 1
+        parts = []
+        for file in np.unique(files).tolist():
+            low, high = np.searchsorted(files, [file, file + 1])
+            parts.append(self._fetch(names[file], ascending[low:high] - ends[file]))
+        if not parts:
+            return self._fetch(names[0], rows)
+        if (np.diff(rows) >= 0).all():
+            return concat_blocks(parts)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return concat_blocks(parts).take(back)
+
+    def _fetch(self, path: str, rows: Ints) -> Block:
+        if self.table is not None:
+            self.table.check(self.table.index(path))
+        return self.format.fetch(path, rows)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}

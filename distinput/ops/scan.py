@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from distinput.core.block import Block
+from distinput.core.calls import called
 from distinput.core.nest import Structure, structure_of
-from distinput.core.rows import Stream, called
+from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State, decode_value, encode_value

@@ -105,13 +105,13 @@ class Node(ABC):
 
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""
-        return run.watch(self.where, id(self), self.stream(state, run))
+        return run.watch(self, self.stream(state, run))
 
     def where(self) -> str:
         """The step and the line that made it, for notes on errors."""
         return f"{self}, made at {self.origin}"
 
-    @property
+    @cached_property
     def inputs(self) -> tuple["Node", ...]:
         """The nodes this one reads from."""
         found: list[Node] = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch size of a pipeline, and the cut of its global batches into per-replica batches."""
 
+import dataclasses
 from typing import ClassVar
 
 from distinput.core.spec import TensorSpec
@@ -22,7 +23,7 @@ from distinput.ops.take import Skip, Take
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 
-__all__ = ["FrameworkLegacyRebatch", "FrameworkRebatch", "batch_size_of", "rebatch_for", "sizes_for_worker"]
+__all__ = ["FrameworkLegacyRebatch", "FrameworkRebatch", "batch_size_of", "rebatch_for", "sizes_for_worker", "with_full_batches"]
 
 _PASSED_THROUGH = (
     AssertCardinality, Cache, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
@@ -88,6 +89,15 @@ def _batch_size_of_tree(node: Node) -> int | None:
     if isinstance(node, _PASSED_THROUGH):
         return _batch_size_of_tree(node.inputs[0])
     return None
+
+
+def with_full_batches(node: Node) -> Node:
+    """The same batches without those that are not full: every `batch` that gives them drops its remainder."""
+    if isinstance(node, Batch | PaddedBatch):
+        return dataclasses.replace(node, drop_remainder=True)
+    if isinstance(node, (Zip, Concatenate, *_PASSED_THROUGH)):
+        return node.with_inputs(tuple([with_full_batches(source) for source in node.inputs]))
+    return node
 
 
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:

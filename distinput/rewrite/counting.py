@@ -74,10 +74,7 @@ def elements_of(node: Node) -> int:
         return _of_rows(node)
     if isinstance(node, FlatMap | Interleave):
         return _of_made(node)
-    if isinstance(node, OwnRows):
-        pieces = sizes_of_pieces(node)
-        return INFINITE if node.pieces.rows is None else UNKNOWN if pieces is None else pieces.rows
-    if not node.inputs or isinstance(node, OwnPieces):
+    if not node.inputs or isinstance(node, OwnPieces | OwnRows):
         return node.cardinality
     counts_below = [elements_of(source) for source in node.inputs]
     if UNKNOWN in counts_below and node.cardinality == UNKNOWN:
@@ -145,19 +142,20 @@ def _of_made(node: FlatMap | Interleave) -> int:
     return total
 
 
-def sizes_of_pieces(node: OwnPieces | OwnRows) -> Sizes | None:
+def _sizes_of_pieces(node: OwnPieces) -> Sizes | None:
     """Rows of each piece."""
     pieces = node.pieces
     if pieces.rows is None:
         return None
     batches = Sizes.of([([1], pieces.rows)]).batched(pieces.batch_size, drop_remainder=pieces.drop_remainder)
-    return batches.cut(pieces.pieces).every(pieces.num_workers, pieces.worker)
+    deal = pieces.deal
+    return None if deal.balanced else batches.cut(deal.pieces).every(deal.period, deal.first)
 
 
 def sizes_of(node: Node) -> Sizes | None:
     """Rows of each element of a tree of batches; None where they are not known, or have no end."""
     if isinstance(node, OwnPieces):
-        return sizes_of_pieces(node)
+        return _sizes_of_pieces(node)
     if isinstance(node, Batch | PaddedBatch):
         n = elements_of(node.input)
         ones = Sizes.of([([1], n)])

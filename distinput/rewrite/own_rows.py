@@ -26,9 +26,9 @@ from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.take import Skip, Take
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.shard.pieces import Pieces
+from distinput.shard.pieces import Deal, Pieces
 
-__all__ = ["own_rows"]
+__all__ = ["own_pieces", "own_rows"]
 
 _OF_EACH_ROW = (Map, MapRows, ParseExample, Prefetch, WithOptions)
 _OF_POSITIONS = (Repeat, Shard, Skip, Take)
@@ -38,44 +38,46 @@ _WORTH = 0.9
 
 def own_rows(shard: Shard) -> Node | None:
     """The tree that delivers what `shard` does and reads only these rows; None where that cannot be done."""
-    if shard.num_shards == 1 or any(isinstance(step, Shard) and step.is_hint for step in walk(shard)):
+    if shard.num_shards == 1:
         return None
     cut = shard.input
-    below, replicas = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
-    if replicas % shard.num_shards and replicas != 1:
-        return None
-    made = _below(below, shard, replicas)
+    below, pieces = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
+    made = own_pieces(below, Deal(pieces, shard.index, shard.num_shards))
     return None if made is None or made.spec != shard.spec else made
 
 
-def _below(node: Node, shard: Shard, replicas: int) -> Node | None:
-    """The worker's pieces of the batches that `node` gives."""
+def own_pieces(node: Node, deal: Deal) -> Node | None:
+    """The pieces of one worker of the global batches that `node` gives, of which only these rows are read.
+
+    None where that cannot be done: some op needs to see all rows, or the rows of a source cannot be reached by position.
+    """
+    if any(isinstance(step, Shard) and step.is_hint for step in walk(node)):
+        return None
     if isinstance(node, Batch):
-        return _batched(node, shard, replicas)
-    if replicas == 1:
-        return _single(node, shard)
-    each = replicas // shard.num_shards  # pieces of one batch
-    if isinstance(node, ParseExample | Prefetch | Repeat | Skip | Take | WithOptions):
-        inner = _below(node.input, shard, replicas)
+        return _batched(node, deal)
+    if deal.pieces == 1:
+        return _single(node, deal)
+    if isinstance(node, ParseExample | Prefetch | Repeat | Skip | Take | WithOptions) and deal.each is not None:
+        inner = own_pieces(node.input, deal)
         if inner is None:
             return None
         if isinstance(node, Skip | Take):
-            return type(node)(inner, node.count * each if node.count > 0 else node.count, origin=node.origin)
+            return type(node)(inner, node.count * deal.each if node.count > 0 else node.count, origin=node.origin)
         return node.with_inputs((inner,))
     return None
 
 
-def _single(node: Node, shard: Shard) -> Node | None:
+def _single(node: Node, deal: Deal) -> Node | None:
     """Every W-th element where elements are not batched."""
     found = _apart(node)
     if found is None:
         return None
     base, again = found
-    pieces = Pieces(_rows(base), 1, False, 1, shard.num_shards, shard.index)
-    return again(OwnRows(base, pieces, origin=shard.origin)) if _pays(base, pieces) else None
+    pieces = Pieces(_rows(base), 1, False, deal)
+    return again(OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
 
 
-def _batched(batch: Batch, shard: Shard, replicas: int) -> Node | None:
+def _batched(batch: Batch, deal: Deal) -> Node | None:
     found = _apart(batch.input)
     # Rows of different shapes in one batch are an error, which each worker must meet.
     static = all(
@@ -85,10 +87,10 @@ def _batched(batch: Batch, shard: Shard, replicas: int) -> Node | None:
     if found is None or not static:
         return None
     base, again = found
-    pieces = Pieces(_rows(base), int(batch.batch_size), batch.drop_remainder, replicas, shard.num_shards, shard.index)
+    pieces = Pieces(_rows(base), int(batch.batch_size), batch.drop_remainder, deal)
     if not _pays(base, pieces):
         return None
-    cut = LegacyRebatch(batch, replicas) if shard.input is not batch else batch
+    cut = batch if deal.pieces == 1 else LegacyRebatch(batch, deal.pieces)
     rows = again(OwnRows(base, pieces, origin=batch.origin))
     return OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
 
@@ -127,7 +129,9 @@ def _as_it_is(node: Node) -> Node:
 
 def _pays(base: Node, pieces: Pieces) -> bool:
     """False where the format reads so much beside single rows that reading everything once costs less."""
-    readers = [step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments]
+    readers = [
+        step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments and not step.gathers
+    ]
     if not readers:
         return True
     reader = readers[0]

@@ -8,13 +8,15 @@ pipeline runs, never its elements.
 from collections.abc import Callable
 
 from distinput.plan.node import Node
-from distinput.rewrite import identities, reorder
+from distinput.rewrite import fuse, identities, reorder
 
 __all__ = ["RULES", "rewrite"]
 
 Rule = Callable[[Node], Node | None]
 
 RULES: tuple[Rule, ...] = (
+    fuse.map_of_map,
+    fuse.zip_of_zip,
     identities.batch_then_unbatch,
     identities.prefetch_of_prefetch,
     identities.prefetch_of_views,
@@ -24,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     identities.skip_of_skip,
     identities.take_everything,
     identities.take_of_take,
+    reorder.skip_before_take,
     reorder.take_before_map,
 )
 

@@ -149,7 +149,7 @@ def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt
     units = file_format.units(files)
     if units is not None and units.any():
         ends = np.cumsum(units, dtype=np.int64)
-        return DealtLine(files, num_workers, units, ends, file_format.unit_bytes, file_format.counts_rows)
+        return DealtLine(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
     n = len(files)
     rows = np.full(n, -1) if files.rows is None else files.rows
     whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)

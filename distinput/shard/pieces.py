@@ -1,59 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of the whole data policy DATA gives to one worker, as numbers.
+"""Which rows of the whole data belong to one worker when global batches are cut, as numbers."""
 
-Each global batch of k rows is cut into N pieces of ceil(k / N) rows, of which later ones may be short or empty; piece number
-p of all pieces goes to worker p modulo W (tensorflow/core/grappler/optimizers/data/auto_shard.cc: RewriteRebatchV2ToV1).
-"""
-
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from distinput.core.column import Ints
 
-__all__ = ["Pieces"]
+__all__ = ["Deal", "Pieces"]
+
+
+@dataclass(frozen=True)
+class Deal:
+    """How each global batch is cut into N pieces, and which of all pieces, numbered through, are one worker's.
+
+    These are `own` in a row from number `first` on, then the same again `period` pieces later, and so on.
+
+    Args:
+      pieces: N.
+      first: the number of this worker's first piece.
+      period: after how many pieces it is this worker's turn again.
+      own: its pieces in one turn.
+      balanced: sizes differ by at most one; otherwise they are ceil(n / N), of which later ones may be short or empty.
+
+    Source: the unbalanced cut is `RewriteRebatchV2ToV1` of tensorflow/core/grappler/optimizers/data/auto_shard.cc.
+    """
+
+    pieces: int
+    first: int
+    period: int
+    own: int = 1
+    balanced: bool = False
+
+    @property
+    def each(self) -> int | None:
+        """Own pieces of every batch; None where batches are dealt whole or their pieces are dealt unevenly."""
+        return None if self.pieces % self.period else self.pieces // self.period * self.own
+
+    def count(self, batches: int) -> int:
+        """Own pieces of so many batches."""
+        turns, rest = divmod(batches * self.pieces, self.period)
+        return turns * self.own + min(max(rest - self.first, 0), self.own)
+
+    def numbers(self, first: int, stop: int) -> Ints:
+        """The numbers, among all pieces, of the worker's pieces `first` to `stop`."""
+        turn, place = np.divmod(np.arange(first, stop), self.own)
+        return self.first + turn * self.period + place
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The pieces of one worker.
+    """The pieces of one worker, as ranges of rows.
 
     Args:
       rows: of the whole data; None: without end.
       batch_size: rows of a global batch.
       drop_remainder: leave out a last batch that is not full.
-      pieces: N, of each batch.
-      num_workers: W.
-      worker: which one, from 0.
+      deal: which pieces.
     """
 
     rows: int | None
     batch_size: int
     drop_remainder: bool
-    pieces: int
-    num_workers: int
-    worker: int
+    deal: Deal
 
     @property
     def count(self) -> int | None:
         """How many pieces this worker has; None: without end.
 
-        >>> Pieces(10, 4, False, 4, 2, 1).count
+        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).count
         6
         """
         if self.rows is None:
             return None
         batches = self.rows // self.batch_size if self.drop_remainder else -(-self.rows // self.batch_size)
-        return len(range(self.worker, batches * self.pieces, self.num_workers))
+        return self.deal.count(batches)
 
     def bounds(self, first: int, stop: int) -> tuple[Ints, Ints]:
         """Where the worker's pieces `first` to `stop` begin and end among the rows.
 
-        >>> Pieces(10, 4, False, 4, 2, 1).bounds(0, 6)
+        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).bounds(0, 6)
         (array([ 1,  3,  5,  7,  9, 10]), array([ 2,  4,  6,  8, 10, 10]))
+        >>> Pieces(10, 4, False, Deal(3, first=1, period=3, own=2, balanced=True)).bounds(0, 6)
+        (array([ 2,  3,  6,  7,  9, 10]), array([ 3,  4,  7,  8, 10, 10]))
         """
-        batch, piece = np.divmod(self.worker + self.num_workers * np.arange(first, stop), self.pieces)
+        pieces = self.deal.pieces
+        batch, piece = np.divmod(self.deal.numbers(first, stop), pieces)
         begin = batch * self.batch_size
         size = self.batch_size if self.rows is None else np.minimum(self.batch_size, self.rows - begin)
-        each = -(-size // self.pieces)
+        if self.deal.balanced:
+            low, more = np.divmod(size, pieces)
+            return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(piece + 1, more)
+        each = -(-size // pieces)
         return begin + np.minimum(piece * each, size), begin + np.minimum((piece + 1) * each, size)
+
+    def rows_before(self, piece: int) -> int:
+        """How many of the worker's own rows stand before its piece number `piece`.
+
+        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).rows_before(4)
+        4
+        """
+        own, rows = self._cycle
+        cycles = max(0, piece - 1) // own  # all of full batches: only the last batch may be short
+        starts, stops = self.bounds(cycles * own, piece)
+        return cycles * rows + int((stops - starts).sum())
+
+    def place(self, row: int) -> tuple[int, int]:
+        """The piece that holds the worker's own row number `row`, and the row's place in it.
+
+        The row after the last one is in the piece after the last one.
+
+        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).place(3)
+        (3, 0)
+        """
+        own, rows = self._cycle
+        cycles, rest = divmod(row, rows) if rows else (0, row)
+        first, count = cycles * own, self.count
+        starts, stops = self.bounds(first, first + own if count is None else max(first, min(count, first + own)))
+        ends = np.cumsum(stops - starts)
+        at = int(np.searchsorted(ends, rest, "right"))
+        return first + at, rest - (int(ends[at - 1]) if at else 0)
+
+    @cached_property
+    def _cycle(self) -> tuple[int, int]:
+        """Own pieces, and their rows, until a full batch and a turn begin together again."""
+        own = math.lcm(self.deal.pieces, self.deal.period) // self.deal.period * self.deal.own
+        starts, stops = replace(self, rows=None).bounds(0, own)
+        return own, int((stops - starts).sum())

@@ -21,7 +21,15 @@ from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
-from distinput.data.makers import FixedLengthRecordDataset, ParquetDataset, TextLineDataset, TFRecordDataset
+from distinput.data.makers import (
+    ArrowDataset,
+    FixedLengthRecordDataset,
+    NpyDataset,
+    ParquetDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
+from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.parquet import write_parquet
 from distinput.formats.tfrecord import TFRecordWriter
 from distinput.ops.files import Files
@@ -283,7 +291,7 @@ def _draw_fixed(draw: Draw, _: Any) -> dict[str, Any]:
     return {**_draw_files(draw, _), "header": draw(st.integers(0, 4)), "footer": draw(st.integers(0, 4))}
 
 
-def _parquet_row(index: int) -> dict[str, Any]:
+def _table_row(index: int) -> dict[str, Any]:
     return {
         "id": np.int64(index),
         "name": b"n%d" % index,
@@ -291,24 +299,69 @@ def _parquet_row(index: int) -> dict[str, Any]:
     }
 
 
-def _draw_parquet(draw: Draw, _: Any) -> dict[str, Any]:
+def _draw_table(draw: Draw, _: Any) -> dict[str, Any]:
     # Of files without a row nobody can tell how long the lists are, so the first one has a row.
     columns = draw(st.sampled_from([None, ["id"], ["name", "id"], ["values"]]))
     rows = [draw(st.integers(1, 6)), *draw(st.lists(st.integers(0, 6), max_size=2))]
     return {"rows": rows, "reads": draw(_READS), "columns": columns, "group": draw(st.integers(1, 4))}
 
 
+def _table(rows: list[int]) -> dict[str, Any]:
+    made = [_table_row(i) for i in rows]
+    return {
+        "id": np.array([row["id"] for row in made], np.int64),
+        "name": Strings.of([row["name"] for row in made]),
+        "values": _lists([row["values"] for row in made]),
+    }
+
+
 def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
     def write(path: Path, rows: list[int]) -> None:
-        made = [_parquet_row(i) for i in rows]
-        columns: dict[str, Any] = {
-            "id": np.array([row["id"] for row in made], np.int64),
-            "name": Strings.of([row["name"] for row in made]),
-            "values": _lists([row["values"] for row in made]),
-        }
-        write_parquet(str(path), columns, row_group_size=a["group"])
+        write_parquet(str(path), _table(rows), row_group_size=a["group"])
 
     return ParquetDataset(written({**a, "format": "parquet"}, write), a["columns"], num_parallel_reads=a["reads"])
+
+
+def _draw_arrow(draw: Draw, _: Any) -> dict[str, Any]:
+    return {
+        **_draw_table(draw, _),
+        "compression": draw(st.sampled_from([None, None, "lz4"])),
+        "stream": draw(st.booleans()),
+    }
+
+
+def _build_arrow(_: None, a: dict[str, Any]) -> Dataset:
+    def write(path: Path, rows: list[int]) -> None:
+        write_arrow(str(path), _table(rows), a["group"], a["compression"], stream=a["stream"])
+
+    return ArrowDataset(written({**a, "format": "arrow"}, write), a["columns"], num_parallel_reads=a["reads"])
+
+
+def _npy_rows(rows: list[int], shape: list[int], dtype: str) -> Any:
+    cells = int(np.prod(shape))
+    return (np.array(rows, np.int64)[:, None] * 3 + np.arange(cells)).astype(dtype).reshape(len(rows), *shape)
+
+
+def _draw_npy(draw: Draw, _: Any) -> dict[str, Any]:
+    return {
+        "rows": draw(_FILES),
+        "reads": draw(_READS),
+        "shape": draw(st.sampled_from([[], [2], [2, 3], [0]])),
+        "dtype": draw(st.sampled_from(["int64", "uint8", ">f4", "bool"])),
+    }
+
+
+def _build_npy(_: None, a: dict[str, Any]) -> Dataset:
+    def write(path: Path, rows: list[int]) -> None:
+        with open(path, "wb") as file:  # numpy would put .npy behind the name
+            np.save(file, _npy_rows(rows, a["shape"], a["dtype"]))
+
+    return NpyDataset(written({**a, "format": "npy"}, write), num_parallel_reads=a["reads"])
+
+
+def _npy_model(_: None, a: dict[str, Any]) -> list[Any]:
+    native = np.dtype(a["dtype"]).newbyteorder("=")
+    return _read_order(_by_file(a, lambda i: _npy_rows([i], a["shape"], a["dtype"]).astype(native)[0]), a["reads"])
 
 
 def _lists(rows: list[Any]) -> Ragged:
@@ -316,11 +369,11 @@ def _lists(rows: list[Any]) -> Ragged:
     return Ragged(Dense(np.concatenate([np.empty(0), *rows])), np.cumsum(sizes) - sizes, sizes)
 
 
-def _parquet_model(_: None, a: dict[str, Any]) -> list[Any]:
+def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
     names = a["columns"] or ["id", "name", "values"]
 
     def row(index: int) -> dict[str, Any]:
-        whole = _parquet_row(index)
+        whole = _table_row(index)
         return {name: whole[name] for name in names}
 
     return _read_order(_by_file(a, row), a["reads"])
@@ -437,7 +490,9 @@ SOURCES: tuple[Ingredient, ...] = (
         lambda _, a: _read_order(_by_file(a, _digits), a["reads"]),
         _draw_fixed,
     ),
-    Ingredient("parquet", (Reader, Interleave), _build_parquet, _parquet_model, _draw_parquet),
+    Ingredient("parquet", (Reader, Interleave), _build_parquet, _table_model, _draw_table),
+    Ingredient("arrow", (Reader, Interleave), _build_arrow, _table_model, _draw_arrow),
+    Ingredient("npy", (Reader, Interleave), _build_npy, _npy_model, _draw_npy),
     Ingredient(
         "list_files",
         (Slices, Shuffle),

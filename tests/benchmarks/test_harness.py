@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.checksum import in_any_order, in_order
+from benchmarks.figures import figures, summary, table
 from benchmarks.harness import (
     BenchmarkError,
     Case,
@@ -17,8 +18,6 @@ from benchmarks.harness import (
     delivering,
     find_case,
     measure,
-    summary,
-    table,
     timed,
 )
 from benchmarks.run import without_missing
@@ -68,17 +67,41 @@ def test_ratios_are_taken_within_a_round() -> None:
         "case": "c",
         "units": {"row": 10},
         "contenders": [
-            {"name": "ours", "kind": "ours", "reach": None, "seconds": [1, 10, 1], "cpu": [1, 1, 1], "facts": {"b": 7}},
-            {"name": "x", "kind": "peer", "reach": 2.5, "seconds": [2, 30, 4], "cpu": [2, 2, 2], "facts": {}},
+            {
+                "name": "ours",
+                "kind": "ours",
+                "reach": None,
+                "reach_cpu": None,
+                "most": {"b": 7, "seconds": 0.01},
+                "seconds": [1, 10, 1],
+                "cpu": [1, 1, 1],
+                "facts": {"b": 7},
+            },
+            {
+                "name": "x",
+                "kind": "peer",
+                "reach": 2.5,
+                "reach_cpu": 3,
+                "most": {},
+                "seconds": [2, 30, 4],
+                "cpu": [2, 2, 2],
+                "facts": {},
+            },
         ],
     }
+    assert [(figure["name"], figure["reached"]) for figure in figures(result)] == [("b", True), ("seconds", False)]
     (entry,) = summary(result)
     assert (entry["ratio"], entry["ratio_low"], entry["ratio_high"], entry["cpu_ratio"]) == (3, 2, 4, 2)
     lines = table("title", [result]).splitlines()
     assert [word.strip() for word in lines[3].split("|")] == [
-        *["c", "100 ms/row", "x (peer)", "400 ms/row", "3x", "2x .. 4x", "2x", "2.5x yes"]
+        *["c", "100 ms/row", "x (peer)", "400 ms/row", "3x", "2x .. 4x", "2x", "2.5x yes, 3x cpu no"]
     ]
-    assert lines[4:] == ["  c: ours 10 row/s", "  c: ours b 7"]
+    assert lines[4:] == [
+        "  c: b 7, to reach at most 7: yes",
+        "  c: seconds 0.1, to reach at most 0.01: no",
+        "  c: ours 10 row/s",
+        "  c: ours b 7",
+    ]
 
 
 def test_what_a_pass_returns_is_kept_until_the_clock_has_stopped() -> None:

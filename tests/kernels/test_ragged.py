@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distinput.kernels.ragged import gather_spans, pad_rows, spans_to_offsets
+from distinput.kernels.ragged import gather_spans, pad_spans, spans_to_offsets
 
-OFFSETS = np.array([0, 2, 2, 5])
+STARTS, SIZES = np.array([3, 5, 0]), np.array([2, 0, 3])
 
 
 @pytest.mark.parametrize(
@@ -18,16 +18,23 @@ def test_rows_of_any_type_are_padded(dtype: str, fill: object) -> None:
     values = np.arange(5).astype(dtype)
     out = np.empty((3, 4), dtype)
     item = np.array([fill], dtype)
-    pad_rows.compiled()(values.view(np.uint8), OFFSETS, 4, out.reshape(-1).view(np.uint8), item.view(np.uint8))
+    pad_spans.compiled()(values.view(np.uint8), STARTS, SIZES, 4, out.reshape(-1).view(np.uint8), item.view(np.uint8))
     expected = np.full((3, 4), fill, dtype)
-    expected[0, :2], expected[2, :3] = values[:2], values[2:]
+    expected[0, :2], expected[2, :3] = values[3:], values[:3]
     np.testing.assert_array_equal(out, expected)
 
 
 def test_a_row_that_is_too_long_is_an_error() -> None:
     values, out, fill = np.arange(5, dtype=np.uint8), np.empty(6, np.uint8), np.zeros(1, np.uint8)
-    with pytest.raises(ValueError, match="no row may be longer than `width`"):
-        pad_rows.compiled()(values, OFFSETS, 2, out, fill)
+    with pytest.raises(ValueError, match="sizes must be from 0 to `width`"):
+        pad_spans.compiled()(values, STARTS, SIZES, 2, out, fill)
+
+
+def test_a_row_outside_the_values_is_an_error() -> None:
+    values, out, fill = np.arange(5, dtype=np.uint8), np.empty(6, np.uint8), np.zeros(1, np.uint8)
+    for start, size in [(-1, 2), (4, 2), (2**63 - 1, 1)]:
+        with pytest.raises(ValueError, match="each span must be within the values"):
+            pad_spans.compiled()(values, np.array([start]), np.array([size]), 6, out, fill)
 
 
 def test_spans_are_gathered_as_arrow_has_them() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import balance, crc32c, example, lines, ragged, shuffle, tfrecord  # noqa: F401 - they fill KERNELS
+from distinput.kernels import balance, crc32c, example, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 
 Draw = Callable[..., Any]
@@ -253,13 +253,16 @@ def texts(draw: Draw) -> list[Any]:
 @st.composite
 def pads(draw: Draw) -> list[Any]:
     item = draw(st.sampled_from([1, 2, 3, 4, 8, 8, 12]))
-    lengths = draw(st.lists(st.integers(0, 6), max_size=5))
-    width = max([0, *lengths]) + draw(st.sampled_from([0, 0, 1, 5, -1]))
-    values = np.arange(sum(lengths) * item + draw(st.integers(0, 1)), dtype=np.uint8)
+    sizes = draw(st.lists(st.integers(0, 6), max_size=5))
+    width = max([0, *sizes]) + draw(st.sampled_from([0, 0, 1, 5, -1]))
+    items = max([0, *sizes]) + draw(st.integers(0, 5))
+    starts = [draw(st.integers(0, items - size)) for size in sizes]
+    values = np.arange(items * item + draw(st.integers(0, 1)), dtype=np.uint8)
     fill = to_array(draw(st.sampled_from([bytes(item), b"\xff" * item, bytes(range(1, item + 1)), b""])))
-    size = max(0, len(lengths) * width * fill.size + draw(st.sampled_from([0] * 9 + [1])))
+    out = max(0, len(sizes) * width * fill.size + draw(st.sampled_from([0] * 9 + [1])))
     width = draw(st.sampled_from([width] * 9 + [2**62]))
-    return [values, draw(spoilt(st.just(offsets_of(lengths)))), width, out_of(size, np.uint8), fill]
+    rows = [draw(spoilt(st.just(ints(each)))) for each in (starts, sizes)]
+    return [values, *rows, width, out_of(out, np.uint8), fill]
 
 
 @st.composite
@@ -269,6 +272,17 @@ def gathers(draw: Draw) -> list[Any]:
     lengths = ints([draw(st.integers(0, data.size - start)) for start in starts])
     out = out_of(int(lengths.sum()) + draw(st.integers(0, 2)), np.uint8)
     return [data, draw(spoilt(st.just(starts))), draw(spoilt(st.just(lengths))), out, offsets_of(lengths)]
+
+
+@st.composite
+def window_fills(draw: Draw) -> list[Any]:
+    sizes = draw(st.lists(st.integers(1, 4), max_size=4))
+    waiting = [draw(st.integers(0, size - 1)) for size in sizes]
+    groups = draw(st.lists(st.integers(0, len(sizes) - 1), max_size=30)) if sizes else []
+    inputs = [draw(spoilt(st.just(ints(each)))) for each in (groups, waiting, sizes)]
+    inputs[1] = np.array(inputs[1])
+    room = len(groups) + draw(st.sampled_from([0] * 9 + [1]))
+    return [*inputs, out_of(room), out_of(len(groups) + len(sizes)), out_of(len(groups))]
 
 
 @st.composite
@@ -333,11 +347,12 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "fill_bytes_spans": fills(example.BYTES, np.int64, 2),
     "fill_floats": fills(example.FLOAT, np.float32),
     "fill_int64s": fills(example.INT64, np.int64),
+    "fill_windows": window_fills(),
     "frame_records": frames(),
     "gather_spans": gathers(),
     "locate_features": locates(),
     "masked_crc32c": any_bytes(),
-    "pad_rows": pads(),
+    "pad_spans": pads(),
     "permute": permutes(),
     "scan_lines": texts(),
     "scan_records": scans(),

@@ -8,7 +8,7 @@ from distinput.distribute.context import ValueContext, require_cross_replica
 from distinput.distribute.device_name import device_name
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.strategy import Strategy
-from distinput.distribute.values import DistributedValues
+from distinput.distribute.values import DistributedValues, only_masked
 
 __all__ = ["OneDeviceStrategy", "SingleReplica"]
 
@@ -19,13 +19,15 @@ class SingleReplica(Strategy):
     splits_batches = False
     keeps_partial_steps = False
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False) -> Any:
+    def reduce(
+        self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None
+    ) -> Any:
         """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):
             ReduceOp.of(reduce_op)
-            return value
-        return super().reduce(reduce_op, value, axis, deterministic=deterministic)
+            return value if mask is None else only_masked("reduce", value, mask)
+        return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """A tuple of the value; see `Strategy.experimental_local_results`."""

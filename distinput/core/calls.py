@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calling a Python function on every element of a stream, without making the first element wait for a whole block."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice, starmap
+from time import perf_counter
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.rows import PACE_SECONDS, Stream, passing_over
+from distinput.core.state import Mark
+
+__all__ = ["Called", "applied", "called", "calls_of", "note_element", "stopped"]
+
+Called = tuple[list[Any], Block, int, Mark]
+
+_STRIDE = 16
+"""Quick calls between two looks at the clock."""
+
+
+def called(
+    stream: Stream, mark: Mark, call: Callable[..., Any], most: int = 4096, *, unpack: bool = False
+) -> Iterator[Called]:
+    """`call` on every element: yields (results, block, first row of them, mark after them).
+
+    Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
+    of `call` is raised, so that nothing that was made before the error is lost. With `unpack`, the components of a tuple are
+    its arguments.
+    """
+    return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most)
+
+
+def applied(
+    stream: Stream,
+    mark: Mark,
+    results_of: Callable[[Block], Iterator[Any]],
+    most: int = 4096,
+    note: Callable[[Exception, Any], None] | None = None,
+) -> Iterator[Called]:
+    """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
+
+    The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes
+    between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element.
+    """
+    clock = perf_counter
+    stride = 1
+    for rows, _, _, at in passing_over(stream, mark):
+        calls = results_of(rows)
+        first = 0
+        while first < rows.size:
+            results: list[Any] = []
+            failure: Exception | None = None
+            end = min(rows.size, first + most)
+            now = clock()
+            deadline = now + PACE_SECONDS
+            try:
+                while True:
+                    begin, wanted = now, min(first + len(results) + stride, end)
+                    # `extend` keeps what was made before an error.
+                    results.extend(islice(calls, wanted - first - len(results)))
+                    if first + len(results) < wanted:
+                        raise stopped()
+                    now = clock()
+                    if now > deadline or wanted == end:
+                        break
+                    if now - begin < PACE_SECONDS / 8:
+                        stride = min(2 * stride, _STRIDE)
+                    elif now - begin > PACE_SECONDS / 2:
+                        stride = max(1, stride // 2)
+            except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
+                (note or note_element)(error, rows.row(first + len(results)))
+                failure = error
+            if results:
+                yield results, rows, first, at(first + len(results))
+            if failure is not None:
+                raise failure
+            first += len(results)
+
+
+def calls_of(call: Callable[..., Any], rows: Block, *, unpack: bool) -> Iterator[Any]:
+    """The results of `call` on all rows, made as they are asked for."""
+    if unpack and rows.structure.kind == "tuple":
+        return starmap(call, rows.elements())
+    return map(call, rows.elements())
+
+
+def stopped() -> RuntimeError:
+    """What to raise for a function that raised StopIteration, which would end a loop in silence."""
+    return RuntimeError("the function raised StopIteration, which ends no data set; return a value, or use take_while")
+
+
+def note_element(error: Exception, element: Any) -> None:
+    """Say with the error which element a function was given."""
+    text = repr(element)
+    error.add_note(f"on element {text if len(text) <= 200 else text[:200] + '...'}")

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed data sets: what each replica gets in each step, again in every pass."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.state import VERSION, State
+from distinput.distribute.dealing import Cutter, per_replica_spec
+from distinput.distribute.distributed_iterator import DistributedIterator
+from distinput.distribute.explanation import explanation
+from distinput.distribute.own_batches import OwnBatches
+from distinput.distribute.tail import Padding
+from distinput.errors import StateError
+from distinput.shard.pieces import Deal
+
+if TYPE_CHECKING:
+    from distinput.distribute.strategy import Strategy
+
+__all__ = ["DistributedDataset", "DistributedDatasetsFromFunction", "Feed"]
+
+_INFINITE = -1
+_UNKNOWN = -2
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Where the steps of one worker come from.
+
+    Args:
+      sources: its input pipelines, one for all its replicas or one for each.
+      spec: of one replica's part.
+      cardinality: of the data set as it was given.
+      is_global: a place in it is a place in the global batches, from which any number of replicas can go on.
+      deal: which pieces of the global batches are this worker's; None where batches are not cut one by one.
+      cutter: for a pipeline that gives whole global batches: cuts them; None: it gives one element per replica.
+      own: the only source, where it gives this worker's pieces and reads no others.
+      steps: how many steps all workers take, where they have counted them; None: each sees its end, or they agree on it.
+      tail: what happens to a step that is not full.
+      full_rows: rows of a full step, where each step has to be looked at; else 0.
+      padding: fills each part up.
+    """
+
+    sources: Sequence[Any]
+    spec: Spec
+    cardinality: int
+    is_global: bool = False
+    deal: Deal | None = None
+    cutter: Cutter | None = None
+    own: OwnBatches | None = None
+    steps: int | None = None
+    tail: str = "partial"
+    full_rows: int = 0
+    padding: Padding | None = None
+
+
+class DistributedDataset:
+    """Steps of distributed values; `Strategy.experimental_distribute_dataset` makes it.
+
+    It can be iterated again and again, each time from the start. Transform the data set before you distribute it.
+
+    Args:
+      strategy: whose replicas it feeds.
+      feed: where the steps come from.
+      keeps_partial: deliver a last step in which some replicas have no element.
+      fetch: put the parts on the devices.
+
+    >>> import distinput as di
+    >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2))
+    >>> [strategy.reduce("SUM", step, axis=0).item() for step in dataset]
+    [1, 2]
+
+    Source: `tf.distribute.DistributedDataset`.
+    """
+
+    _cuts = True
+    """True when elements are pieces of global batches, which have rows."""
+
+    def __init__(self, strategy: "Strategy", feed: Feed, *, keeps_partial: bool = True, fetch: bool = True) -> None:
+        self._strategy = strategy
+        self._feed = feed
+        self._replicas = strategy._replicas
+        self._wraps = strategy._wraps
+        self._keeps_partial = keeps_partial
+        self._puts = fetch and not strategy._devices.host_memory
+
+    @property
+    def element_spec(self) -> Any:
+        """The nest of specs of a step: `PerReplicaSpec` leaves, or plain ones for a single replica.
+
+        Source: `tf.distribute.DistributedDataset.element_spec`.
+        """
+        spec = self._feed.spec if self._feed.padding is None else self._feed.padding.spec
+        if not self._wraps:
+            return spec.nest
+        if self._workers > 1 and self._keeps_partial and self._feed.padding is None:
+            spec = spec.map(_open_rows)
+        return per_replica_spec(spec, self._replicas)
+
+    @property
+    def cardinality(self) -> int:
+        """How many elements the data set had that was distributed: global batches; -1 infinite, -2 unknown.
+
+        Source: the `cardinality` of the distributed data sets of `tf.distribute`.
+        """
+        return self._feed.cardinality
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps every worker takes; -1 without end, -2 if that is known only at the end."""
+        feed = self._feed
+        if feed.steps is not None:
+            return feed.steps
+        if feed.cardinality == _INFINITE or (feed.is_global and not feed.full_rows):
+            return feed.cardinality
+        if len(feed.sources) > 1 or self._workers > 1 or feed.full_rows:
+            return _UNKNOWN
+        elements = int(feed.sources[0].cardinality())
+        if elements < 0:
+            return elements
+        return -(-elements // self._replicas) if self._keeps_partial else elements // self._replicas
+
+    @property
+    def _workers(self) -> int:
+        peers = self._strategy._peers
+        return 1 if peers is None else peers.size
+
+    def explain(self) -> str:
+        """How the data set is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> print(strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2)).explain())
+        distributed: over 2 replicas, those of this worker: 0, 1
+          cut:   each element of the input goes to one replica
+          reads: everything
+          end:   known beforehand, 2 steps
+          tail:  partial: a step is delivered with what there is
+        """
+        return explanation(self)
+
+    def __iter__(self) -> "DistributedIterator":
+        return DistributedIterator(self, [iter(source) for source in self._feed.sources])
+
+    def restore(self, state: State) -> "DistributedIterator":
+        """An iterator that goes on where `DistributedIterator.state` was taken.
+
+        Raises:
+          StateError: the state belongs to another data set, number of replicas, or version.
+        """
+        states = _check_state(state, self._layout())
+        step, own = int(state["step"]), self._feed.own
+        if own is not None:
+            iterators = [own.restore(states[0], step)]
+        else:
+            iterators = [source.restore(s) for source, s in zip(self._feed.sources, states, strict=True)]
+        return DistributedIterator(self, iterators, step, state["seen"], bool(state["ended"]))
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
+        """`reduce_func(state, step)` over all steps, those for which some replicas have no element included.
+
+        Source: the `reduce` of the distributed data sets of `tf.distribute`.
+        """
+        state = initial_state
+        with iter(self) as iterator:
+            while (step := iterator.get_next_as_optional()).has_value():
+                state = reduce_func(state, step.get_value())
+        return state
+
+    def _control(self) -> Any:
+        """The channel on which workers agree on each step; None where every worker knows the steps by itself."""
+        feed = self._feed
+        if self._workers == 1 or feed.cardinality == _INFINITE or feed.steps is not None or feed.own is not None:
+            return None
+        if feed.cutter is not None and feed.cardinality >= 0:
+            return None  # all go through the same global batches, whose number is known
+        return self._strategy._control
+
+    def _failed(self, error: Exception, step: int) -> None:
+        """Tell the other workers that this one's input failed, where they do not see it and do not agree on each step."""
+        feed, peers = self._feed, self._strategy._peers
+        if peers is not None and (feed.own is not None or feed.steps is not None):
+            peers.group.abort(
+                f"the input of worker {peers.rank} failed in step {step}: {type(error).__name__}: {error}"
+            )
+
+    def _layout(self) -> dict[str, Any]:
+        """What must be the same for a state to fit."""
+        if self._feed.is_global:
+            return {"cut": "batches"}
+        cut = "per_replica" if len(self._feed.sources) > 1 else "per_worker"
+        return {"replicas": self._strategy.num_replicas_in_sync, "workers": self._workers, "cut": cut}
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not name.startswith("_"):
+            message += "; a distributed data set can only be iterated: transform the data set before you distribute it"
+        raise AttributeError(message)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self.element_spec} cardinality={self.cardinality}>"
+
+
+class DistributedDatasetsFromFunction(DistributedDataset):
+    """Steps dealt from the user's own data sets; `Strategy.distribute_datasets_from_function` makes it.
+
+    Element k of a worker's data set goes to replica k mod R in step k div R; in PER_REPLICA mode every replica has a
+    data set, and an end, of its own.
+
+    Source: the data sets of `tf.distribute.Strategy.distribute_datasets_from_function`.
+    """
+
+    _cuts = False
+
+
+def _open_rows(leaf: LeafSpec) -> LeafSpec:
+    """A worker that has run out gets no rows, so their number is not known."""
+    return leaf.with_shape((None, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf
+
+
+def _check_state(state: State, layout: dict[str, Any]) -> list[Any]:
+    if not isinstance(state, dict) or state.get("kind") != "distributed":
+        raise StateError(
+            "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
+        )
+    if state.get("version") != VERSION:
+        raise StateError(
+            f"DistributedDataset.restore: the state has version {state.get('version')!r}, known is {VERSION}"
+        )
+    for key, want in layout.items():
+        if state.get(key) != want:
+            raise StateError(
+                f"DistributedDataset.restore: the state was taken with {key}={state.get(key)!r}, this data set has "
+                f"{key}={want!r}; "
+                "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
+                "any number of workers and replicas"
+            )
+    missing = {"step", "ended", "seen", "inputs"} - set(state)
+    if missing:
+        raise StateError(
+            f"DistributedDataset.restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave"
+        )
+    inputs: list[Any] = state["inputs"]
+    return inputs

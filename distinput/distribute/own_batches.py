@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's own pieces of global batches, without reading those of the others, at a place in the whole data."""
+
+from typing import Any
+
+from distinput.core.state import State
+from distinput.data.dataset import Dataset
+from distinput.data.iterator import DatasetIterator, resumed
+from distinput.plan.node import Node
+from distinput.rewrite.own_rows import own_pieces
+from distinput.shard.pieces import Deal
+
+__all__ = ["OwnBatches"]
+
+
+class OwnBatches:
+    """A data set of global batches of which one worker reads only its own pieces, some of each batch.
+
+    A place in it is a place in the global batches: its states are those of the whole data set, which any number of workers can
+    go on from, and it goes on from theirs.
+
+    Args:
+      whole: the data set of global batches.
+      node: its tree without the final prefetch.
+      deal: which pieces are this worker's.
+      ahead: pieces to prefetch.
+    """
+
+    def __init__(self, whole: Dataset, node: Node, deal: Deal, ahead: int) -> None:
+        self._whole, self._node, self._deal, self._ahead = whole, node, deal, ahead
+        self._pieces = self._made(node)
+
+    @staticmethod
+    def of(whole: Dataset, node: Node, deal: Deal, ahead: int) -> "OwnBatches | None":
+        """None where rows cannot be reached by position, so that a worker has to go through all batches."""
+        if deal.each is None or whole.node.start_at(0, 0) is None or own_pieces(node, deal) is None:
+            return None
+        return OwnBatches(whole, node, deal, ahead)
+
+    def _made(self, node: Node) -> Dataset:
+        pieces = own_pieces(node, self._deal)
+        assert pieces is not None, "the same tree with other seeds"
+        return Dataset(pieces).prefetch(self._ahead)
+
+    @property
+    def element_spec(self) -> Any:
+        """Of a piece."""
+        return self._pieces.element_spec
+
+    def cardinality(self) -> int:
+        """How many pieces."""
+        return self._pieces.cardinality()
+
+    def __iter__(self) -> DatasetIterator:
+        return iter(self._pieces)
+
+    def state(self, iterator: DatasetIterator, batches: int) -> State:
+        """The state of the whole data set after so many of its batches.
+
+        Args:
+          iterator: that gave this worker's pieces of them.
+          batches: since the first pass began.
+        """
+        plan, state = self._whole.node, iterator.state()
+        return {**state, "plan": plan.fingerprint, "at": plan.start_at(batches, state["epoch"]), "skip": 0}
+
+    def restore(self, state: State, batches: int) -> DatasetIterator:
+        """The worker's pieces of the batches that follow after the first `batches` ones.
+
+        Raises:
+          StateError: the state belongs to another pipeline.
+        """
+        plan, _ = resumed(self._whole.node, self._whole.node, state)
+        pieces = self._pieces if plan is self._whole.node else self._made(plan.inputs[0])
+        node = pieces.node
+        place = node.start_at(batches * (self._deal.each or 0), state["epoch"])
+        return pieces.restore({**state, "plan": node.fingerprint, "at": place, "skip": 0})

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow IPC files and streams: every row is a record, a dict of the columns asked for."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Column, Dense, Ints, Ragged, Strings
+from distinput.core.nest import LEAF
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.buffers import BUFFERS, Bytes
+from distinput.files.mapping import mapped
+from distinput.files.paths import local_path
+from distinput.files.sink import Sink
+from distinput.files.source import open_binary, size_of, stamp_of
+from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
+from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
+from distinput.kernels.ragged import gather_spans
+
+__all__ = ["ArrowIpc", "write_arrow"]
+
+_KEPT_BYTES = 64 << 20  # of decoded batches that are kept for `fetch`
+
+
+@dataclass(frozen=True)
+class ArrowIpc(Format):
+    """Rows of Arrow IPC files ("Feather version 2") and streams; which of both a file is, its first bytes say.
+
+    Local files are mapped into memory: numbers are views of the file, and what is not looked at is not read. The values of
+    other files, and of compressed ones, are read a record batch at a time. Types are those of Parquet files. A stream has
+    no list of its batches: of a local one they are found without reading the values, of another one only in passing.
+
+    Args:
+      columns: names of the columns to read, the only ones that are looked at; None: all.
+      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+
+    Raises:
+      InvalidArgumentError: no such option.
+    """
+
+    name: ClassVar[str] = "arrow"
+    spec_from_file: ClassVar[bool] = True
+    counts_rows: ClassVar[bool] = True
+    fetches: ClassVar[bool] = True
+    maps: ClassVar[bool] = True
+    lists_fragments: ClassVar[bool] = True
+    states_cardinality: ClassVar[bool] = True
+    columns: Sequence[str] | None = None
+    nulls: Any = "error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", as_columns("arrow", self.columns))
+        object.__setattr__(self, "nulls", as_nulls("arrow", self.nulls))
+
+    def spec(self, path: str | None) -> Spec:
+        if path is None:
+            raise InvalidArgumentError("arrow: what a row looks like is said by the files; name at least one file")
+        return self._file(path).spec
+
+    def rows(self, path: str) -> int | None:
+        batches = self._file(path).batches
+        return None if batches is None else int(batches.ends[-1])
+
+    def gathers(self, path: str) -> bool:
+        file = self._file(path)
+        return file.whole is not None and file.batches is not None and not file.batches.compressed
+
+    def seek(self, path: str, row: int) -> Position | None:
+        return {"row": row} if row == 0 or self._file(path).batches is not None else None
+
+    def fragments(self, path: str) -> list[Fragment]:
+        batches = self._file(path).batches
+        if batches is None or not len(batches):
+            return [Fragment(path, {"row": 0}, None if batches is None else {"row": 0}, self.rows(path), size_of(path))]
+        spans = zip(pairwise(batches.ends.tolist()), batches.sizes.tolist(), strict=True)
+        return [Fragment(path, {"row": a}, {"row": b}, b - a, size) for (a, b), size in spans]
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The rows from `start` to before `stop`."""
+        if stop is None:
+            return Fragment(path, {"row": start}, None, None, 0)
+        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        begin = 0 if position is None else position["row"]
+        file, row = self._file(path), 0
+        for number, batch in file.each(begin):
+            if file.batches is not None:
+                row = int(file.batches.ends[number])
+            per_row = batch.nbytes // max(1, batch.num_rows)
+            size = block_rows(per_row)
+            for first in range(min(max(0, begin - row), batch.num_rows), batch.num_rows, size):
+                part = batch.slice(first, size)
+                block = self._block(file, number, part, range(first, first + part.num_rows))
+                yield block, {"row": row + first + block.size}
+            row += batch.num_rows
+        if file.batches is not None:
+            row = int(file.batches.ends[-1])
+        if begin > row:
+            raise DataLossError(f"{path}: has {row} rows, but reading was to go on at row {begin}; it changed")
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        """The rows with these numbers, in this order; of mapped files only they are read, of others their batches.
+
+        Raises:
+          InvalidArgumentError: a row that is not there.
+        """
+        file, wanted = self._file(path), np.asarray(rows, np.int64)
+        batches = file.batches
+        if batches is None:
+            raise UnimplementedError(f"{path}: a stream that is not a local file can only be read from its beginning")
+        count = int(batches.ends[-1])
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
+            raise InvalidArgumentError(f"{path}: rows must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        if not len(wanted):
+            return self._block(file, 0, file.select(_no_rows(file.schema)), range(0))
+        numbers = np.searchsorted(batches.ends, wanted, "right") - 1
+        used, which = np.unique(numbers, return_inverse=True)
+        blocks = [self._kept(file, number) for number in used.tolist()]
+        return _gathered(blocks, which, wanted - batches.ends[numbers], file.whole)
+
+    def _kept(self, file: "_File", number: int) -> Block:
+        """All rows of a batch, whose values are only decoded where they are not views of the file."""
+        block = file.kept.get((number, self.nulls))
+        if block is None:
+            batch = file.batch(number)
+            block = self._block(file, number, batch, range(batch.num_rows))
+            file.keep((number, self.nulls), block)
+        return block
+
+    def _block(self, file: "_File", number: int, batch: Any, rows: range) -> Block:
+        part = f"record batch {number}"
+        with _reading(file.path, part):
+            batch.validate()
+            block = rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
+        for column in block.columns:
+            if not isinstance(column, Ragged | Strings) or not column.sizes.size:
+                continue
+            if min(column.sizes.min(), column.starts.min()) < 0:
+                raise DataLossError(f"{file.path}: {part}: damaged: a string or a list ends before it begins")
+        return block
+
+    def _file(self, path: str) -> "_File":
+        return _file_of(path, stamp_of(path), self.columns)
+
+
+class _File:
+    """A file of one version, seen through some of its columns.
+
+    Attributes:
+      whole: its bytes, if it is local.
+      batches: where its record batches are; None for a stream that is not local.
+      kept: decoded batches.
+    """
+
+    def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
+        self.path, self.columns = path, columns
+        self.kept: dict[Any, Block] = {}
+        self._kept_bytes = 0
+        self._lock = threading.Lock()
+        local = local_path(path)
+        self.whole: Bytes | None = None if local is None else mapped(local)
+        self.listed = is_file(path)
+        self.batches: Batches | None = None
+        if self.listed:
+            self.batches = batches_of_file(path)
+        elif self.whole is not None:
+            self.batches = batches_of_stream(path, self.whole)
+        else:
+            check_end_of_stream(path)
+        with self._opened(None) as reader, _reading(path, None):  # names are decoded when they are first looked at
+            self.schema = reader.schema
+            self.spec = table_spec(path, self.schema, columns)
+
+    @contextmanager
+    def _opened(self, fields: list[int] | None) -> Iterator[Any]:
+        """Pyarrow's reader of some columns."""
+        import pyarrow as pa
+        from pyarrow import ipc
+
+        source = pa.py_buffer(self.whole) if self.whole is not None else open_binary(self.path)
+        options = ipc.IpcReadOptions(included_fields=fields)
+        try:
+            with _reading(self.path, None):
+                reader = (ipc.open_file if self.listed else ipc.open_stream)(source, options=options)
+            yield reader
+        finally:
+            if self.whole is None:
+                source.close()
+
+    @property
+    def _fields(self) -> list[int] | None:
+        # pyarrow takes no field for all of them; then the first one is read, and not used.
+        return None if self.columns is None else sorted({self.schema.names.index(c) for c in self.columns}) or [0]
+
+    def select(self, batch: Any) -> Any:
+        """A batch with the columns asked for, in their order."""
+        return batch if self.columns is None else batch.select(list(self.columns))
+
+    def each(self, row: int) -> Iterator[tuple[int, Any]]:
+        """The record batches, and their numbers, from the one that holds `row` on; of a stream from the first one on."""
+        if self.listed:
+            assert self.batches is not None
+            first = int(np.searchsorted(self.batches.ends, row, "right")) - 1
+            with self._opened(self._fields) as reader:
+                for number in range(first, len(self.batches)):
+                    with _reading(self.path, f"record batch {number}"):
+                        batch = reader.get_batch(number)
+                    yield number, self._checked(number, batch)
+            return
+        number = 0
+        with self._opened(self._fields) as reader:
+            while True:
+                with _reading(self.path, f"record batch {number}"):
+                    try:
+                        batch = reader.read_next_batch()
+                    except StopIteration:
+                        break
+                yield number, self._checked(number, batch)
+                number += 1
+
+    def batch(self, number: int) -> Any:
+        """One record batch."""
+        if self.listed:
+            with self._opened(self._fields) as reader, _reading(self.path, f"record batch {number}"):
+                return self._checked(number, reader.get_batch(number))
+        assert self.batches is not None
+        assert self.whole is not None
+        if self.batches.dictionaries:
+            return next(batch for found, batch in self.each(0) if found == number)
+        import pyarrow as pa
+        from pyarrow import ipc
+
+        start, size = int(self.batches.starts[number]), int(self.batches.sizes[number])
+        with _reading(self.path, f"record batch {number}"):
+            message = pa.py_buffer(self.whole[start : start + size])
+            return self._checked(number, ipc.read_record_batch(message, self.schema))
+
+    def _checked(self, number: int, batch: Any) -> Any:
+        if self.batches is not None:
+            rows = int(self.batches.ends[number + 1] - self.batches.ends[number])
+            if batch.num_rows != rows:
+                raise DataLossError(
+                    f"{self.path}: record batch {number} should have {rows} rows, but has {batch.num_rows}"
+                )
+        return self.select(batch)
+
+    def keep(self, key: Any, block: Block) -> None:
+        """Keep a block for later; older ones go where they take too much memory."""
+        views = self.whole is not None and self.batches is not None and not self.batches.compressed
+        own = 1024 + sum(_own_bytes(column) if views else column.nbytes for column in block.columns)
+        with self._lock:
+            self._kept_bytes += own
+            if self._kept_bytes > _KEPT_BYTES:
+                self.kept, self._kept_bytes = {}, own
+            self.kept[key] = block
+
+
+@lru_cache(maxsize=1024)
+def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> _File:
+    """A file; `stamp` tells one version of it from the next."""
+    del stamp
+    return _File(path, columns)
+
+
+def _own_bytes(column: Column) -> int:
+    """About how much memory a column takes beside the pages of a mapped file."""
+    if isinstance(column, Ragged | Strings):
+        return 2 * column.starts.nbytes
+    return column.array.nbytes if isinstance(column, Dense) and column.array.flags.writeable else 0
+
+
+def _gathered(blocks: Sequence[Block], which: Ints, rows: Ints, whole: Bytes | None) -> Block:
+    """Row rows[i] of blocks[which[i]], for each i."""
+    if len(blocks) == 1:
+        return blocks[0].take(rows)
+    order = np.argsort(which, kind="stable")
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))
+    columns: list[Column] = []
+    for leaf in range(len(blocks[0].columns)):
+        parts = [block.columns[leaf] for block in blocks]
+        made: Column | None = None if whole is None else _straight(parts, which, rows, whole)
+        if made is None:
+            one = [
+                Block(LEAF, [part.take(rows[order[a:b]])], b - a)
+                for part, (a, b) in zip(parts, pairwise(cuts), strict=True)
+            ]
+            made = concat_blocks(one).take(back).columns[0]
+        columns.append(made)
+    return Block(blocks[0].structure, columns, len(rows))
+
+
+def _straight(parts: Sequence[Column], which: Ints, rows: Ints, whole: Bytes) -> Dense | None:
+    """Rows of arrays that all lie in one mapped file, copied once, in the order wanted; None if they do not lie there."""
+    arrays = [part.array for part in parts if isinstance(part, Dense)]
+    if len(arrays) < len(parts) or not all(array.flags.c_contiguous for array in arrays):
+        return None
+    begins = np.array([array.__array_interface__["data"][0] for array in arrays]) - whole.__array_interface__["data"][0]
+    sizes = np.array([array.nbytes for array in arrays])
+    if not arrays[0].nbytes or (begins < 0).any() or (begins + sizes > len(whole)).any():
+        return None
+    width = arrays[0][0].nbytes
+    out = BUFFERS.get(width * len(rows))[: width * len(rows)]
+    gather_spans(whole, begins[which] + width * rows, np.full(len(rows), width), out, width * np.arange(len(rows)))
+    return Dense(out.view(arrays[0].dtype).reshape(len(rows), *arrays[0].shape[1:]))
+
+
+def _no_rows(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+@contextmanager
+def _reading(path: str, part: str | None) -> Iterator[None]:
+    """Errors of pyarrow inside the `with` name the file and the part of it."""
+    import pyarrow as pa
+
+    where = path if part is None else f"{path}: {part}"
+    try:
+        yield
+    except pa.ArrowNotImplementedError as error:
+        raise UnimplementedError(f"{where}: {error}") from error
+    except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
+        raise DataLossError(f"{where}: not an Arrow IPC file, or damaged: {error}") from error
+    except OSError as error:
+        if error.errno is None:  # pyarrow's own, not one of the operating system
+            raise DataLossError(f"{where}: not an Arrow IPC file, or damaged: {error}") from error
+        error.add_note(f"while reading {path!r}")
+        raise
+
+
+def write_arrow(
+    path: str,
+    columns: Mapping[str, Any],
+    batch_rows: int | None = None,
+    compression: str | None = None,
+    *,
+    stream: bool = False,
+) -> None:
+    """Write columns as an Arrow IPC file; a local file appears when it is whole.
+
+    Args:
+      path: a local path or a URL.
+      columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
+      batch_rows: rows in a record batch; None: all in one.
+      compression: None, "lz4" or "zstd"; compressed values cannot be mapped into memory.
+      stream: write the stream format, which has no list of its batches at the end.
+
+    Raises:
+      InvalidArgumentError: the columns differ in length, or one of them is no column; or no such compression.
+    """
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    if compression not in (None, "lz4", "zstd"):
+        raise InvalidArgumentError(f"write_arrow: compression must be None, 'lz4' or 'zstd', got {compression!r}")
+    if batch_rows is not None and batch_rows < 1:
+        raise InvalidArgumentError(f"write_arrow: batch_rows must be at least 1, got {batch_rows}")
+    table = pa.table(arrays_of("write_arrow", columns))
+    options = ipc.IpcWriteOptions(compression=compression)
+    with Sink(path) as sink:
+        opened = (ipc.new_stream if stream else ipc.new_file)(
+            pa.PythonFile(sink, mode="w"), table.schema, options=options
+        )
+        with opened as writer:
+            writer.write_table(table.combine_chunks(), batch_rows)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the record batches of an Arrow IPC file or stream lie, and how many rows each has, without reading their values.
+
+Only the few numbers needed for that are taken from the file's own tables of contents (flatbuffers); the values are pyarrow's
+to decode. Source: the format's own description, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File
+Format", and its schemas `Message.fbs` and `File.fbs`.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.errors import DataLossError
+from distinput.files.buffers import Bytes
+from distinput.files.source import read_range, size_of
+from distinput.files.spans import read_spans
+
+__all__ = ["Batches", "batches_of_file", "batches_of_stream", "check_end_of_stream", "is_file"]
+
+MAGIC = b"ARROW1"
+_CONTINUED = 0xFFFFFFFF
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The record batches of a file, in order.
+
+    Args:
+      starts: [b] the byte where the message of each begins.
+      sizes: [b] bytes of each message.
+      ends: [b + 1] rows before each batch, and in all.
+      compressed: whether the values of any are.
+      dictionaries: whether there are any dictionaries, which come before the batches that use them.
+    """
+
+    starts: Ints
+    sizes: Ints
+    ends: Ints
+    compressed: bool
+    dictionaries: bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def is_file(path: str) -> bool:
+    """True for a file that lists its batches at its end, False for a stream.
+
+    Raises:
+      DataLossError: it is neither.
+      NotFoundError: it is not there.
+    """
+    head = read_range(path, 0, 8)
+    if head.startswith(MAGIC):
+        return True
+    # A stream begins with the length of its schema's message, behind a mark since version 0.15 of the format.
+    first, second = struct.unpack("<II", head) if len(head) == 8 else (0, 0)
+    if not (first == _CONTINUED and 0 < second < 1 << 31) and not 0 < first < 1 << 24:
+        raise _damage(path, "it begins with neither the mark of a file nor the schema of a stream")
+    return False
+
+
+def batches_of_file(path: str) -> Batches:
+    """The batches that the footer of a file lists.
+
+    Raises:
+      DataLossError: the file is damaged or was cut short.
+    """
+    size = size_of(path)
+    tail = read_range(path, max(0, size - 10), size)
+    if len(tail) < 10 or not tail.endswith(MAGIC):
+        raise _damage(path, "it does not end as it should; it was cut short")
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    begin = size - 10 - length
+    if length < 4 or begin < 8:
+        raise _damage(path, f"its footer cannot have {length} bytes")
+    try:
+        footer = _Table.root(read_range(path, begin, size - 10))
+        blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
+        # Before the message stands its length, and before that, since version 0.15 of the format, a mark.
+        starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
+        if len(blocks) and (
+            min(starts.min() - 8, heads.min() - 8, bodies.min()) < 0 or (starts + heads + bodies > begin).any()
+        ):
+            raise _damage(path, "a record batch lies outside of it")
+        data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
+        found = [_message(data[end - head : end])[0] for head, end in zip(heads.tolist(), ends, strict=True)]
+    except (struct.error, ValueError, IndexError) as error:
+        raise _damage(path, str(error)) from error
+    for number, message in enumerate(found):
+        if message.kind != _BATCH or message.rows < 0:
+            raise _damage(path, f"record batch {number} is none")
+    return _batches(starts, heads + bodies, found, dictionaries=len(others) > 0)
+
+
+def batches_of_stream(path: str, data: Bytes) -> Batches:
+    """The batches of a stream, found by going from message to message.
+
+    Args:
+      path: for the messages of errors.
+      data: the whole of it.
+
+    Raises:
+      DataLossError: it is damaged, or ends without saying that it ends.
+    """
+    view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
+    at, size = 0, len(data)
+    starts, sizes, found = [], [], []
+    dictionaries = False
+    try:
+        while True:
+            message, head = _message(view[at:])
+            if not head:
+                break
+            if message.body < 0 or message.rows < 0 or at + head + message.body > size:
+                raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
+            if message.kind == _BATCH:
+                starts.append(at)
+                sizes.append(head + message.body)
+                found.append(message)
+            dictionaries |= message.kind == _DICTIONARY
+            at += head + message.body
+    except (struct.error, ValueError, IndexError) as error:
+        raise _damage(path, f"at byte {at}: {error}; it was cut short") from error
+    return _batches(np.array(starts, np.int64), np.array(sizes, np.int64), found, dictionaries=dictionaries)
+
+
+def check_end_of_stream(path: str) -> None:
+    """Refuse a stream that does not end with the mark of its end.
+
+    Raises:
+      DataLossError: it was cut short.
+    """
+    size = size_of(path)
+    mark = b"\xff" * 4 if read_range(path, 0, 4) == b"\xff" * 4 else b""
+    if size and not read_range(path, max(0, size - 8), size).endswith(mark + bytes(4)):
+        raise _damage(path, "the stream does not end as it should; it was cut short")
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """The head of a message: its kind, the bytes of its body, its rows, and whether they are compressed."""
+
+    kind: int
+    body: int
+    rows: int
+    compressed: bool
+
+
+def _batches(starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool) -> Batches:
+    ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
+    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries)
+
+
+def _message(data: bytes | memoryview) -> tuple[_Message, int]:
+    """The head of the message at the beginning of `data`, and its bytes; none at the end of a stream."""
+    (length,) = struct.unpack_from("<I", data)
+    before = 4
+    if length == _CONTINUED:
+        (length,) = struct.unpack_from("<I", data, 4)
+        before = 8
+    if not length:
+        return _Message(0, 0, 0, False), 0
+    if before + length > len(data):
+        raise ValueError(f"a message should have {length} bytes, but {len(data) - before} are left")
+    table = _Table.root(data[before : before + length])
+    kind, body = table.number(1, "<B"), table.number(3, "<q")
+    if kind != _BATCH:
+        return _Message(kind, body, 0, False), before + length
+    batch = table.table(2)
+    return _Message(kind, body, batch.number(0, "<q"), bool(batch.place(3))), before + length
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a flatbuffer: fields by number, each of which may be absent.
+
+    Args:
+      data: the flatbuffer.
+      at: where the table begins.
+    """
+
+    data: bytes | memoryview
+    at: int
+
+    @staticmethod
+    def root(data: bytes | memoryview) -> "_Table":
+        (at,) = struct.unpack_from("<I", data)
+        return _Table(data, at)
+
+    def place(self, field: int) -> int:
+        """Where a field lies, 0 if it is absent."""
+        (back,) = struct.unpack_from("<i", self.data, self.at)
+        if not 0 <= self.at - back < len(self.data):
+            raise ValueError("a table without its fields")
+        (size,) = struct.unpack_from("<H", self.data, self.at - back)
+        if 4 + 2 * field >= size:
+            return 0
+        (offset,) = struct.unpack_from("<H", self.data, self.at - back + 4 + 2 * field)
+        return self.at + offset if offset else 0
+
+    def number(self, field: int, code: str) -> int:
+        """A number; 0 if it is absent."""
+        place = self.place(field)
+        return int(struct.unpack_from(code, self.data, place)[0]) if place else 0
+
+    def table(self, field: int) -> "_Table":
+        """A table within this one."""
+        return _Table(self.data, self._target(field))
+
+    def structs(self, field: int, dtype: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        """A row of structs; empty if it is absent."""
+        if not self.place(field):
+            return np.empty(0, dtype)
+        place = self._target(field)
+        (count,) = struct.unpack_from("<I", self.data, place)
+        return np.frombuffer(self.data, dtype, count, place + 4) if count else np.empty(0, dtype)
+
+    def _target(self, field: int) -> int:
+        place = self.place(field)
+        if not place:
+            raise ValueError("a table lacks a part of it")
+        (offset,) = struct.unpack_from("<I", self.data, place)
+        return place + int(offset)
+
+
+def _damage(path: str, what: str) -> DataLossError:
+    return DataLossError(f"{path}: not an Arrow IPC file, or damaged: {what}")

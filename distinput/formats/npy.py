@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's own files: every row of the array, along its first axis, is a record."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Dense, Ints
+from distinput.core.nest import LEAF
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.buffers import Bytes
+from distinput.files.mapping import mapped
+from distinput.files.paths import local_path
+from distinput.files.source import EMPTY, Source, read_range, size_of, stamp_of
+from distinput.files.spans import read_spans
+from distinput.files.table import FileTable
+from distinput.formats.format import Format, Fragment, Position
+
+__all__ = ["Npy"]
+
+_HEADER_BYTES = 4096  # what is read for a header; nearly all have 128
+
+
+@dataclass(frozen=True)
+class Npy(Format):
+    """The rows of arrays in `.npy` files: [n, ...] is n records [...].
+
+    Numbers of any byte order, truth values and times; they come in the machine's own byte order.
+
+    Source: the format is that of `numpy.lib.format`, versions 1 to 3.
+    """
+
+    name: ClassVar[str] = "npy"
+    spec_from_file: ClassVar[bool] = True
+    counts_rows: ClassVar[bool] = True
+    fetches: ClassVar[bool] = True
+    maps: ClassVar[bool] = True
+    states_cardinality: ClassVar[bool] = True
+
+    def spec(self, path: str | None) -> Spec:
+        if path is None:
+            raise InvalidArgumentError("npy: what a row looks like is said by the files; name at least one file")
+        header = _header(path)
+        return Spec.leaf(header.shape[1:], header.native)
+
+    def rows(self, path: str) -> int | None:
+        return _header(path).shape[0]
+
+    def gathers(self, path: str) -> bool:
+        return local_path(path) is not None
+
+    def seek(self, path: str, row: int) -> Position | None:
+        del path
+        return {"row": row}
+
+    def units(self, files: FileTable) -> Ints | None:
+        return np.array([_header(files.path(i)).shape[0] for i in range(len(files))], np.int64)
+
+    def unit_bytes(self, files: FileTable) -> int:
+        return max(1, _header(files.path(0)).row_bytes) if len(files) else 1
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The rows from `start` to before `stop`."""
+        if stop is None:
+            return Fragment(path, {"row": start}, None, None, 0)
+        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        row = 0 if position is None else position["row"]
+        header = _header(path)
+        rows, size = header.shape[0], block_rows(header.row_bytes)
+        if row > rows:
+            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
+        local = local_path(path)
+        if local is not None:
+            whole = header.array(mapped(local))
+            for first in range(row, rows, size):
+                stop = min(first + size, rows)
+                yield _block(whole[first:stop], header), {"row": stop}
+            return
+        with Source(path, start=header.start + row * header.row_bytes) as source:
+            for first in range(row, rows, size):
+                stop = min(first + size, rows)
+                wanted = (stop - first) * header.row_bytes
+                data, _ = source.more(EMPTY, wanted)
+                if len(data) < wanted:
+                    raise _too_short(path, header, source.offset)
+                yield _block(header.rows_of(data, stop - first), header), {"row": stop}
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        """The rows with these numbers, in this order; nothing else is read.
+
+        Raises:
+          InvalidArgumentError: a row that is not there.
+        """
+        header, wanted = _header(path), np.asarray(rows, np.int64)
+        count = header.shape[0]
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
+            raise InvalidArgumentError(f"{path}: rows must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        local = local_path(path)
+        if local is not None:
+            return _block(header.array(mapped(local)).take(wanted, 0), header)
+        # Rows side by side are one span.
+        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
+        counts = np.diff(begins, append=len(wanted))
+        data = read_spans(path, header.start + wanted[begins] * header.row_bytes, counts * header.row_bytes)
+        return _block(header.rows_of(data, len(wanted)), header)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a file says of its array.
+
+    Args:
+      shape: of the array.
+      dtype: as it is stored.
+      start: the byte where the values begin.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: int
+
+    @property
+    def native(self) -> np.dtype[Any]:
+        """The dtype in the machine's own byte order."""
+        return self.dtype.newbyteorder("=")
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return prod(self.shape[1:]) * self.dtype.itemsize
+
+    def rows_of(self, data: Bytes, rows: int) -> np.ndarray[Any, Any]:
+        """Bytes as rows."""
+        return data.view(self.dtype).reshape(rows, *self.shape[1:])
+
+    def array(self, file: Bytes) -> np.ndarray[Any, Any]:
+        """The whole array, from the bytes of its file."""
+        return self.rows_of(file[self.start : self.start + self.shape[0] * self.row_bytes], self.shape[0])
+
+
+def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
+    return Block(LEAF, [Dense(rows.astype(header.native, copy=False))], len(rows))
+
+
+def _header(path: str) -> _Header:
+    return _header_of(path, stamp_of(path))
+
+
+@lru_cache(maxsize=4096)
+def _header_of(path: str, stamp: str) -> _Header:
+    """The header of a file; `stamp` tells one version of the file from the next."""
+    del stamp
+    header, in_columns = _parsed(path)
+    if header.dtype.kind not in "biufcmM":
+        raise UnimplementedError(
+            f"{path}: holds values of dtype {header.dtype}, of which no rows can be read; save text with "
+            "write_arrow, and each field of a structured array as a file of its own"
+        )
+    if not header.shape:
+        raise InvalidArgumentError(f"{path}: holds a scalar; an array needs a first axis to have rows")
+    if in_columns and len(header.shape) > 1:
+        raise UnimplementedError(
+            f"{path}: is stored column by column (Fortran's order), so that its rows lie scattered; save it again "
+            "with numpy.save(path, numpy.ascontiguousarray(array))"
+        )
+    size = size_of(path)
+    if size and size < header.start + header.shape[0] * header.row_bytes:
+        raise _too_short(path, header, size)
+    return header
+
+
+def _parsed(path: str) -> tuple[_Header, bool]:
+    """The header of a file, and whether its array is stored column by column.
+
+    Raises:
+      DataLossError: it is no `.npy` file.
+    """
+    from numpy.lib import format as npy
+
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    most = _HEADER_BYTES
+    while True:
+        data = read_range(path, 0, most)
+        file = io.BytesIO(data)
+        try:
+            version = npy.read_magic(file)
+            if version == (3, 0):  # as 2.0, with letters of any script in the names of fields
+                version = (2, 0)
+            shape, in_columns, dtype = readers[version](file)
+        except Exception as error:  # a header is Python's own text: what damage makes of it may raise anything
+            if len(data) < most or most > 1 << 20:
+                raise DataLossError(f"{path}: not a .npy file, or damaged: {error}") from error
+            most *= 16  # a longer header
+            continue
+        if any(size < 0 for size in shape):
+            raise DataLossError(f"{path}: not a .npy file, or damaged: its shape is {shape}")
+        return _Header(shape, dtype, file.tell()), in_columns
+
+
+def _too_short(path: str, header: _Header, size: int) -> DataLossError:
+    return DataLossError(
+        f"{path}: has {size} bytes, but an array {header.dtype}{list(header.shape)} behind a header of {header.start} "
+        f"bytes needs {header.start + header.shape[0] * header.row_bytes}; it was cut short"
+    )

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Parquet and Arrow IPC share: their options, their rows as blocks, and the errors about both."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
+from distinput.core.block import Block
+from distinput.core.column import Column
+from distinput.core.nest import Structure
+from distinput.core.spec import Spec
+from distinput.errors import InvalidArgumentError, UnimplementedError
+
+__all__ = ["arrays_of", "as_columns", "as_nulls", "rows_block", "table_spec"]
+
+
+def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
+    """The names of the columns to read; None: all.
+
+    Raises:
+      InvalidArgumentError: it is a single name.
+    """
+    if isinstance(columns, str | bytes):
+        raise InvalidArgumentError(f"{who}: columns must be a list of names, got {columns!r}")
+    return None if columns is None else tuple(columns)
+
+
+def as_nulls(who: str, nulls: Any) -> Any:
+    """What to put in the place of nulls: "error", or (column, value) pairs.
+
+    Raises:
+      InvalidArgumentError: it is neither "error" nor a dict.
+    """
+    if isinstance(nulls, Mapping):
+        return tuple(sorted(nulls.items()))
+    if nulls != "error" and not isinstance(nulls, tuple):
+        raise InvalidArgumentError(f'{who}: nulls must be "error" or a dict of values by column, got {nulls!r}')
+    return nulls
+
+
+def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
+    """What a row of a file with this schema looks like.
+
+    Raises:
+      InvalidArgumentError: a column is not there.
+      UnimplementedError: columns have one name, or a type that no array can hold.
+    """
+    names = schema.names
+    if len(set(names)) != len(names):
+        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
+    for name in columns or ():
+        if name not in names:
+            raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
+    try:
+        return schema_spec(schema if columns is None else [schema.field(name) for name in columns])
+    except UnsupportedTypeError as error:
+        raise _unsupported(path, error) from None
+
+
+def rows_block(
+    path: str,
+    part: str,
+    batch: Any,
+    structure: Structure,
+    nulls: Any,
+    rows: Sequence[int] | np.ndarray[Any, Any],
+) -> Block:
+    """A record batch as a block.
+
+    Args:
+      path: of the file.
+      part: what part of the file the batch is from, as "row group 3".
+      batch: a pyarrow RecordBatch of the columns asked for, in their order.
+      structure: that of `table_spec`.
+      nulls: as `as_nulls` gives it.
+      rows: the numbers of its rows in the part.
+
+    Raises:
+      InvalidArgumentError: there are nulls, and nothing to put in their place; or what is there does not fit.
+      UnimplementedError: a type that no array can hold.
+    """
+    try:
+        return block_of(batch, structure, {} if nulls == "error" else dict(nulls))
+    except NullsError as error:
+        raise InvalidArgumentError(
+            f"{path}: column {error.column!r} has nulls in {part} (first in its row "
+            f"{rows[error.row]}), for which NumPy has no value; say what to put in their place with "
+            f"nulls={{{error.column.split('.')[0]!r}: value}}, or name the columns to read without this one"
+        ) from None
+    except UnsupportedTypeError as error:
+        raise _unsupported(path, error) from None
+    except TypeError as error:
+        raise InvalidArgumentError(f"{path}: nulls: {error}") from None
+
+
+def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
+    return UnimplementedError(
+        f"{path}: {error}, which no array can hold; cast it when writing, or name the columns to read without it"
+    )
+
+
+def arrays_of(who: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns to write as Arrow arrays.
+
+    Args:
+      who: writes them.
+      columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
+
+    Raises:
+      InvalidArgumentError: they differ in length, or one of them is no column.
+    """
+    arrays = {name: _array_of(who, name, values) for name, values in columns.items()}
+    if len({len(array) for array in arrays.values()}) > 1:
+        lengths = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())
+        raise InvalidArgumentError(f"{who}: columns must have the same number of rows, got {lengths}")
+    return arrays
+
+
+def _array_of(who: str, name: str, values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, Column):
+        return from_column(values)
+    try:
+        if isinstance(values, np.ndarray) and values.ndim > 1:
+            flat = pa.array(values.reshape(-1))
+            for size in reversed(values.shape[1:]):
+                flat = pa.FixedSizeListArray.from_arrays(flat, size)
+            return flat
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{who}: column {name!r}: {error}") from error

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+
+import distinput as di
+from distinput.core.spec import TensorSpec
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.files.mapping import mapped
+from distinput.files.sink import Sink
+from distinput.files.table import FileTable
+from distinput.formats.npy import Npy
+from tests.formats.reading import check_positions, cut_short, flipped, records, records_until_error
+
+
+def save(path: str, array: Any, version: tuple[int, int] | None = None) -> None:
+    with Sink(path) as sink:
+        np.lib.format.write_array(sink, array, version)  # type: ignore[arg-type]
+
+
+@given(
+    shape=array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=6),
+    dtype=st.sampled_from(["?", "i1", ">i4", "<u8", "f2", ">f8", "c8", "M8[s]", "m8[ns]"]),
+    version=st.sampled_from([(1, 0), (2, 0), (3, 0)]),
+    place=st.sampled_from(["memory://npy/", ""]),
+)
+def test_rows_of_any_array(
+    tmp_path_factory: pytest.TempPathFactory, shape: tuple[int, ...], dtype: str, version: tuple[int, int], place: str
+) -> None:
+    path = (place or str(tmp_path_factory.getbasetemp()) + "/") + "any.npy"
+    array = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    save(path, array, version)
+    check_positions(Npy(), path, array.tolist())
+    spec = Npy().spec(path)
+    assert spec.leaves == (TensorSpec(shape[1:], np.dtype(dtype).newbyteorder("=")),)
+    for block, _ in Npy().read(path):
+        assert block.columns[0].dtype == spec.leaves[0].dtype
+    rows = np.arange(2 * len(array)) * 7 % max(1, len(array))
+    found = Npy().fetch(path, rows)
+    assert found.columns[0].dtype == np.dtype(dtype).newbyteorder("=")
+    assert [np.asarray(row).tolist() for row in found.elements()] == array[rows].tolist()
+
+
+def test_rows_are_views_of_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.arange(100_000.0).reshape(-1, 10))
+    whole = mapped(path)
+    for block, _ in Npy().read(path):
+        array = block.columns[0].array  # type: ignore[attr-defined]
+        assert array.__array_interface__["data"][0] - whole.__array_interface__["data"][0] in range(len(whole))
+        assert not array.flags.writeable
+
+
+def test_it_is_cut_between_any_rows(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{i}.npy") for i in range(3)]
+    for i, path in enumerate(paths):
+        np.save(path, np.full((10 * i, 3), i, np.int32))
+    table = FileTable.of(paths)
+    units = Npy().units(table)
+    assert units is not None
+    assert units.tolist() == [0, 10, 20]
+    assert Npy().unit_bytes(table) == 12
+    part = Npy().part(paths[2], 5, 8)
+    assert [block.size for block, _ in Npy().read_fragment(part)] == [3]
+
+
+def test_fetch_of_a_row_that_is_not_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.arange(5))
+    for row in (-1, 5):
+        with pytest.raises(InvalidArgumentError, match="rows must be from 0 to 4"):
+            Npy().fetch(path, np.array([row]))
+
+
+def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    for path in (str(tmp_path / "a.npy"), "memory://npy/changed.npy"):
+        save(path, np.arange(2))
+        assert Npy().rows(path) == 2
+        save(path, np.arange(3))
+        assert Npy().rows(path) == 3
+        with pytest.raises(DataLossError, match="has 3 rows, but reading was to go on at row 4; it changed"):
+            records(Npy(), path, {"row": 4})
+
+
+def test_a_file_cut_short_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(6))
+    for damaged in cut_short(path.read_bytes()):
+        path.write_bytes(damaged)
+        found, error = records_until_error(Npy(), path)
+        assert found == []
+        assert isinstance(error, DataLossError)
+        assert str(path) in str(error)
+
+
+def test_a_flipped_bit_of_the_header_is_an_error_or_another_array(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(3, dtype="i1"))
+    for bit, damaged in enumerate(flipped(path.read_bytes())):
+        path.write_bytes(damaged)
+        _, error = records_until_error(Npy(), path)
+        if error is not None:
+            assert isinstance(error, DataLossError | InvalidArgumentError | UnimplementedError), (bit, error)
+            assert str(path) in str(error)
+
+
+def test_missing_and_other_files(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="No such file or directory"):
+        records(Npy(), tmp_path / "no.npy")
+    (tmp_path / "a.txt").write_bytes(b"hello, world")
+    with pytest.raises(DataLossError, match=r"a\.txt: not a \.npy file"):
+        Npy().rows(str(tmp_path / "a.txt"))
+    with pytest.raises(InvalidArgumentError, match="name at least one file"):
+        Npy().spec(None)
+
+
+@pytest.mark.parametrize(
+    "array, says",
+    [
+        (np.array(["a"]), "dtype <U1, of which no rows"),
+        (np.array([None]), "dtype object, of which no rows"),
+        (np.zeros(2, [("a", "i4")]), "each field of a structured array as a file of its own"),
+        (np.asfortranarray(np.zeros((2, 3))), "stored column by column"),
+    ],
+)
+def test_arrays_that_have_no_rows_to_read(tmp_path: Path, array: Any, says: str) -> None:
+    path = str(tmp_path / "a.npy")
+    np.save(path, array)
+    with pytest.raises(UnimplementedError, match=says):
+        Npy().spec(path)
+
+
+def test_a_scalar_has_no_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.float32(1))
+    with pytest.raises(InvalidArgumentError, match="holds a scalar"):
+        Npy().spec(path)
+
+
+def test_images_and_labels_are_shuffled_together(tmp_path: Path) -> None:
+    images, labels = str(tmp_path / "images.npy"), str(tmp_path / "labels.npy")
+    np.save(images, np.arange(3000).reshape(1000, 3))
+    np.save(labels, np.arange(1000) * 3)
+    pairs = di.data.Dataset.zip(di.data.NpyDataset(images), di.data.NpyDataset(labels))
+    assert pairs.node.random_access
+    seen = []
+    for image, label in pairs.global_shuffle(seed=1).batch(64):
+        assert image[:, 0].tolist() == label.tolist()
+        seen += label.tolist()
+    assert sorted(seen) == list(range(0, 3000, 3))
+    assert seen != sorted(seen)
