@@ -2,10 +2,22 @@
 """Results in figures and words: medians, ratios, what was to be reached, and the table that is printed."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-__all__ = ["duration", "figures", "ours_of", "rate", "summary", "table", "times", "wanted"]
+__all__ = [
+    "Goal",
+    "duration",
+    "goals",
+    "goals_beside",
+    "ours_of",
+    "own_goals",
+    "rate",
+    "summary",
+    "table",
+    "times",
+]
 
 
 def ours_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -15,14 +27,54 @@ def ours_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def figures(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry for each of our own figures that is not to be exceeded."""
-    ours = ours_of(result)
-    known = {"seconds": median(ours["seconds"]) / next(iter(result["units"].values())), **ours["facts"]}
+@dataclass(frozen=True)
+class Goal:
+    """Something to reach.
+
+    Args:
+      beside: whose time is compared with ours, or "ours" for a figure of our own.
+      figure: what was measured, in words.
+      wanted: what is to be reached, in words.
+      reached: whether it is.
+    """
+
+    beside: str
+    figure: str
+    wanted: str
+    reached: bool
+
+
+def goals(result: Mapping[str, Any]) -> list[Goal]:
+    """All that a case has to reach."""
+    return [*[goal for entry in summary(result) for goal in goals_beside(entry)], *own_goals(result)]
+
+
+def goals_beside(entry: Mapping[str, Any]) -> list[Goal]:
+    """The ratios to reach beside one limit or peer, from its entry in the summary."""
+    found = [("reach", "ratio", ""), ("reach_cpu", "cpu_ratio", " of cpu")]
     return [
-        {"name": name, "value": known[name], "most": most, "reached": known[name] <= most}
-        for name, most in ours["most"].items()
+        Goal(
+            *(entry["name"], f"{times(entry[ratio] or 0.0)}{of}", f"{times(entry[reach])}{of}"),
+            (entry[ratio] or 0.0) >= entry[reach],
+        )
+        for reach, ratio, of in found
+        if entry[reach] is not None
     ]
+
+
+def own_goals(result: Mapping[str, Any]) -> list[Goal]:
+    """Those of our own figures that are not to be exceeded."""
+    ours, (unit, count) = ours_of(result), next(iter(result["units"].items()))
+    made = []
+    for name, most in ours["most"].items():
+        if name == "seconds":
+            value = median(ours["seconds"]) / count
+            words = [duration(value, unit), duration(most, unit)]
+        else:
+            value = ours["facts"][name]
+            words = [f"{name} {value:,.6g}", f"{most:,.6g}"]
+        made.append(Goal("ours", words[0], f"at most {words[1]}", value <= most))
+    return made
 
 
 def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -66,15 +118,14 @@ def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:
                 times(entry["ratio"]),
                 f"{times(entry['ratio_low'])} .. {times(entry['ratio_high'])}",
                 "" if entry["cpu_ratio"] is None else times(entry["cpu_ratio"]),
-                wanted(entry),
+                ", ".join(f"{goal.wanted} {_answer(goal)}" for goal in goals_beside(entry)),
             )
             for entry in summary(result)
         ]
         ours = ours_of(result)
         below += [
-            f"  {result['case']}: {figure['name']} {figure['value']:,.6g}, to reach at most {figure['most']:,.6g}: "
-            f"{'yes' if figure['reached'] else 'no'}"
-            for figure in figures(result)
+            f"  {result['case']}: ours {goal.figure}, to reach {goal.wanted} {_answer(goal)}"
+            for goal in own_goals(result)
         ]
         rates = [rate(number / median(ours["seconds"]), name) for name, number in result["units"].items()]
         below.append(f"  {result['case']}: ours {', '.join(rates)}")
@@ -89,14 +140,8 @@ def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join([title, *lines, *below])
 
 
-def wanted(entry: Mapping[str, Any]) -> str:
-    """The ratios of a summary's entry that we want to reach, and whether we do."""
-    found = [(entry["reach"], entry["ratio"], ""), (entry["reach_cpu"], entry["cpu_ratio"], " cpu")]
-    return ", ".join(
-        f"{times(reach)}{of} {'yes' if (ratio or 0) >= reach else 'no'}"
-        for reach, ratio, of in found
-        if reach is not None
-    )
+def _answer(goal: Goal) -> str:
+    return "yes" if goal.reached else "no"
 
 
 def times(value: float) -> str:

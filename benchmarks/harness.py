@@ -74,11 +74,14 @@ class Work:
         tf.data waits for a sleeping thread. A `Measured` takes the place of the clock.
       check: one pass that returns a checksum over everything delivered; None for a limit that delivers no values.
       facts: figures beside the times, such as the bytes of a state.
+      share: the part of the case's units that a pass does; its times are divided by it. One that does less than all
+        cannot be checked.
     """
 
     once: Callable[[], Any]
     check: Callable[[], str] | None = None
     facts: Callable[[], Mapping[str, float]] = field(default=dict)
+    share: float = 1.0
 
 
 def delivering(
@@ -201,7 +204,7 @@ def timed(work: Work, least: float = LEAST_SECONDS) -> Times:
     cpu = _cpu_seconds() - cpu
     seconds = sum(measured) if measured else elapsed
     # `kept` is given up here, after the clock has stopped and before the next contender's turn.
-    return Times(seconds / passes, cpu / passes)
+    return Times(seconds / passes / work.share, cpu / passes / work.share)
 
 
 # ---- measuring, in the process that compares

@@ -85,7 +85,7 @@ def _beside_peers(n: int, size: int, reach: float) -> Case:
         from torch import Tensor, arange, tensor
         from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
-        class Numbers(Dataset[Tensor]):
+        class Numbers(Dataset[Tensor]):  # type: ignore[misc]
             def __init__(self) -> None:
                 self.numbers = arange(n)
 

@@ -5,6 +5,7 @@ import argparse
 import dataclasses
 import importlib
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.figures import figures, summary, table
+from benchmarks.figures import summary, table
 from benchmarks.harness import LEAST_SECONDS, BenchmarkError, Case, measure, missing_packages
 from benchmarks.host import machine
 
@@ -27,6 +28,7 @@ BENCHMARKS = (
     "lockstep",
     "tfrecord_example",
     "shuffle",
+    "random_access",
     "text_lines",
     "parquet",
     "padded_batch",
@@ -34,9 +36,11 @@ BENCHMARKS = (
     "state",
     "import_time",
     "map_chain",
+    "growth",
 )
 RESULTS = Path(__file__).resolve().parent / "results"
 QUICK = 0.1
+ROUNDS = 5
 
 
 def without_missing(case: Case, wants_peers: bool) -> tuple[Case, set[str]]:
@@ -98,7 +102,7 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
             )
             _progress("")
     for result in results:
-        result["summary"], result["figures"] = summary(result), figures(result)
+        result["summary"] = summary(result)
     return {
         "benchmark": name,
         "question": module.QUESTION,
@@ -113,11 +117,24 @@ def _progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def command(name: str, given: argparse.Namespace) -> str:
+    """How to measure this again."""
+    options = {"quick": given.quick, "scale": given.scale, "rounds": given.rounds, "minutes": given.minutes}
+    options |= {"case": given.case, "no-peers": given.no_peers}
+    usual = {"quick": False, "scale": 1.0, "rounds": ROUNDS, "minutes": None, "case": "", "no-peers": False}
+    words = [
+        f"--{key}" if value is True else f"--{key} {shlex.quote(str(value))}"
+        for key, value in options.items()
+        if value != usual[key]
+    ]
+    return " ".join(["python benchmarks/run.py", name, *words])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks named, print their tables and write their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all when left out")
-    parser.add_argument("--rounds", type=int, default=5, help="counted rounds; with --minutes, at most")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="counted rounds; with --minutes, at most")
     parser.add_argument("--minutes", type=float, help="about how long all may take, beside the fewest rounds")
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK:g} of the data and of the least time, 3 rounds at most"
@@ -149,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed.append(name)
             continue
         absent |= missing
-        result["command"] = " ".join(["python benchmarks/run.py", *(sys.argv[1:] if arguments is None else arguments)])
+        result["command"] = command(name, given)
         (given.results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(table(f"{name}: {result['question']}", result["results"]), end="\n\n", flush=True)
     for package in sorted(absent):

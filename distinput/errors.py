@@ -15,6 +15,7 @@ __all__ = [
     "NotFoundError",
     "OutOfRangeError",
     "StateError",
+    "UnavailableError",
     "UnimplementedError",
 ]
 
@@ -49,6 +50,10 @@ class CancelledError(DistinputError, RuntimeError):
 
 class AbortedError(DistinputError, RuntimeError):
     """Another replica failed, so this one cannot go on."""
+
+
+class UnavailableError(DistinputError, ConnectionError):
+    """A worker process that has work to do has ended."""
 
 
 class UnimplementedError(DistinputError, NotImplementedError):

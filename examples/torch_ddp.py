@@ -11,6 +11,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+# Loaded before there is a group, because it keeps the one that it finds then: DistributedDataParallel would load it later, and
+# `destroy_process_group` could not end the group's threads. One that is still busy when Python ends aborts the process.
+import torch.distributed.nn
+
 import distinput as di
 
 ROWS, BATCH, EPOCHS = 961, 64, 3  # the last batch has one row: one process has it, the others have none
@@ -72,7 +76,7 @@ def main() -> None:
     dist.init_process_group("gloo", init_method=meeting, rank=cluster.rank, world_size=cluster.size)
     train(cluster)  # in a function of its own: the model, which holds on to the group, is gone before the group is
     dist.barrier()
-    dist.destroy_process_group()
+    dist.destroy_process_group()  # the last reference, so the group's threads have ended when this returns
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from distinput.core.block import Block
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.state import Mark
 
-__all__ = ["Called", "applied", "called", "calls_of", "note_element", "stopped"]
+__all__ = ["Called", "applied", "called", "calls_of", "element_text", "note_element", "stopped"]
 
 Called = tuple[list[Any], Block, int, Mark]
 
@@ -91,5 +91,10 @@ def stopped() -> RuntimeError:
 
 def note_element(error: Exception, element: Any) -> None:
     """Say with the error which element a function was given."""
+    error.add_note(f"on {element_text(element)}")
+
+
+def element_text(element: Any) -> str:
+    """An element in a line, cut short."""
     text = repr(element)
-    error.add_note(f"on element {text if len(text) <= 200 else text[:200] + '...'}")
+    return f"element {text if len(text) <= 200 else text[:200] + '...'}"

@@ -3,7 +3,8 @@
 
 `Dense` rows have one shape; `Strings` are byte strings; `Ragged` rows differ in their first dimension; `Objects` hold
 whatever fits none of these (nested data sets, rows that differ in several dimensions). Strings and ragged rows are *spans*
-(start and length) over a flat buffer, so that slicing, striding and gathering move spans and never data.
+(start and length) over a flat buffer, so that slicing, striding and gathering move spans and never data. `Arrays` are ragged
+rows too, large ones that a function returned and nobody has laid side by side yet.
 
 Shapes below: n rows, b rows of a batch.
 """
@@ -15,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.buffers import FEWEST_BYTES, empty
 from distinput.core.bytes_objects import bytes_objects
-from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
+from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.kernels.ragged import gather_spans
 
 __all__ = [
     "Array",
+    "Arrays",
     "Column",
     "Datasets",
     "Dense",
@@ -36,6 +39,9 @@ __all__ = [
 
 _MANY = 512
 """Strings from which on Arrow makes Python's bytes objects; its import does not pay for fewer."""
+
+_LARGE = 512
+"""Bytes of a row, on average, from which on copying it costs more than a Python object does."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -125,7 +131,13 @@ class Dense(Column):
         return Dense(self.array[start:stop:step])
 
     def take(self, indices: Ints) -> "Dense":
-        return Dense(self.array.take(indices, 0))
+        array = self.array
+        count = len(indices)
+        # Negative indices are huge ones without their sign.
+        if count * array.strides[0] < FEWEST_BYTES or int(indices.view(np.uint64).max()) >= len(array):
+            return Dense(array.take(indices, 0))  # which raises an error where an index is too large
+        # With the bounds known, "clip" lets NumPy write to `out` at once; the default would fill a buffer first.
+        return Dense(array.take(indices, 0, out=empty((count, *array.shape[1:]), array.dtype), mode="clip"))
 
     def stack(self, size: int) -> "Dense":
         array = self.array
@@ -252,12 +264,8 @@ class Ragged(Column):
         return _whole(self.flat.rows(start, start + self.sizes[index]))
 
     def values(self) -> Iterator[Any]:
-        spans = zip(self.starts.tolist(), self.sizes.tolist(), strict=True)
-        if isinstance(self.flat, Dense):
-            array = self.flat.array
-            return (array[a : a + n] for a, n in spans)
-        whole = self.flat.objects()
-        return (whole[a : a + n] for a, n in spans)
+        whole = _whole(self.flat)
+        return map(whole.__getitem__, map(slice, self.starts.tolist(), (self.starts + self.sizes).tolist()))
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
         return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])
@@ -381,6 +389,34 @@ class Objects(Column):
         return sum(getattr(item, "nbytes", 0) or (len(item) if isinstance(item, bytes) else 64) for item in self.items)
 
 
+class Arrays(Objects):
+    """Rows that differ in their first dimension, each an array of its own: they are copied once, to where they are wanted."""
+
+    __slots__ = ()
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Arrays":
+        return Arrays(self.items[start:stop:step], self.dtype)
+
+    def take(self, indices: Ints) -> "Arrays":
+        items = self.items
+        return Arrays([items[i] for i in indices.tolist()], self.dtype)
+
+    def lengths(self) -> Ints:
+        return np.fromiter(map(len, self.items), np.int64, len(self.items))
+
+    def unstack(self) -> Column:
+        return self.joined().unstack()
+
+    def joined(self) -> Ragged:
+        """The same rows side by side."""
+        sizes = self.lengths()
+        if not self.items:
+            return Ragged(Dense(np.empty(0, self.dtype)), sizes, sizes)
+        flat = empty((int(sizes.sum()), *self.items[0].shape[1:]), self.dtype)
+        np.concatenate(self.items, out=flat)
+        return Ragged(Dense(flat), np.cumsum(sizes) - sizes, sizes)
+
+
 class Datasets(Objects):
     """Rows that are data sets themselves: nodes, shown to users as their handles."""
 
@@ -442,9 +478,9 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     if getattr(first, "nest_leaf", False):
         return Datasets(items, STRING)
     dtype = first.dtype
-    for item in items:
-        if item.dtype != dtype:
-            raise TypeError(f"the elements differ in dtype: {dtype} and {dtype_of(item)}")
+    for other in {item.dtype for item in items}:
+        if other != dtype:
+            raise TypeError(f"the elements differ in dtype: {dtype} and {other}")
     if isinstance(first, np.generic):
         return Dense(np.array(items, dtype))
     shapes = {item.shape for item in items}
@@ -454,12 +490,13 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
             return _reshape(flat, (len(items), *first.shape), whole=True)
         return Dense(np.array(items, dtype))
     if len({shape[1:] for shape in shapes}) == 1 and all(shapes):
-        sizes = np.fromiter((len(item) for item in items), np.int64, len(items))
+        rows = Arrays(items, dtype)
+        if dtype != STRING:
+            return rows if rows.nbytes >= _LARGE * len(items) else rows.joined()
+        sizes = rows.lengths()
         joined = np.concatenate(items)
-        if dtype == STRING:
-            flat_strings = Strings.of(joined.reshape(-1).tolist())
-            return Ragged(_reshape(flat_strings, joined.shape, whole=True), np.cumsum(sizes) - sizes, sizes)
-        return Ragged(Dense(joined), np.cumsum(sizes) - sizes, sizes)
+        flat_strings = Strings.of(joined.reshape(-1).tolist())
+        return Ragged(_reshape(flat_strings, joined.shape, whole=True), np.cumsum(sizes) - sizes, sizes)
     return Objects(items, dtype)
 
 
@@ -482,7 +519,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
         strings: list[Strings] = columns  # type: ignore[assignment]
         if len({c.starts.shape[1:] for c in strings}) == 1:
             return _concat_strings(strings)
-    if all(isinstance(c, Ragged | Dense | Strings) for c in columns):
+    if all(isinstance(c, Arrays | Ragged | Dense | Strings) for c in columns):
         ragged = [_as_ragged(c) for c in columns]
         # Empty rows keep their other dimensions too, so flat columns of other rows must not be joined.
         if (
@@ -515,6 +552,8 @@ def _as_ragged(column: Column) -> Ragged | None:
     """The same rows as spans over a flat column, when rows are not scalars."""
     if isinstance(column, Ragged):
         return column
+    if isinstance(column, Arrays):
+        return column.joined()
     length = column.lengths()
     if length is None:
         return None

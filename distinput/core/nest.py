@@ -90,6 +90,10 @@ class Structure:
 
         return walk(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What was compiled for it cannot be sent to another process, and is compiled there again.
+        return Structure, (self.kind, self.keys, self.children, self.cls, self.order)
+
     def __str__(self) -> str:
         return str(self.build(["."] * self.num_leaves)).replace("'.'", ".")
 

@@ -4,11 +4,12 @@
 from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["MOST_ROWS", "balanced_slices", "block_rows"]
+__all__ = ["MOST_ROWS", "balanced_slices", "block_rows", "gathered_rows"]
 
 MOST_ROWS = 32_768
 """Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
 _BLOCK_BYTES = 1 << 20
+_GATHERED_BYTES = 1 << 19
 
 
 def block_rows(row_bytes: float) -> int:
@@ -18,6 +19,16 @@ def block_rows(row_bytes: float) -> int:
     (32768, 16)
     """
     return int(max(16, min(MOST_ROWS, _BLOCK_BYTES // max(1, row_bytes))))
+
+
+def gathered_rows(row_bytes: float, batch: int = 1) -> int:
+    """Rows of this many bytes to gather at once: whole batches, in memory that stays in a core's cache from use to use.
+
+    >>> gathered_rows(784), gathered_rows(784, 256), gathered_rows(784, 1000)
+    (668, 512, 1000)
+    """
+    rows = int(max(16, min(MOST_ROWS, _GATHERED_BYTES // max(1, row_bytes))))
+    return max(1, rows // batch) * batch if batch <= MOST_ROWS else rows
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,11 @@ class TensorSpec:
     def with_shape(self, shape: Shape) -> "TensorSpec":
         """The same dtype with another shape."""
         return TensorSpec(shape, self.dtype, self.name)
+
+    @property
+    def size(self) -> int | None:
+        """How many numbers or strings the leaf has; None where its shape is not known."""
+        return None if self.shape is None or None in self.shape else prod(self.shape)  # type: ignore[arg-type]
 
     def fits(self, shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
         """True when a value of this shape and dtype is allowed by the spec."""
@@ -111,6 +117,12 @@ class Spec:
     def map(self, change: Callable[[LeafSpec], LeafSpec]) -> "Spec":
         """The same structure with changed leaves."""
         return Spec(self.structure, tuple([change(leaf) for leaf in self.leaves]))
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Memory that an element needs, as far as the spec tells: 16 bytes for a leaf of unknown size."""
+        known = [leaf for leaf in self.leaves if isinstance(leaf, TensorSpec)]
+        return sum([16 if leaf.size is None else leaf.size * leaf.dtype.itemsize for leaf in known])
 
     def tensors(self, op: str) -> tuple[TensorSpec, ...]:
         """The leaves, all of which must be arrays.

@@ -4,14 +4,16 @@
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, Self
 
 import numpy as np
 
 from distinput.core.nest import map_leaves, structure_of
+from distinput.core.run import Counter
 from distinput.core.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
+from distinput.data.stats import Stats, stats_of
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import list_matching
 from distinput.ops.batch import Batch
@@ -110,6 +112,7 @@ class Dataset:
         self._node = node
         self._passes = passes or _Passes()
         self._running: Node | None = None
+        self._counted: tuple[Node, Mapping[Hashable, Counter]] = (node, {})
 
     # --- sources
 
@@ -462,7 +465,25 @@ class Dataset:
     def __iter__(self) -> DatasetIterator:
         epoch = self._passes.next()
         running = self._runs()
-        return DatasetIterator(self._node, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+        made = DatasetIterator(self._node, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+        self._counted = made.counted
+        return made
+
+    def stats(self) -> Stats:
+        """What each step did in the pass begun last, what AUTOTUNE chose, and which step the others wait for.
+
+        Passes over data sets that were made of this one are counted there. `DatasetIterator.stats` is the same for one
+        iterator.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(6).batch(2)
+        >>> ds.stats().bottleneck
+        'No element was asked for yet.'
+        >>> _ = [batch for batch in ds]
+        >>> {step: told["rows"] for step, told in ds.stats().items()}
+        {'0:range': 6, '1:batch': 3}
+        """
+        return stats_of(*self._counted)
 
     def restore(self, state: State) -> DatasetIterator:
         """An iterator over exactly the elements that would have followed a saved state.
@@ -482,7 +503,9 @@ class Dataset:
         """
         plan, running = resumed(self._node, self._runs(), state)
         self._passes.begun = max(self._passes.begun, state["epoch"] + 1)
-        return DatasetIterator(plan, running, state)
+        made = DatasetIterator(plan, running, state)
+        self._counted = made.counted
+        return made
 
     def iter_blocks(self) -> BlockIterator:
         """Blocks of many elements as the pipeline makes them, columns by leaf, without conversion to elements.

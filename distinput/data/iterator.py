@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators of a data set, whose place can be saved after any element."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import compress, repeat
 from operator import length_hint
 from typing import Any, Self
 
 from distinput.core.block import Block
-from distinput.core.run import Run
+from distinput.core.run import Counter, Run
 from distinput.core.state import VERSION, State
+from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import OutOfRangeError, StateError
+from distinput.ops.identity import WithOptions
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite import rewrite
+from distinput.rewrite.options import options_of
 
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
 
@@ -37,7 +40,7 @@ class DatasetIterator:
     def __init__(self, plan: Node, node: Node, state: State) -> None:
         self._plan, self._node = plan, node
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
-        self._run = Run()
+        self._run = _run_of(node)
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
         self._over: int = state["skip"]
@@ -125,14 +128,14 @@ class DatasetIterator:
         self.close()
         self.__init__(plan, node, state)  # type: ignore[misc]
 
-    def stats(self) -> dict[str, dict[str, float]]:
-        """What each op did so far: blocks, elements, and seconds in it and what it reads from."""
-        found = {}
-        for index, step in enumerate(_steps(self._node)):
-            counter = self._run.counters.get(id(step))
-            if counter is not None:
-                found[f"{index}:{step.op}"] = vars(counter).copy()
-        return found
+    def stats(self) -> Stats:
+        """What each step did so far, what AUTOTUNE chose, and which step the others wait for."""
+        return stats_of(*self.counted)
+
+    @property
+    def counted(self) -> tuple[Node, Mapping[Hashable, Counter]]:
+        """The tree that runs, and what is counted for each step of it; it goes on counting."""
+        return self._node, self._run.counters
 
     def close(self) -> None:
         """End the iteration and its threads; may be called again."""
@@ -164,7 +167,7 @@ class BlockIterator:
     """
 
     def __init__(self, node: Node, state: State) -> None:
-        self._run = Run()
+        self._run = _run_of(node)
         self._stream = node.open(state, self._run)
 
     def __iter__(self) -> Self:
@@ -199,8 +202,13 @@ def _counted(block: Block) -> tuple[Iterator[Any], Iterator[Any]]:
     return compress(elements, left), left
 
 
-def _steps(node: Node) -> list[Node]:
-    return [*[step for source in node.inputs for step in _steps(source)], node]
+def _run_of(node: Node) -> Run:
+    steps = steps_of(node)
+    if any(isinstance(step, WithOptions) for step in steps):
+        budget = options_of(node).autotune.ram_budget
+        if budget is not None:
+            return Run(steps, budget)
+    return Run(steps)
 
 
 def checked_state(plan: Node, state: State) -> State:

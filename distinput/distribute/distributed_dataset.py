@@ -111,11 +111,11 @@ class DistributedDataset:
     def num_steps(self) -> int:
         """How many steps every worker takes; -1 without end, -2 if that is known only at the end."""
         feed = self._feed
-        if feed.steps is not None:
+        if feed.cardinality == _INFINITE:
+            return _INFINITE
+        if feed.steps is not None and not feed.full_rows:
             return feed.steps
-        if feed.cardinality == _INFINITE or (feed.is_global and not feed.full_rows):
-            return feed.cardinality
-        if len(feed.sources) > 1 or self._workers > 1 or feed.full_rows:
+        if feed.is_global or len(feed.sources) > 1 or self._workers > 1 or feed.full_rows:
             return _UNKNOWN
         elements = int(feed.sources[0].cardinality())
         if elements < 0:
@@ -128,16 +128,18 @@ class DistributedDataset:
         return 1 if peers is None else peers.size
 
     def explain(self) -> str:
-        """How the data set is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
+        r"""How the data set is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        >>> print(strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2)).explain())
-        distributed: over 2 replicas, those of this worker: 0, 1
-          cut:   each element of the input goes to one replica
-          reads: everything
-          end:   known beforehand, 2 steps
-          tail:  partial: a step is delivered with what there is
+        >>> distributed = strategy.experimental_distribute_dataset(di.data.Dataset.range(3).batch(2))
+        >>> print(*distributed.explain().splitlines()[:6], sep="\n")
+        distributed:
+          replicas: 0, 1 of 2, on one worker
+          cut:      each global batch on its own, into equal parts, rounded up; the last ones may be short or empty
+          reads:    everything
+          end:      known beforehand: 2 steps
+          tail:     partial: a step is delivered with what there is; replicas without data get no rows
         """
         return explanation(self)
 
@@ -174,14 +176,12 @@ class DistributedDataset:
         feed = self._feed
         if self._workers == 1 or feed.cardinality == _INFINITE or feed.steps is not None or feed.own is not None:
             return None
-        if feed.cutter is not None and feed.cardinality >= 0:
-            return None  # all go through the same global batches, whose number is known
         return self._strategy._control
 
     def _failed(self, error: Exception, step: int) -> None:
         """Tell the other workers that this one's input failed, where they do not see it and do not agree on each step."""
         feed, peers = self._feed, self._strategy._peers
-        if peers is not None and (feed.own is not None or feed.steps is not None):
+        if peers is not None and (feed.own is not None or (feed.steps is not None and not feed.is_global)):
             peers.group.abort(
                 f"the input of worker {peers.rank} failed in step {step}: {type(error).__name__}: {error}"
             )

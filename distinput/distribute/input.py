@@ -77,15 +77,17 @@ def _of_global_batches(strategy: "Strategy", dataset: Any, options: InputOptions
     ahead = max(1, options.experimental_per_replica_buffer_size)
     source, cardinality = dataset.prefetch(ahead), int(dataset.cardinality())
     spec = Spec.of(dataset.element_spec)
+    batches = elements_of(dataset.node) if workers > 1 else cardinality
+    steps = batches if batches >= 0 else None
     if replicas == 1:
-        return Feed([source], spec, cardinality, is_global=True)
+        return Feed([source], spec, cardinality, is_global=True, steps=steps)
     deal = _deal(strategy, options)
     cutter = Cutter(spec, deal)
     part = cutter.spec(spec) if deal.balanced else Spec.of(_rebatched(strategy, dataset).element_spec)
     own = None if workers == 1 or looked_at else OwnBatches.of(source, dataset.node, deal, ahead * strategy._replicas)
     if own is None:
-        return Feed([source], part, cardinality, is_global=True, deal=deal, cutter=cutter)
-    return Feed([own], part, cardinality, is_global=True, deal=deal, own=own)
+        return Feed([source], part, cardinality, is_global=True, steps=steps, deal=deal, cutter=cutter)
+    return Feed([own], part, cardinality, is_global=True, steps=steps, deal=deal, own=own)
 
 
 def _of_own_elements(strategy: "Strategy", dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:

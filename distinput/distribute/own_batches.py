@@ -7,6 +7,7 @@ from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, resumed
 from distinput.plan.node import Node
+from distinput.rewrite import rewrite
 from distinput.rewrite.own_rows import own_pieces
 from distinput.shard.pieces import Deal
 
@@ -28,14 +29,16 @@ class OwnBatches:
 
     def __init__(self, whole: Dataset, node: Node, deal: Deal, ahead: int) -> None:
         self._whole, self._node, self._deal, self._ahead = whole, node, deal, ahead
+        self._runs = rewrite(whole.node)[0]  # what places belong to
         self._pieces = self._made(node)
 
     @staticmethod
     def of(whole: Dataset, node: Node, deal: Deal, ahead: int) -> "OwnBatches | None":
         """None where rows cannot be reached by position, so that a worker has to go through all batches."""
-        if deal.each is None or whole.node.start_at(0, 0) is None or own_pieces(node, deal) is None:
+        if deal.each is None or own_pieces(node, deal) is None:
             return None
-        return OwnBatches(whole, node, deal, ahead)
+        made = OwnBatches(whole, node, deal, ahead)
+        return None if made._runs.start_at(0, 0) is None else made
 
     def _made(self, node: Node) -> Dataset:
         pieces = own_pieces(node, self._deal)
@@ -61,8 +64,9 @@ class OwnBatches:
           iterator: that gave this worker's pieces of them.
           batches: since the first pass began.
         """
-        plan, state = self._whole.node, iterator.state()
-        return {**state, "plan": plan.fingerprint, "at": plan.start_at(batches, state["epoch"]), "skip": 0}
+        state = iterator.state()
+        place = self._runs.start_at(batches, state["epoch"])
+        return {**state, "plan": self._whole.node.fingerprint, "at": place, "skip": 0}
 
     def restore(self, state: State, batches: int) -> DatasetIterator:
         """The worker's pieces of the batches that follow after the first `batches` ones.
@@ -72,6 +76,5 @@ class OwnBatches:
         """
         plan, _ = resumed(self._whole.node, self._whole.node, state)
         pieces = self._pieces if plan is self._whole.node else self._made(plan.inputs[0])
-        node = pieces.node
-        place = node.start_at(batches * (self._deal.each or 0), state["epoch"])
-        return pieces.restore({**state, "plan": node.fingerprint, "at": place, "skip": 0})
+        place = rewrite(pieces.node)[0].start_at(batches * (self._deal.each or 0), state["epoch"])
+        return pieces.restore({**state, "plan": pieces.node.fingerprint, "at": place, "skip": 0})

@@ -138,7 +138,8 @@ class Strategy:
 
         Returns:
           One nest of the replicas' results; leaves are `PerReplica`, or plain where all replicas gave the very same
-          object or the same Python number, text or None.
+          object or the same Python number, text or None. Where a replica had no data but a zero that stands in for it, its
+          result is none either: `reduce` and `gather` leave it out.
 
         Raises:
           ValueError: `args` is no list or tuple.
@@ -200,9 +201,10 @@ class Strategy:
             )
         if meeting.failures:
             self._raise_first(fn, meeting)
-        made = results[0] if count == 1 else regroup(results)
         present = present_in((given, named)) if spread or spread_named else None
-        return made if present is None else marked(made, present)
+        if present is not None:  # what came of made-up values is no data either
+            return marked(regroup(results, always_wrap=count == 1), present)
+        return results[0] if count == 1 else regroup(results)
 
     def _raise_first(self, fn: Callable[..., Any], meeting: Rendezvous) -> None:
         failures, meeting.failures = meeting.failures, []

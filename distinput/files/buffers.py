@@ -39,9 +39,10 @@ class Buffers:
             return np.empty(size, np.uint8)
         with self._lock:
             known = self._by_size.setdefault(capacity, [])
-            for index in range(len(known)):
+            # The one given out last first: what was in it is the likeliest to be in the cache still.
+            for index in reversed(range(len(known))):
                 if _references(known, index) == self._unused:
-                    known.append(known.pop(index))  # the one used last is asked last
+                    known.append(known.pop(index))
                     return known[-1]
             made: Bytes = np.empty(capacity, np.uint8)
             if _counts_are_exact():

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Column, Dense, Ints, Ragged, Strings
-from distinput.core.nest import LEAF
+from distinput.core.block import Block
+from distinput.core.buffers import empty
+from distinput.core.column import Column, Dense, Ints, Ragged, Strings, concat_columns
+from distinput.core.gather import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.buffers import BUFFERS, Bytes
+from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
 from distinput.files.sink import Sink
@@ -25,11 +26,13 @@ from distinput.files.source import open_binary, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
-from distinput.kernels.ragged import gather_spans
+from distinput.kernels.gather import gather_rows, place_rows
 
 __all__ = ["ArrowIpc", "write_arrow"]
 
 _KEPT_BYTES = 64 << 20  # of decoded batches that are kept for `fetch`
+_WIDEST = 1 << 22  # bytes of a row that `place_rows` can work with
+_UNKNOWN, _ELSEWHERE = -1, -2  # in place of where rows begin
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,7 @@ class ArrowIpc(Format):
         return None if batches is None else int(batches.ends[-1])
 
     def gathers(self, path: str) -> bool:
-        file = self._file(path)
-        return file.whole is not None and file.batches is not None and not file.batches.compressed
+        return self._file(path).views
 
     def seek(self, path: str, row: int) -> Position | None:
         return {"row": row} if row == 0 or self._file(path).batches is not None else None
@@ -119,15 +121,45 @@ class ArrowIpc(Format):
         batches = file.batches
         if batches is None:
             raise UnimplementedError(f"{path}: a stream that is not a local file can only be read from its beginning")
-        count = int(batches.ends[-1])
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
-            raise InvalidArgumentError(f"{path}: rows must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        try:
+            check_rows(wanted, int(batches.ends[-1]))
+        except IndexError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
         if not len(wanted):
             return self._block(file, 0, file.select(_no_rows(file.schema)), range(0))
-        numbers = np.searchsorted(batches.ends, wanted, "right") - 1
-        used, which = np.unique(numbers, return_inverse=True)
-        blocks = [self._kept(file, number) for number in used.tolist()]
-        return _gathered(blocks, which, wanted - batches.ends[numbers], file.whole)
+        columns = self._straight(file, batches, wanted)
+        if None in columns:
+            numbers = np.searchsorted(batches.ends, wanted, "right") - 1
+            used, which = np.unique(numbers, return_inverse=True)
+            blocks = [self._kept(file, number) for number in used.tolist()]
+            columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
+        return Block(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
+
+    def _straight(self, file: "_File", batches: Batches, rows: Ints) -> list[Column | None]:
+        """The leaves of these rows that lie in the mapped file as they are wanted, each copied once; None for others."""
+        leaves = file.spec.tensors("arrow")
+        if not file.views or file.whole is None:
+            return [None] * len(leaves)
+        places = file.places.setdefault(self.nulls, np.full((len(leaves), len(batches)), _UNKNOWN))
+        if (places == _UNKNOWN).any():
+            used = np.unique(np.searchsorted(batches.ends, rows, "right") - 1)
+            for number in used[(places[:, used] == _UNKNOWN).any(axis=0)].tolist():
+                places[:, number] = [_place(column, file.whole) for column in self._kept(file, number).columns]
+            touched = places[:, used]
+        else:
+            touched = places
+        found: list[Column | None] = []
+        starts = np.empty(len(rows), np.int64)
+        for leaf, begins, inside in zip(leaves, places, np.all(touched >= 0, axis=1), strict=True):
+            if not inside:
+                found.append(None)
+                continue
+            out = empty((len(rows), *leaf.shape), leaf.dtype)  # type: ignore[misc]  # all sizes are known, or it were not inside
+            width = out.nbytes // len(rows)
+            place_rows(np.maximum(begins, 0), batches.ends, width, rows, starts)  # of others there is no row
+            gather_rows(file.whole, starts, width, out.reshape(-1).view(np.uint8))
+            found.append(Dense(out))
+        return found
 
     def _kept(self, file: "_File", number: int) -> Block:
         """All rows of a batch, whose values are only decoded where they are not views of the file."""
@@ -161,11 +193,13 @@ class _File:
       whole: its bytes, if it is local.
       batches: where its record batches are; None for a stream that is not local.
       kept: decoded batches.
+      places: [leaves, batches] by `nulls`: the byte where the rows of each begin, if the file is mapped.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
         self.path, self.columns = path, columns
         self.kept: dict[Any, Block] = {}
+        self.places: dict[Any, Ints] = {}
         self._kept_bytes = 0
         self._lock = threading.Lock()
         local = local_path(path)
@@ -181,6 +215,11 @@ class _File:
         with self._opened(None) as reader, _reading(path, None):  # names are decoded when they are first looked at
             self.schema = reader.schema
             self.spec = table_spec(path, self.schema, columns)
+
+    @property
+    def views(self) -> bool:
+        """Whether numbers are views of the mapped file."""
+        return self.whole is not None and self.batches is not None and not self.batches.compressed
 
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
@@ -257,8 +296,7 @@ class _File:
 
     def keep(self, key: Any, block: Block) -> None:
         """Keep a block for later; older ones go where they take too much memory."""
-        views = self.whole is not None and self.batches is not None and not self.batches.compressed
-        own = 1024 + sum(_own_bytes(column) if views else column.nbytes for column in block.columns)
+        own = 1024 + sum(_own_bytes(column) if self.views else column.nbytes for column in block.columns)
         with self._lock:
             self._kept_bytes += own
             if self._kept_bytes > _KEPT_BYTES:
@@ -280,41 +318,30 @@ def _own_bytes(column: Column) -> int:
     return column.array.nbytes if isinstance(column, Dense) and column.array.flags.writeable else 0
 
 
-def _gathered(blocks: Sequence[Block], which: Ints, rows: Ints, whole: Bytes | None) -> Block:
-    """Row rows[i] of blocks[which[i]], for each i."""
-    if len(blocks) == 1:
-        return blocks[0].take(rows)
+def _place(column: Column, whole: Bytes) -> int:
+    """Where the rows of a column begin in a mapped file; `_ELSEWHERE` if they do not lie there one after the other."""
+    if not len(column):
+        return 0
+    if not isinstance(column, Dense) or not column.array.flags.c_contiguous or not column.array.nbytes:
+        return _ELSEWHERE
+    place = column.array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    inside = 0 <= place <= len(whole) - column.array.nbytes and column.array[0].nbytes < _WIDEST
+    return place if inside else _ELSEWHERE
+
+
+def _gathered(blocks: Sequence[Block], which: Ints, rows: Ints, known: Sequence[Column | None]) -> list[Column | None]:
+    """Row rows[i] of blocks[which[i]], for each i; of the leaves that are not known already."""
     order = np.argsort(which, kind="stable")
+    cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))
-    columns: list[Column] = []
-    for leaf in range(len(blocks[0].columns)):
-        parts = [block.columns[leaf] for block in blocks]
-        made: Column | None = None if whole is None else _straight(parts, which, rows, whole)
-        if made is None:
-            one = [
-                Block(LEAF, [part.take(rows[order[a:b]])], b - a)
-                for part, (a, b) in zip(parts, pairwise(cuts), strict=True)
-            ]
-            made = concat_blocks(one).take(back).columns[0]
-        columns.append(made)
-    return Block(blocks[0].structure, columns, len(rows))
-
-
-def _straight(parts: Sequence[Column], which: Ints, rows: Ints, whole: Bytes) -> Dense | None:
-    """Rows of arrays that all lie in one mapped file, copied once, in the order wanted; None if they do not lie there."""
-    arrays = [part.array for part in parts if isinstance(part, Dense)]
-    if len(arrays) < len(parts) or not all(array.flags.c_contiguous for array in arrays):
-        return None
-    begins = np.array([array.__array_interface__["data"][0] for array in arrays]) - whole.__array_interface__["data"][0]
-    sizes = np.array([array.nbytes for array in arrays])
-    if not arrays[0].nbytes or (begins < 0).any() or (begins + sizes > len(whole)).any():
-        return None
-    width = arrays[0][0].nbytes
-    out = BUFFERS.get(width * len(rows))[: width * len(rows)]
-    gather_spans(whole, begins[which] + width * rows, np.full(len(rows), width), out, width * np.arange(len(rows)))
-    return Dense(out.view(arrays[0].dtype).reshape(len(rows), *arrays[0].shape[1:]))
+    found = list(known)
+    for leaf in [leaf for leaf, column in enumerate(known) if column is None]:
+        parts = [
+            block.columns[leaf].take(rows[order[a:b]]) for block, (a, b) in zip(blocks, pairwise(cuts), strict=True)
+        ]
+        found[leaf] = concat_columns(parts).take(back)
+    return found
 
 
 def _no_rows(schema: Any) -> Any:

@@ -11,12 +11,12 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.values import STRING, as_dtype, as_leaf
@@ -38,6 +38,7 @@ from distinput.kernels.example import (
 )
 
 __all__ = [
+    "ExampleParser",
     "Feature",
     "FixedLenFeature",
     "FixedLenSequenceFeature",
@@ -56,7 +57,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _KINDS: dict[np.dtype[Any], int] = {STRING: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
+_BYTE = np.dtype(np.uint8)
 _NONE: Ints = np.empty(0, np.int64)
+_WIDTHS = {BYTES: 16, FLOAT: 4, INT64: 8}  # bytes of a value, as `locate_features` writes it
 _NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 
@@ -240,26 +243,7 @@ def parse_examples(serialized: Strings, features: Features) -> dict[str, Column]
     Raises:
       InvalidArgumentError: a message is none, lacks a required feature, or has one of another type or size.
     """
-    wanted = _checked(features)
-    data, starts, sizes = _contiguous(serialized)
-    n = len(starts)
-    keys = [_message_key(key, feature) for key, feature in wanted.items()]
-    unique, all_keys, key_offsets = _key_table(tuple(keys))
-    kinds = np.empty((len(unique), n), np.uint8)
-    spans = np.empty((2, len(unique), n), np.int64)
-    out = kinds.reshape(-1), spans[0].reshape(-1), spans[1].reshape(-1)
-    status, index = locate_features(data, starts, sizes, all_keys, key_offsets, *out)
-    if status == SPLIT:
-        data, starts, sizes = _with_joined(data, starts, sizes, index)
-        status, index = locate_features(data, starts, sizes, all_keys, key_offsets, *out)
-    if status != OK:
-        raise _malformed(index, data[starts[index] : starts[index] + sizes[index]].tobytes())
-    columns: dict[str, Column] = {}
-    for (key, feature), message_key in zip(wanted.items(), keys, strict=True):
-        j = unique.index(message_key)
-        lists = _Lists(message_key.decode(errors="replace"), data, _KINDS[feature.dtype], kinds[j], *spans[:, j])
-        columns[key] = _fixed(lists, feature) if isinstance(feature, FixedLenFeature) else _variable(lists, feature)
-    return columns
+    return ExampleParser(features)(serialized)
 
 
 def parse_example(serialized: Any, features: Features, example_names: Any = None, name: str | None = None) -> Any:
@@ -382,31 +366,148 @@ def _message_key(key: str, feature: Feature) -> bytes:
     return _encoded_key(feature.value_key or key) if isinstance(feature, RaggedFeature) else _encoded_key(key)
 
 
-@lru_cache(maxsize=256)
-def _key_table(keys: tuple[bytes, ...]) -> tuple[list[bytes], Array, Ints]:
-    """The keys without repetitions, as bytes one after the other, and where each begins and ends."""
-    unique = list(dict.fromkeys(keys))
-    return unique, np.frombuffer(b"".join(unique), np.uint8), np.cumsum([0, *map(len, unique)], dtype=np.int64)
+class ExampleParser:
+    """`parse_examples` for these features, over and over.
+
+    Args:
+      features: what is wanted, by key.
+
+    Raises:
+      InvalidArgumentError: there is none, or one is no feature.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = dict(_checked(features))
+        keys = {key: _message_key(key, feature) for key, feature in self.features.items()}
+        self.names = list(dict.fromkeys(keys.values()))
+        """The keys in the messages, none of them twice."""
+        self.indices = {key: self.names.index(name) for key, name in keys.items()}
+        self.keys = np.frombuffer(b"".join(self.names), np.uint8)
+        self.key_offsets = np.cumsum([0, *map(len, self.names)], dtype=np.int64)
+        places = list(self.indices.values())
+        self.fixed = [
+            (self.indices[key], _KINDS[feature.dtype], feature.size)
+            for key, feature in self.features.items()
+            if isinstance(feature, FixedLenFeature) and places.count(self.indices[key]) == 1
+        ]
+        """Key, kind and number of values of the features that can be decoded as soon as they are found."""
+
+    def __call__(self, serialized: Strings) -> dict[str, Column]:
+        """See `parse_examples`."""
+        messages = _contiguous(serialized)
+        found = self._decoded(messages) or self._located(messages)
+        complete = bool(found.kinds.all())  # MISSING is 0
+        columns: dict[str, Column] = {}
+        for key, feature in self.features.items():
+            j = self.indices[key]
+            data, kind, starts, sizes = found.messages.data, _KINDS[feature.dtype], found.spans[0, j], found.spans[1, j]
+            lists = _Lists(self.names[j], data, kind, found.kinds[j], starts, sizes, found.values.get(j))
+            if isinstance(feature, FixedLenFeature):
+                columns[key] = _fixed(lists, feature, complete)
+            else:
+                columns[key] = _variable(lists, feature)
+        return columns
+
+    def _decoded(self, messages: "_Messages") -> "_Found | None":
+        """What was found, features of a known size decoded on the way; None where anything is odd or wrong."""
+        n = len(messages.starts)
+        columns, room = np.full((len(self.names), 3), -1, np.int64), 0
+        for j, kind, size in self.fixed:
+            columns[j] = kind, size, room
+            room += -(-n * size * _WIDTHS[kind] // 8) * 8
+        out = empty((room,), _BYTE)
+        found = _Found.of(messages, len(self.names))
+        if self._locate(found, columns.reshape(-1), out)[0] != OK:
+            return None
+        place = 0
+        for j, kind, size in self.fixed:
+            column = out[place : place + n * size * _WIDTHS[kind]]
+            # What somebody keeps of a small column must not hold the memory of a large one.
+            found.values[j] = column.copy() if kind != BYTES and column.nbytes < room // 8 else column
+            place += -(-column.nbytes // 8) * 8
+        return found
+
+    def _located(self, messages: "_Messages") -> "_Found":
+        """Where everything is, read as protobuf would.
+
+        Raises:
+          InvalidArgumentError: something is no message.
+        """
+        found = _Found.of(messages, len(self.names))
+        columns, nowhere = np.full(3 * len(self.names), -1, np.int64), np.empty(0, np.uint8)
+        status, index = self._locate(found, columns, nowhere)
+        if status == SPLIT:
+            found.messages = _with_joined(messages, index)
+            status, index = self._locate(found, columns, nowhere)
+        if status != OK:
+            raise _malformed(index, found.messages.message(index))
+        return found
+
+    def _locate(self, found: "_Found", columns: Ints, out: Array) -> tuple[int, int]:
+        starts, sizes = found.spans.reshape(2, -1)
+        kinds = found.kinds.reshape(-1)
+        return locate_features(*found.messages, self.keys, self.key_offsets, columns, kinds, starts, sizes, out)
 
 
-def _contiguous(strings: Strings) -> tuple[Array, Ints, Ints]:
+class _Messages(NamedTuple):
+    """n messages: where each begins in the data, and how long it is."""
+
+    data: Array
+    starts: Ints
+    sizes: Ints
+
+    def message(self, index: int) -> bytes:
+        """One of them."""
+        return self.data[self.starts[index] :][: self.sizes[index]].tobytes()
+
+
+def _contiguous(strings: Strings) -> _Messages:
     if strings.starts.ndim != 1:
         raise InvalidArgumentError(
             f"parse_examples: expected one message a row, got {strings.starts.ndim - 1} more axes"
         )
-    return tuple(np.ascontiguousarray(array) for array in (strings.data, strings.starts, strings.sizes))  # type: ignore[return-value]
+    return _Messages(*[np.ascontiguousarray(array) for array in (strings.data, strings.starts, strings.sizes)])
+
+
+@dataclass(slots=True)
+class _Found:
+    """What `locate_features` found in n messages.
+
+    Args:
+      messages: the messages.
+      kinds: [k, n] of each feature in each message.
+      spans: [2, k, n] where each list begins in the data, and how long it is.
+      values: of the features that were decoded, as bytes, by the number of their key.
+    """
+
+    messages: _Messages
+    kinds: Array
+    spans: Ints
+    values: dict[int, Array]
+
+    @staticmethod
+    def of(messages: _Messages, keys: int) -> "_Found":
+        """Room for so many keys."""
+        n = len(messages.starts)
+        return _Found(messages, np.empty((keys, n), np.uint8), np.empty((2, keys, n), np.int64), {})
 
 
 @dataclass(slots=True)
 class _Lists:
-    """Where the list of one feature is in each of n messages."""
+    """Where the list of one feature is in each of n messages, or its values if they are decoded already."""
 
-    key: str
+    name: bytes
     data: Array
     kind: int
     kinds: Array
     starts: Ints
     sizes: Ints
+    values: Array | None = None
+
+    @property
+    def key(self) -> str:
+        """The key as text."""
+        return self.name.decode(errors="replace")
 
     def counts(self) -> Ints:
         """How many values each message has."""
@@ -426,6 +527,18 @@ class _Lists:
         if status != OK:
             raise self.error(status, index, shape)
 
+    def decode(self, feature: FixedLenFeature) -> Array:
+        """The values of a feature of a known size, as bytes."""
+        n, size = len(self.kinds), feature.size
+        offsets = np.arange(n + 1, dtype=np.int64) * size
+        out = np.zeros(n * size * _WIDTHS[self.kind], np.uint8)
+        if self.kind == BYTES:
+            starts, sizes = out.view(np.int64).reshape(2, -1)
+            self.fill(offsets, starts, sizes, feature.shape)
+        else:
+            self.fill(offsets, out.view(feature.dtype), shape=feature.shape)
+        return out
+
     def error(self, status: int, index: int, shape: tuple[int, ...] = ()) -> InvalidArgumentError:
         """What is wrong with a message."""
         what = f"Name: <unknown>, Key: {self.key}, Index: {index}.  "
@@ -437,7 +550,7 @@ class _Lists:
             )
         if status == WRONG_COUNT:
             one = slice(index, index + 1)
-            alone = _Lists(self.key, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
+            alone = _Lists(self.name, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
             return InvalidArgumentError(
                 f"{what}Can't parse serialized Example: number of {expected} values != expected. "
                 f"Values size: {int(alone.counts()[0])} but output shape: {list(shape)}"
@@ -445,25 +558,23 @@ class _Lists:
         return InvalidArgumentError(f"{what}Can't parse serialized Example: the list of values is damaged")
 
 
-def _fixed(lists: _Lists, feature: FixedLenFeature) -> Column:
-    n, size = len(lists.kinds), feature.size
+def _fixed(lists: _Lists, feature: FixedLenFeature, complete: bool) -> Column:
+    n = len(lists.kinds)
     missing, default = _NONE, None
-    if not lists.kinds.all():  # MISSING is 0
+    if not complete:
         missing, default = np.flatnonzero(lists.kinds == MISSING), feature.default()
     if len(missing) and default is None:
         raise InvalidArgumentError(
             f"Name: <unknown>, Feature: {lists.key} (data type: {_NAMES[lists.kind]}) is required but could not be "
             f"found. Index: {missing[0]}; give it a default_value, or use VarLenFeature"
         )
-    offsets = np.arange(n + 1, dtype=np.int64) * size
+    values = lists.values if lists.values is not None else lists.decode(feature)
     if lists.kind != BYTES:
-        out = np.empty((n, *feature.shape), feature.dtype)
+        out = values.view(feature.dtype).reshape(n, *feature.shape)
         if len(missing):
             out[missing] = default
-        lists.fill(offsets, out.reshape(-1), shape=feature.shape)
         return Dense(out)
-    starts, sizes = np.zeros((2, n, *feature.shape), np.int64)
-    lists.fill(offsets, starts.reshape(-1), sizes.reshape(-1), feature.shape)
+    starts, sizes = values.view(np.int64).reshape(2, n, *feature.shape)
     data = lists.data
     if len(missing) and default is not None:
         texts = Strings.of(default.reshape(-1).tolist())
@@ -613,17 +724,17 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
         yield tag >> 3, tag & 7, message[start:at]
 
 
-def _with_joined(data: Array, starts: Ints, sizes: Ints, index: int) -> tuple[Array, Ints, Ints]:
+def _with_joined(given: _Messages, index: int) -> _Messages:
     """The messages, those from number `index` on written anew with each of their lists in one piece."""
-    messages = list(Strings(data, starts[index:], sizes[index:]).values())
+    messages = list(Strings(given.data, given.starts[index:], given.sizes[index:]).values())
     for i, message in enumerate(messages):
         with contextlib.suppress(IndexError):  # a damaged one stays as it is, and the kernels will find it
             messages[i] = _joined(message)
     joined = Strings.of(messages)
-    return (
-        np.concatenate((data, joined.data)),
-        np.concatenate((starts[:index], joined.starts + len(data))),
-        np.concatenate((sizes[:index], joined.sizes)),
+    return _Messages(
+        np.concatenate((given.data, joined.data)),
+        np.concatenate((given.starts[:index], joined.starts + len(given.data))),
+        np.concatenate((given.sizes[:index], joined.sizes)),
     )
 
 

@@ -86,6 +86,20 @@ class Format(ABC):
           DataLossError: the file is damaged, or is shorter than the position says.
         """
 
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        """`read`, for a caller who wants `size` rows at a time: blocks should end where a group of rows does.
+
+        Args:
+          path: the file.
+          position: where to begin.
+          size: rows in a group.
+          given: rows of the first group that the caller has already.
+        """
+        del size, given
+        return self.read(path, position)
+
     def gathers(self, path: str) -> bool:
         """True when `fetch` costs no more than the rows that it gives, wherever they are in the file."""
         del path

@@ -12,6 +12,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Dense, Ints
+from distinput.core.gather import check_rows, take_rows
 from distinput.core.nest import LEAF
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
@@ -75,13 +76,14 @@ class Npy(Format):
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         row = 0 if position is None else position["row"]
-        header = _header(path)
+        stamp = stamp_of(path)
+        header = _header_of(path, stamp)
         rows, size = header.shape[0], block_rows(header.row_bytes)
         if row > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
         local = local_path(path)
         if local is not None:
-            whole = header.array(mapped(local))
+            whole = _array_of(path, local, stamp)
             for first in range(row, rows, size):
                 stop = min(first + size, rows)
                 yield _block(whole[first:stop], header), {"row": stop}
@@ -101,13 +103,14 @@ class Npy(Format):
         Raises:
           InvalidArgumentError: a row that is not there.
         """
-        header, wanted = _header(path), np.asarray(rows, np.int64)
-        count = header.shape[0]
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
-            raise InvalidArgumentError(f"{path}: rows must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
-        local = local_path(path)
-        if local is not None:
-            return _block(header.array(mapped(local)).take(wanted, 0), header)
+        wanted, stamp = np.asarray(rows, np.int64), stamp_of(path)
+        header, local = _header_of(path, stamp), local_path(path)
+        try:
+            if local is not None:
+                return _block(take_rows(_array_of(path, local, stamp), wanted), header)
+            check_rows(wanted, header.shape[0])
+        except IndexError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
         # Rows side by side are one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         counts = np.diff(begins, append=len(wanted))
@@ -177,6 +180,12 @@ def _header_of(path: str, stamp: str) -> _Header:
     if size and size < header.start + header.shape[0] * header.row_bytes:
         raise _too_short(path, header, size)
     return header
+
+
+@lru_cache(maxsize=1024)
+def _array_of(path: str, local: str, stamp: str) -> np.ndarray[Any, Any]:
+    """The array of a local file, mapped into memory."""
+    return _header_of(path, stamp).array(mapped(local))
 
 
 def _parsed(path: str) -> tuple[_Header, bool]:

@@ -4,6 +4,7 @@
 A record that goes on behind the end of a chunk is carried over into the next one; all else stays where it was read.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ __all__ = ["Found", "Piece", "SpanFormat"]
 
 FIRST_BYTES = 64 * 1024  # of the first chunk: the first record must not wait for many others
 CHUNK_BYTES = 512 * 1024  # of later ones: about what a core's own cache holds
-_BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on
+_BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on; the least to read
+_MOST_BYTES = 4 << 20  # of a group of rows for which blocks end where it does
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -111,12 +113,20 @@ class SpanFormat(Format):
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         return self._read(path, position if position is not None else self.start(), None)
 
-    def _read(self, path: str, wanted: Position, until: int | None) -> Iterator[tuple[Block, Position]]:
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        return self._read(path, position if position is not None else self.start(), None, size, given)
+
+    def _read(
+        self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
+    ) -> Iterator[tuple[Block, Position]]:
         """The records from a position on; what lies behind byte `until` is only read where a record goes on there."""
         source, row = self.open(path, wanted)
         with source:
             over = wanted["row"] - row
-            for piece, found, starts, sizes in self._found(source, row, until):
+            chunks = _Chunks(group, (given - over) % group)
+            for piece, found, starts, sizes in self._found(source, row, chunks, until):
                 row = piece.row + found.count
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
@@ -130,30 +140,77 @@ class SpanFormat(Format):
                     f"{path}: has {row} records, but reading was to go on at record {wanted['row']}; it changed"
                 )
 
-    def _found(self, source: Source, row: int, until: int | None = None) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
+    def _found(
+        self, source: Source, row: int, chunks: "_Chunks", until: int | None = None
+    ) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
         """Pieces of the file with the records found in each."""
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
-        data, at, byte, ended = EMPTY, 0, source.offset, False
-        chunk, need = FIRST_BYTES, 0
+        data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
         while not ended:
             kept = data[at:]
             # What a length field claims is only believed as far as the file is known to be that long.
             likely = len(kept) if source.size is None else source.size - source.offset
-            size = max(chunk, min(need - len(kept), likely) if need else len(kept))
+            size = max(chunks.more(len(kept)), min(need - len(kept), likely))
             if until is not None:
                 size = min(size, max(until - source.offset, _BEYOND_BYTES))
             data, ended = source.more(kept, size)
-            chunk, at = min(2 * chunk, CHUNK_BYTES), 0
+            at = 0
             while True:
-                piece = Piece(source.path, data, at, byte, row, ended, source.size)
-                found = self.find(piece, all_starts, all_sizes)
-                count = found.count
+                piece, room = Piece(source.path, data, at, byte, row, ended, source.size), chunks.rows
+                found = self.find(piece, all_starts[:room], all_sizes[:room])
+                count, taken = found.count, found.after - at
                 if count:
                     yield piece, found, all_starts[:count].copy(), all_sizes[:count].copy()
-                row += count
-                byte += found.after - at
-                at, need = found.after, found.need
+                chunks.note(count, taken)
+                row, byte, at = row + count, byte + taken, found.after
                 if found.error is not None:
                     raise found.error
-                if count < BLOCK_ROWS:
+                if count < room:
+                    # Where nothing is known of the next record, it is longer than what there is of it.
+                    need = found.need or 2 * (len(data) - at)
                     break
+                need = 0
+                if not ended and len(data) - at < chunks.expected:
+                    break
+
+
+class _Chunks:
+    """How much of a file is read together, and how many records are looked for in it.
+
+    A batch that begins in one block and ends in the next has to be copied together, so blocks end where a group of rows
+    does. For that only as much is read as the rows that are missing take up if they are as long as those so far, and a
+    little more: what is behind them must be moved before the next bytes.
+
+    Args:
+      group: rows that the consumer takes together.
+      given: rows of the first group that it has already.
+    """
+
+    def __init__(self, group: int, given: int) -> None:
+        self._group, self._given = (group, given) if group <= BLOCK_ROWS else (1, 0)
+        self._rows = self._bytes = 0
+        self._next = FIRST_BYTES
+        self.rows = BLOCK_ROWS // self._group * self._group - self._given
+        """The most records to look for."""
+        self.expected = 0
+        """Bytes that so many records will take, and a little more; 0 where nothing is known, or blocks may end anywhere."""
+
+    def more(self, kept: int) -> int:
+        """How many bytes to read behind those that are kept."""
+        size, self._next = self._next, min(2 * self._next, CHUNK_BYTES)
+        return max(_BEYOND_BYTES, self.expected - kept) if self.expected else size
+
+    def note(self, rows: int, size: int) -> None:
+        """So many records were found, of so many bytes in all."""
+        self._rows += rows
+        self._bytes += size
+        self._given = (self._given + rows) % self._group
+        if self._group == 1 or not self._rows:
+            return
+        each = self._bytes / self._rows
+        if self._group * each > _MOST_BYTES:
+            self.rows, self.expected = BLOCK_ROWS, 0
+            return
+        groups = int(min(BLOCK_ROWS, CHUNK_BYTES / each)) // self._group
+        self.rows = max(1, groups) * self._group - self._given
+        self.expected = int(each * (self.rows + math.sqrt(self.rows)))

@@ -6,9 +6,10 @@ Nothing here imports numba before a kernel is first called, see `distinput.kerne
 * `balance`: `deal_by_size`
 * `crc32c`: `crc32c`, `masked_crc32c`
 * `example`: `locate_features`, `count_values`, `fill_floats`, `fill_int64s`, `fill_bytes_spans`
+* `gather`: `gather_rows`, `place_rows`
 * `lines`: `scan_lines`
 * `ragged`: `gather_spans`, `pad_spans`, `spans_to_offsets`
-* `shuffle`: `shuffle_steps`, `drain_steps`, `slots_at`, `permute`
+* `shuffle`: `shuffle_steps`, `drain_steps`, `exchange_rows`, `drain_rows`, `slots_at`, `permute`
 * `tfrecord`: `scan_records`, `frame_records`
 * `windows`: `fill_windows`
 

@@ -180,6 +180,21 @@ def _copy_bytes(typing: Any, out: Any, to: Any, data: Any, start: Any, count: An
     return types.void(out, to, data, start, count), emit
 
 
+def _will_load(typing: Any, data: Any, offset: Any) -> Any:
+    del typing
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = _address(context, builder, signature.args[0], args[0], args[1])
+        number = ir.IntType(32)
+        form = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], form)
+        # To read, to be kept in all caches, among data.
+        builder.call(function, [address, ir.Constant(number, 0), ir.Constant(number, 3), ir.Constant(number, 1)])
+        return context.get_dummy_value()
+
+    return types.void(data, offset), emit
+
+
 def _fill_bytes(typing: Any, out: Any, start: Any, count: Any, value: Any) -> Any:
     del typing, value
 
@@ -255,7 +270,7 @@ def _multiply_high(typing: Any, a: Any, b: Any) -> Any:
 
 def _host_has_crc32(context: Any) -> bool:
     triple, _, features = context.codegen().magic_tuple()
-    return str(triple).startswith("x86_64") and "+crc32" in features.split(",") and "+sse4.2" in features.split(",")
+    return str(triple).startswith("x86_64") and {"+crc32", "+sse4.2", "+pclmul"} <= set(features.split(","))
 
 
 def _has_crc32(typing: Any) -> Any:
@@ -282,21 +297,50 @@ def _crc32_u64(typing: Any, crc: Any, word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), emit
 
 
-load_u32, load_u64 = _loader(types.uint32), _loader(types.uint64)
+def _carryless_product(typing: Any, a: Any, b: Any) -> Any:
+    del typing, a, b
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature
+        if not _host_has_crc32(context):
+            return ir.Constant(WORD, 0)  # in a branch that is never taken
+        pair, first = ir.VectorType(WORD, 2), ir.Constant(ir.IntType(32), 0)
+        form = ir.FunctionType(pair, [pair, pair, BYTE])
+        function = cgutils.get_or_insert_function(builder.module, form, "llvm.x86.pclmulqdq")
+        factors = [builder.insert_element(ir.Constant(pair, [0, 0]), each, first) for each in args]
+        return builder.extract_element(builder.call(function, [*factors, ir.Constant(BYTE, 0)]), first)
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
+def _load_u8(typing: Any, data: Any, offset: Any) -> Any:
+    del typing
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(builder.load(_address(context, builder, signature.args[0], args[0], args[1])), WORD)
+
+    return types.int64(data, offset), emit
+
+
+load_u8, load_u32, load_u64 = intrinsic(_load_u8), _loader(types.uint32), _loader(types.uint64)
 store_u32, store_u64 = _storer(types.uint32), _storer(types.uint64)
 copy_bytes, fill_bytes = intrinsic(_copy_bytes), intrinsic(_fill_bytes)
+will_load = intrinsic(_will_load)
 equal_mask, high_mask = intrinsic(_equal_mask), intrinsic(_high_mask)
 trailing_zeros, bit_count = intrinsic(_trailing_zeros), intrinsic(_bit_count)
 multiply_high = intrinsic(_multiply_high)
 has_crc32, crc32_u64 = intrinsic(_has_crc32), intrinsic(_crc32_u64)
+carryless_product = intrinsic(_carryless_product)
 
 # numba wants a function of the same arguments for each.
 INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    machine.load_u8: lambda data, offset: load_u8(data, offset),
     machine.load_u32: lambda data, offset: load_u32(data, offset),
     machine.load_u64: lambda data, offset: load_u64(data, offset),
     machine.store_u32: lambda out, offset, value: store_u32(out, offset, value),
     machine.store_u64: lambda out, offset, value: store_u64(out, offset, value),
     machine.copy_bytes: lambda out, to, data, start, count: copy_bytes(out, to, data, start, count),
+    machine.will_load: lambda data, offset: will_load(data, offset),
     machine.fill_bytes: lambda out, start, count, value: fill_bytes(out, start, count, value),
     machine.equal_mask: lambda data, offset, value: equal_mask(data, offset, value),
     machine.high_mask: lambda data, offset: high_mask(data, offset),
@@ -305,6 +349,7 @@ INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     machine.multiply_high: lambda a, b: multiply_high(a, b),
     machine.has_crc32: lambda: has_crc32(),
     machine.crc32_u64: lambda crc, word: crc32_u64(crc, word),
+    machine.carryless_product: lambda a, b: carryless_product(a, b),
 }
 
 

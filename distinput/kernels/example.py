@@ -7,7 +7,7 @@
 
 Three steps, for as many messages as one likes: `locate_features` finds where in each message the list of each wanted
 key is, `count_values` counts its values, and a `fill_` kernel decodes them into a column. Where the number of values is
-known beforehand the second step can be left out.
+known beforehand `locate_features` can decode them on its way.
 
 What holds for every message: fields come in any order, numbers packed or not, unknown fields are passed over, of a key
 written twice the last counts, and so does the last of several kinds; a feature with no kind is a missing one. A message
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from distinput.kernels.kernel import Bytes, BytesOut, FloatsOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import bit_count, copy_bytes, high_mask, load_u64, signed
+from distinput.kernels.machine import bit_count, copy_bytes, high_mask, load_u8, load_u64, signed, store_u64
 
 # Kinds of feature; each is the number of its field.
 MISSING, BYTES, FLOAT, INT64 = 0, 1, 2, 3
@@ -40,6 +40,7 @@ _FIRST, _SECOND = 1 << 3 | _DELIMITED, 2 << 3 | _DELIMITED  # tags: a length-del
 _NUMBER, _FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32  # tags of values that are not packed
 _LONGEST_TAG = np.uint64(0xFFFFFFFF)
 _ZERO, _ONE, _SEVEN, _HIGH = (np.uint64(each) for each in (0, 1, 7, 128))
+_HIGHS = np.uint64(0x8080808080808080)
 _C1, _C2, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 
 
@@ -84,9 +85,12 @@ def _read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
         yield tag, start, at
 
 
-def _locate_in_message(message: bytes, wanted: dict[bytes, int]) -> tuple[int, dict[int, tuple[int, int, int]]]:
-    """The status, and for each wanted feature its kind and where its list begins and ends in the message."""
-    found = {}
+class _SplitError(Exception):
+    """A list in several pieces."""
+
+
+def _read_features(message: bytes, wanted: dict[bytes, int]) -> Iterator[tuple[int, int, int, int]]:
+    """Of each wanted feature in the message: which one, its kind, and where its list begins and ends."""
     for tag, start, stop in _read_fields(message):
         for entry_tag, entry_start, entry_stop in _read_fields(message[:stop], start) if tag == _FIRST else ():
             if entry_tag != _FIRST:
@@ -100,16 +104,15 @@ def _locate_in_message(message: bytes, wanted: dict[bytes, int]) -> tuple[int, d
             if key not in wanted:
                 continue
             if len(values) > 1:
-                return SPLIT, {}
+                raise _SplitError
             kind, span = MISSING, (0, 0)
             for value_start, value_stop in values:
                 for list_tag, list_start, list_stop in _read_fields(message[:value_stop], value_start):
                     if list_tag & 7 == _DELIMITED and list_tag >> 3 in (BYTES, FLOAT, INT64):
                         if list_tag >> 3 == kind:
-                            return SPLIT, {}
+                            raise _SplitError
                         kind, span = list_tag >> 3, (list_start, list_stop)
-            found[wanted[key]] = (kind, *span)
-    return OK, found
+            yield wanted[key], kind, *span
 
 
 def locate_reference(
@@ -118,11 +121,13 @@ def locate_reference(
     lengths: Ints,
     keys: Bytes,
     key_offsets: Ints,
+    columns: Ints,
     kinds: BytesOut,
     list_starts: IntsOut,
     list_lengths: IntsOut,
+    out: BytesOut,
 ) -> tuple[int, int]:
-    """Find the features with the wanted keys in many messages.
+    """Find the features with the wanted keys in many messages, and decode those of which the number of values is known.
 
     Args:
       data: where the messages lie.
@@ -130,12 +135,18 @@ def locate_reference(
       lengths: [n]; how long each is, in bytes.
       keys: the k wanted keys, one after the other, none of them twice.
       key_offsets: [k + 1]; where each key begins and ends.
+      columns: [k * 3] (that is [k, 3]); the kind that a feature is to have, how many values, and where in `out`, at a
+        multiple of 8, they are to be: v for each message, so [n, v] of float32, of int64, or for `BYTES` [2, n, v] of
+        int64, where each value begins in `data` and how long it is. With -1 values a feature is only located.
       kinds: out, [k * n] (that is [k, n]); `MISSING`, `BYTES`, `FLOAT` or `INT64`.
-      list_starts: out, [k * n]; where the BytesList, FloatList or Int64List begins in `data`; 0 for a missing one.
+      list_starts: out, [k * n]; where the BytesList, FloatList or Int64List begins in `data`; 0 for a missing one, and for
+        one that was decoded.
       list_lengths: out, [k * n]; how long it is, in bytes.
+      out: out; what belongs to a missing feature is left as it is or undefined.
 
     Returns:
-      `OK` and -1; or `MALFORMED` or `SPLIT` and the first message at fault, and what the outputs hold is undefined.
+      `OK` and -1; or `MALFORMED`, `SPLIT`, `WRONG_KIND` or `WRONG_COUNT` and the first message at fault, and what the
+      outputs hold is undefined. Where a key is there twice, all of them have to be right.
     """
     _check_messages(data, starts, lengths)
     n, k = starts.size, key_offsets.size - 1
@@ -143,23 +154,59 @@ def locate_reference(
         raise ValueError("locate_features: kinds, list_starts and list_lengths must be [keys * messages]")
     if key_offsets[0] < 0 or np.any(key_offsets[1:] < key_offsets[:-1]) or key_offsets[-1] > keys.size:
         raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
+    if columns.size != 3 * k:
+        raise ValueError("locate_features: columns must be [keys * 3]")
+    for kind, size, place in columns.reshape(k, 3).tolist():
+        width = _WIDTHS.get(kind, 0)
+        if size >= 0 and (not width or place < 0 or place % 8 or place + n * size * width > out.size):
+            raise ValueError("locate_features: each column must have a kind, and lie within out at a multiple of 8")
     wanted = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
     for array in (kinds, list_starts, list_lengths):
         array[:] = 0
     for i, (message_start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        message = data[message_start : message_start + length].tobytes()
         try:
-            message = data[message_start : message_start + length].tobytes()
-            status, found = _locate_in_message(message, wanted)
+            for j, kind, start, stop in _read_features(message, wanted):
+                kinds[j * n + i] = kind
+                list_starts[j * n + i], list_lengths[j * n + i] = 0, 0
+                if kind == MISSING:
+                    continue
+                if columns[3 * j + 1] < 0:
+                    list_starts[j * n + i], list_lengths[j * n + i] = message_start + start, stop - start
+                    continue
+                status = _decode_reference(message[start:stop], kind, message_start + start, columns, j, i, n, out)
+                if status != OK:
+                    return status, i
         except _MalformedError:
             return MALFORMED, i
-        if status != OK:
-            return status, i
-        for j, (kind, start, stop) in found.items():
-            if kind != MISSING:
-                kinds[j * n + i] = kind
-                list_starts[j * n + i] = message_start + start
-                list_lengths[j * n + i] = stop - start
+        except _SplitError:
+            return SPLIT, i
     return OK, -1
+
+
+_WIDTHS = {BYTES: 16, FLOAT: 4, INT64: 8}
+
+
+def _decode_reference(
+    content: bytes, kind: int, start: int, columns: Ints, j: int, i: int, n: int, out: BytesOut
+) -> int:
+    """Write the values of message i, which begin at `start`, to column j; the status."""
+    wanted, size, place = columns[3 * j : 3 * j + 3].tolist()
+    if kind != wanted:
+        return WRONG_KIND
+    values = _read_values(content, kind)
+    if len(values) != size:
+        return WRONG_COUNT
+    column = out[place : place + n * size * _WIDTHS[kind]]
+    if kind == BYTES:
+        spans = np.array(values, np.int64).reshape(-1, 2)
+        both = column.view(np.int64).reshape(2, n, size)
+        both[0, i], both[1, i] = spans[:, 0] + start, spans[:, 1] - spans[:, 0]
+    elif kind == FLOAT:
+        column.view(np.float32).reshape(n, size)[i] = values
+    else:
+        column.view(np.int64).reshape(n, size)[i] = values
+    return OK
 
 
 def _check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
@@ -302,13 +349,13 @@ def spans_reference(
 @inlined
 def _varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
     """The number at `at`, and where it ends."""
-    if at < stop and data[at] < 128:
-        return np.uint64(data[at]), at + 1
+    if at < stop and load_u8(data, at) < 128:
+        return np.uint64(load_u8(data, at)), at + 1
     value = _ZERO
     for k in range(10):
         if at + k >= stop:
             return _ZERO, -1
-        byte = np.uint64(data[at + k])
+        byte = np.uint64(load_u8(data, at + k))
         value |= (byte & np.uint64(127)) << np.uint64(7 * k)
         if byte < _HIGH:
             return value, at + k + 1
@@ -351,7 +398,7 @@ def _ends(data: Bytes, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
         return load_u64(data, start) & ((_ONE << np.uint64(8 * length)) - _ONE), _ZERO
     word = _ZERO
     for k in range(length):
-        word |= np.uint64(data[start + k]) << np.uint64(8 * k)
+        word |= np.uint64(load_u8(data, start + k)) << np.uint64(8 * k)
     return word, _ZERO
 
 
@@ -437,6 +484,138 @@ def _feature(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
 
 
 @inlined
+def _ends_with(data: Bytes, at: int, stop: int) -> int:
+    """Where the content begins whose length stands at `at` and which ends at `stop`; -1 where it may be otherwise."""
+    if at < stop:
+        length, content = load_u8(data, at), at + 1
+        if length >= 128:
+            if content == stop or load_u8(data, content) >= 128:
+                return -1
+            length, content = length & 127 | load_u8(data, content) << 7, content + 1
+        if content + length == stop:
+            return content
+    return -1
+
+
+@inlined
+def _is_key(data: Bytes, start: int, keys: Bytes, key_offsets: Ints, ends: npt.NDArray[np.uint64], j: int) -> bool:
+    """Whether wanted key j stands at `start`, where there are eight bytes at least, and as many as it has."""
+    length = key_offsets[j + 1] - key_offsets[j]
+    first = load_u64(data, start)
+    if length < 8:
+        return bool(first & ((_ONE << np.uint64(8 * length)) - _ONE) == ends[j, 0])
+    if first != ends[j, 0] or load_u64(data, start + length - 8) != ends[j, 1]:
+        return False
+    return length <= 16 or _same_middle(data, start, keys, key_offsets[j], length)
+
+
+@inlined
+def _guess(
+    data: Bytes, at: int, stop: int, keys: Bytes, key_offsets: Ints, ends: npt.NDArray[np.uint64], j: int
+) -> tuple[int, int]:
+    """The kind of feature j and where its list begins, if data[at:stop] is its entry as all writers write it.
+
+    That is the key, then the feature, then nothing; the feature is a list, then nothing: each length is known when the
+    first one is, so that none has to be waited for. Kind 0: it may be otherwise.
+    """
+    length = key_offsets[j + 1] - key_offsets[j]
+    value = at + 2 + length
+    # The first word of the key is read whole, even if it has less.
+    if length >= 128 or stop - value < 2 or data.size - at < 10:
+        return MISSING, 0
+    if load_u8(data, at) != _FIRST or load_u8(data, at + 1) != length or load_u8(data, value) != _SECOND:
+        return MISSING, 0
+    if not _is_key(data, at + 2, keys, key_offsets, ends, j):
+        return MISSING, 0
+    feature = _ends_with(data, value + 1, stop)
+    if feature < 0 or feature >= stop:
+        return MISSING, 0
+    kind = load_u8(data, feature) >> 3
+    if load_u8(data, feature) & 7 != _DELIMITED or kind < BYTES or kind > INT64:
+        return MISSING, 0
+    start = _ends_with(data, feature + 1, stop)
+    return (kind, start) if start >= 0 else (MISSING, 0)
+
+
+@inlined
+def _decode_floats(data: Bytes, at: int, stop: int, out: FloatsOut | BytesOut, to: int, end: int) -> int:
+    """Decode one list to out[to:end], in floats whatever `out` holds; the status."""
+    while at < stop:
+        tag, content, at = _field(data, at, stop)
+        if at < 0:
+            return MALFORMED
+        if tag == _FIRST or tag == _FLOAT:
+            if (at - content) % 4 != 0:
+                return MALFORMED
+            # Beyond the room only the form is looked at, since that is the graver fault.
+            if to + (at - content) // 4 <= end:
+                copy_bytes(out, 4 * to, data, content, at - content)
+            to += (at - content) // 4
+    return OK if to == end else WRONG_COUNT
+
+
+@inlined
+def _decode_int64s(data: Bytes, at: int, stop: int, out: IntsOut | BytesOut, to: int, end: int) -> int:
+    """Decode one list to out[to:end], in words whatever `out` holds; the status."""
+    while at < stop:
+        tag, content, at = _field(data, at, stop)
+        if at < 0:
+            return MALFORMED
+        if tag == _FIRST or tag == _NUMBER:
+            while content < at:
+                value, content = _varint(data, content, at)
+                if content < 0:
+                    return MALFORMED
+                if to < end:
+                    store_u64(out, 8 * to, value)
+                to += 1
+    return OK if to == end else WRONG_COUNT
+
+
+@inlined
+def _decode_spans(
+    data: Bytes,
+    at: int,
+    stop: int,
+    starts: IntsOut | BytesOut,
+    to: int,
+    end: int,
+    lengths: IntsOut | BytesOut,
+    also: int,
+) -> int:
+    """Write where the values of one list are to starts[to:end], and how long from lengths[also] on; the status."""
+    also -= to
+    while at < stop:
+        tag, content, at = _field(data, at, stop)
+        if at < 0:
+            return MALFORMED
+        if tag == _FIRST:
+            if to < end:
+                store_u64(starts, 8 * to, np.uint64(content))
+                store_u64(lengths, 8 * (to + also), np.uint64(at - content))
+            to += 1
+    return OK if to == end else WRONG_COUNT
+
+
+@inlined
+def _decode(data: Bytes, at: int, stop: int, kind: int, size: int, place: int, i: int, n: int, out: BytesOut) -> int:
+    """Write the `size` values of a list to row i of its column in `out`; the status."""
+    if kind == FLOAT:
+        to = place // 4 + i * size
+        # Nearly all lists are packed in one piece, which is a copy then.
+        if at < stop and load_u8(data, at) == _FIRST:
+            content = _ends_with(data, at + 1, stop)
+            if content >= 0 and stop - content == 4 * size:
+                copy_bytes(out, 4 * to, data, content, 4 * size)
+                return OK
+        return _decode_floats(data, at, stop, out, to, to + size)
+    to = place // 8 + i * size
+    if kind == INT64:
+        return _decode_int64s(data, at, stop, out, to, to + size)
+    return _decode_spans(data, at, stop, out, to, to + size, out, to + n * size)
+
+
+@inlined
 def _features(
     data: Bytes,
     at: int,
@@ -445,33 +624,53 @@ def _features(
     key_offsets: Ints,
     ends: npt.NDArray[np.uint64],
     table: Ints,
+    hints: IntsOut,
+    columns: Ints,
     i: int,
     n: int,
     kinds: BytesOut,
     list_starts: IntsOut,
     list_lengths: IntsOut,
+    out: BytesOut,
 ) -> int:
     """The map of message i; the status."""
+    entry = -1
     while at < stop:
-        tag, entry, at = _field(data, at, stop)
+        tag, content, at = _field(data, at, stop)
         if at < 0:
             return MALFORMED
         if tag != _FIRST:
             continue
-        key_start, key_stop, start, end, values = _entry(data, entry, at)
-        if values < 0:
-            return MALFORMED
-        j = _find(data, key_start, key_stop, keys, key_offsets, ends, table)
-        if j < 0:
-            continue
-        if values > 1:
-            return SPLIT
-        status, kind, start, end = _feature(data, start, end)
-        if status != OK:
-            return status
-        kinds[j * n + i] = kind
-        list_starts[j * n + i] = start
-        list_lengths[j * n + i] = end - start
+        # Messages of one file have their features in the same order, as a rule.
+        entry += 1
+        j = hints[entry & (hints.size - 1)]
+        kind, start, end = MISSING, 0, at
+        if j >= 0:
+            kind, start = _guess(data, content, at, keys, key_offsets, ends, j)
+        if kind == MISSING:
+            key_start, key_stop, start, end, values = _entry(data, content, at)
+            if values < 0:
+                return MALFORMED
+            j = _find(data, key_start, key_stop, keys, key_offsets, ends, table)
+            if j < 0:
+                continue
+            hints[entry & (hints.size - 1)] = j
+            if values > 1:
+                return SPLIT
+            status, kind, start, end = _feature(data, start, end)
+            if status != OK:
+                return status
+        place = j * n + i
+        kinds[place] = kind
+        if kind != MISSING and columns[3 * j + 1] >= 0:
+            if kind != columns[3 * j]:
+                return WRONG_KIND
+            status = _decode(data, start, end, kind, columns[3 * j + 1], columns[3 * j + 2], i, n, out)
+            if status != OK:
+                return status
+        else:
+            list_starts[place] = start
+            list_lengths[place] = end - start
     return OK
 
 
@@ -496,6 +695,22 @@ def _not_offsets(offsets: Ints, size: int) -> bool:
     return False
 
 
+@inlined
+def _misplaced(columns: Ints, n: int, size: int) -> bool:
+    """Whether a column of which values are to be written has no kind or does not lie within `size` bytes."""
+    for j in range(columns.size // 3):
+        kind, values, place = columns[3 * j], columns[3 * j + 1], columns[3 * j + 2]
+        if values < 0:
+            continue
+        width = 16 if kind == BYTES else 4 if kind == FLOAT else 8
+        if kind < BYTES or kind > INT64 or place < 0 or place % 8 != 0 or place > size:
+            return True
+        # The division keeps the product from overflowing.
+        if n > 0 and values > (size - place) // width // n:
+            return True
+    return False
+
+
 @kernel(locate_reference)
 def locate_features(
     data: Bytes,
@@ -503,9 +718,11 @@ def locate_features(
     lengths: Ints,
     keys: Bytes,
     key_offsets: Ints,
+    columns: Ints,
     kinds: BytesOut,
     list_starts: IntsOut,
     list_lengths: IntsOut,
+    out: BytesOut,
 ) -> tuple[int, int]:
     """See `locate_reference`."""
     n, k = starts.size, key_offsets.size - 1
@@ -517,11 +734,16 @@ def locate_features(
         raise ValueError("locate_features: kinds, list_starts and list_lengths must be [keys * messages]")
     if _not_offsets(key_offsets, keys.size):
         raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
+    if columns.size != 3 * k:
+        raise ValueError("locate_features: columns must be [keys * 3]")
+    if _misplaced(columns, n, out.size):
+        raise ValueError("locate_features: each column must have a kind, and lie within out at a multiple of 8")
     size = 4
     while size < 4 * k:
         size *= 2
-    table, ends = np.empty(size, np.int64), np.empty((k, 2), np.uint64)
+    table, ends, hints = np.empty(size, np.int64), np.empty((k, 2), np.uint64), np.empty(size, np.int64)
     _make_table(keys, key_offsets, ends, table)
+    hints[:] = -1
     kinds[:] = MISSING
     list_starts[:] = 0
     list_lengths[:] = 0
@@ -533,8 +755,9 @@ def locate_features(
                 return MALFORMED, i
             if tag == _FIRST:
                 status = _features(
-                    data, content, at, keys, key_offsets, ends, table, i, n, kinds, list_starts, list_lengths
-                )
+                    data, content, at, keys, key_offsets, ends, table, hints, columns, i, n,
+                    kinds, list_starts, list_lengths, out,
+                )  # fmt: skip
                 if status != OK:
                     return status, i
     return OK, -1
@@ -545,14 +768,19 @@ def _count_packed(data: Bytes, start: int, stop: int) -> int:
     """How many packed integers there are: as many as bytes below 128, the last of which must be one."""
     if start == stop:
         return 0
-    if data[stop - 1] >= 128:
+    if load_u8(data, stop - 1) >= 128:
         return -1
     count, at = stop - start, start
     while at + 64 <= stop:
         count -= bit_count(high_mask(data, at))
         at += 64
+    while at + 8 <= stop:
+        count -= bit_count(load_u64(data, at) & _HIGHS)
+        at += 8
+    if at < stop and at + 8 <= data.size:
+        return count - bit_count(load_u64(data, at) & _HIGHS & ((_ONE << np.uint64(8 * (stop - at))) - _ONE))
     while at < stop:
-        count -= data[at] >> 7
+        count -= load_u8(data, at) >> 7
         at += 1
     return count
 
@@ -617,23 +845,6 @@ def _check_fill(data: Bytes, kinds: Bytes, starts: Ints, lengths: Ints, offsets:
         raise ValueError("example: offsets must not decrease, and must stay within out")
 
 
-@inlined
-def _decode_floats(data: Bytes, at: int, stop: int, out: FloatsOut, to: int, end: int) -> int:
-    """Decode one list to out[to:end]; the status."""
-    while at < stop:
-        tag, content, at = _field(data, at, stop)
-        if at < 0:
-            return MALFORMED
-        if tag == _FIRST or tag == _FLOAT:
-            if (at - content) % 4 != 0:
-                return MALFORMED
-            # Beyond the room only the form is looked at, since that is the graver fault.
-            if to + (at - content) // 4 <= end:
-                copy_bytes(out, 4 * to, data, content, at - content)
-            to += (at - content) // 4
-    return OK if to == end else WRONG_COUNT
-
-
 @kernel(floats_reference)
 def fill_floats(
     data: Bytes, kinds: Bytes, list_starts: Ints, list_lengths: Ints, offsets: Ints, out: FloatsOut
@@ -650,24 +861,6 @@ def fill_floats(
         if status != OK:
             return status, i
     return OK, -1
-
-
-@inlined
-def _decode_int64s(data: Bytes, at: int, stop: int, out: IntsOut, to: int, end: int) -> int:
-    """Decode one list to out[to:end]; the status."""
-    while at < stop:
-        tag, content, at = _field(data, at, stop)
-        if at < 0:
-            return MALFORMED
-        if tag == _FIRST or tag == _NUMBER:
-            while content < at:
-                value, content = _varint(data, content, at)
-                if content < 0:
-                    return MALFORMED
-                if to < end:
-                    out[to] = signed(value)
-                to += 1
-    return OK if to == end else WRONG_COUNT
 
 
 @kernel(int64s_reference)
@@ -707,16 +900,10 @@ def fill_bytes_spans(
             continue
         if kinds[i] != BYTES:
             return WRONG_KIND, i
-        at, stop, to = list_starts[i], list_starts[i] + list_lengths[i], offsets[i]
-        while at < stop:
-            tag, content, at = _field(data, at, stop)
-            if at < 0:
-                return MALFORMED, i
-            if tag == _FIRST:
-                if to < offsets[i + 1]:
-                    value_starts[to] = content
-                    value_lengths[to] = at - content
-                to += 1
-        if to != offsets[i + 1]:
-            return WRONG_COUNT, i
+        stop = list_starts[i] + list_lengths[i]
+        status = _decode_spans(
+            data, list_starts[i], stop, value_starts, offsets[i], offsets[i + 1], value_lengths, offsets[i]
+        )
+        if status != OK:
+            return status, i
     return OK, -1

@@ -22,6 +22,11 @@ def signed(word: np.uint64) -> int:
     return np.int64(word)  # type: ignore[return-value]  # to numba this is an int
 
 
+def load_u8(data: Bytes, offset: int) -> int:
+    """The byte at `offset`, which must not be negative: indexing looks whether it is, at each byte anew."""
+    return int(_within(data, offset, 1)[0])
+
+
 def load_u32(data: Bytes, offset: int) -> np.uint32:
     """The four bytes at `offset`, lowest first."""
     return np.uint32(int.from_bytes(_within(data, offset, 4).tobytes(), "little"))
@@ -32,19 +37,23 @@ def load_u64(data: Bytes, offset: int) -> np.uint64:
     return np.uint64(int.from_bytes(_within(data, offset, 8).tobytes(), "little"))
 
 
-def store_u32(out: BytesOut, offset: int, value: np.uint32) -> None:
-    """Write four bytes at `offset`, lowest first."""
-    _within(out, offset, 4)[:] = np.frombuffer(int(value).to_bytes(4, "little"), np.uint8)
+def store_u32(out: npt.NDArray[np.generic], offset: int, value: np.uint32) -> None:
+    """Write four bytes at byte `offset`, lowest first, whatever the array holds."""
+    _within(out.view(np.uint8), offset, 4)[:] = np.frombuffer(int(value).to_bytes(4, "little"), np.uint8)
 
 
-def store_u64(out: BytesOut, offset: int, value: np.uint64) -> None:
-    """Write eight bytes at `offset`, lowest first."""
-    _within(out, offset, 8)[:] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+def store_u64(out: npt.NDArray[np.generic], offset: int, value: np.uint64) -> None:
+    """Write eight bytes at byte `offset`, lowest first, whatever the array holds."""
+    _within(out.view(np.uint8), offset, 8)[:] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
 
 
 def copy_bytes(out: npt.NDArray[np.generic], to: int, data: npt.NDArray[np.generic], start: int, count: int) -> None:
     """Copy `count` bytes; both offsets are in bytes, whatever the arrays hold. The two may not overlap."""
     _within(out.view(np.uint8), to, count)[:] = _within(data.view(np.uint8), start, count)
+
+
+def will_load(data: npt.NDArray[np.generic], offset: int) -> None:
+    """Say that the byte at `offset` will be read soon, so that it is on its way from memory by then; any offset is allowed."""
 
 
 def fill_bytes(out: BytesOut, start: int, count: int, value: int) -> None:
@@ -79,7 +88,7 @@ def multiply_high(a: np.uint64, b: np.uint64) -> np.uint64:
 
 
 def has_crc32() -> bool:
-    """Whether the machine has an instruction for CRC32C; known when a kernel is compiled."""
+    """Whether the machine has instructions for CRC32C and carry-less products; known when a kernel is compiled."""
     return False
 
 
@@ -89,6 +98,16 @@ def crc32_u64(crc: np.uint64, word: np.uint64) -> np.uint64:
     for _ in range(64):
         state = state >> 1 ^ (0x82F63B78 if state & 1 else 0)
     return np.uint64(state & 0xFFFFFFFF)
+
+
+def carryless_product(a: np.uint64, b: np.uint64) -> np.uint64:
+    """The lower half of the product of two polynomials whose coefficients are bits; only where `has_crc32`."""
+    left, right, product = int(a), int(b), 0
+    while right:
+        low = right & -right
+        product ^= left * low
+        right ^= low
+    return np.uint64(product & MASK)
 
 
 def _within(data: Bytes, start: int, count: int) -> Bytes:

@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from distinput.kernels.kernel import Ints, IntsOut, Key, inlined, kernel
-from distinput.kernels.machine import MASK, multiply_high, signed
+from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
+from distinput.kernels.machine import MASK, copy_bytes, load_u64, multiply_high, signed, store_u64
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FEW = 256  # below, halves of three bits make pairs of rows move together more often than chance would
@@ -101,6 +101,54 @@ def shuffle_steps(slots: IntsOut, key: Key, position: int, incoming: Ints, out: 
         slots[slot] = incoming[step]
 
 
+def exchange_reference(stored: BytesOut, key: Key, position: int, width: int, incoming: Bytes, out: BytesOut) -> None:
+    """`shuffle_steps` for rows themselves, of `width` bytes each, instead of numbers that stand for them.
+
+    Args:
+      stored: in and out; as many rows as there are slots.
+      key: the order.
+      position: how many rows were sent before.
+      width: bytes of a row, at least 1.
+      incoming: the rows to put in.
+      out: the rows sent, as many as came in.
+    """
+    slots = stored.size // width if width > 0 else 0
+    if slots == 0 or position < 0 or stored.size != slots * width or incoming.size % width or out.size != incoming.size:
+        raise ValueError(
+            "exchange_rows: there must be a slot, whole rows, and as much room in out as there is incoming"
+        )
+    count = incoming.size // width
+    picked = picks_reference(key, np.arange(position, position + count), slots)
+    rows, given, sent = (each.reshape(-1, width) for each in (stored, incoming, out))
+    for step, slot in enumerate(picked):
+        sent[step] = rows[slot]
+        rows[slot] = given[step]
+
+
+@kernel(exchange_reference)
+def exchange_rows(stored: BytesOut, key: Key, position: int, width: int, incoming: Bytes, out: BytesOut) -> None:
+    """See `exchange_reference`."""
+    slots = stored.size // width if width > 0 else 0
+    if slots == 0 or position < 0 or stored.size != slots * width or incoming.size % width or out.size != incoming.size:
+        raise ValueError(
+            "exchange_rows: there must be a slot, whole rows, and as much room in out as there is incoming"
+        )
+    for step in range(incoming.size // width):
+        at, slot = step * width, pick(key, position + step, slots) * width
+        _copy_row(out, at, stored, slot, width)
+        _copy_row(stored, slot, incoming, at, width)
+
+
+@inlined
+def _copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> None:
+    """Copy a row; small ones without a call."""
+    if width % 8 == 0 and width <= 64:
+        for k in range(0, width, 8):
+            store_u64(out, to + k, load_u64(data, start + k))
+    else:
+        copy_bytes(out, to, data, start, width)
+
+
 def drain_reference(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut) -> int:
     """Steps `position`, `position + 1`, ... of the buffered shuffle when there is no more input.
 
@@ -135,6 +183,53 @@ def drain_steps(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut
         out[step] = slots[slot]
         slots[slot] = slots[left - step - 1]
     return count
+
+
+def drain_rows_reference(stored: BytesOut, key: Key, position: int, left: int, width: int, out: BytesOut) -> None:
+    """`drain_steps` for rows themselves, of `width` bytes each, instead of numbers that stand for them.
+
+    Args:
+      stored: in and out; the rows left are in the first `left` slots.
+      key: the order.
+      position: how many rows were sent before.
+      left: how many rows are left.
+      width: bytes of a row, at least 1.
+      out: the rows sent, at most `left`.
+    """
+    if (
+        width < 1
+        or position < 0
+        or left < 0
+        or left > stored.size // width
+        or out.size % width
+        or out.size // width > left
+    ):
+        raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+    count = out.size // width
+    rows = stored[: left * width].reshape(left, width)
+    for step, sent in enumerate(out.reshape(count, width)):
+        slot = int(picks_reference(key, np.array([position + step]), left - step)[0])
+        sent[:] = rows[slot]
+        rows[slot] = rows[left - step - 1]
+
+
+@kernel(drain_rows_reference)
+def drain_rows(stored: BytesOut, key: Key, position: int, left: int, width: int, out: BytesOut) -> None:
+    """See `drain_rows_reference`."""
+    if (
+        width < 1
+        or position < 0
+        or left < 0
+        or left > stored.size // width
+        or out.size % width
+        or out.size // width > left
+    ):
+        raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+    for step in range(out.size // width):
+        slot, last = pick(key, position + step, left - step), left - step - 1
+        _copy_row(out, step * width, stored, slot * width, width)
+        if slot != last:  # what overlaps must not be copied
+            _copy_row(stored, slot * width, stored, last * width, width)
 
 
 def slots_reference(key: Key, position: int, total: int, slots: IntsOut) -> int:

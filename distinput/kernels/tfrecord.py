@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from distinput.kernels.crc32c import crc32c_of, masked, masked_reference
+from distinput.kernels.crc32c import crc32c_of, crc32c_of_word, masked, masked_reference
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, kernel
 from distinput.kernels.machine import copy_bytes, load_u32, load_u64, signed, store_u32, store_u64
 
@@ -78,7 +78,7 @@ def scan_records(
         left = size - start
         if left < HEADER:
             return count, start, INCOMPLETE, HEADER
-        if masked(crc32c_of(buffer, start, start + 8)) != load_u32(buffer, start + 8):
+        if masked(crc32c_of_word(buffer, start)) != load_u32(buffer, start + 8):
             return count, start, BAD_LENGTH, 0
         told = load_u64(buffer, start)
         if told > np.uint64(LONGEST):
@@ -138,7 +138,7 @@ def frame_records(data: Bytes, offsets: Ints, out: BytesOut) -> int:
     for i in range(count):
         length = offsets[i + 1] - offsets[i]
         store_u64(out, at, np.uint64(length))
-        store_u32(out, at + 8, masked(crc32c_of(out, at, at + 8)))
+        store_u32(out, at + 8, masked(crc32c_of_word(out, at)))
         at += HEADER
         copy_bytes(out, at, data, offsets[i], length)
         store_u32(out, at + length, masked(crc32c_of(data, offsets[i], offsets[i] + length)))

@@ -11,7 +11,7 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.sizes import block_rows
+from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import UnimplementedError
@@ -111,9 +111,8 @@ class Cache(Node):
         block = self.store.block
         if block is None:
             return
-        most = block_rows(block.nbytes / max(1, block.size))
-        for begin in range(row, block.size, most):
-            end = min(begin + most, block.size)
+        for begin in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
+            end = min(begin + MOST_ROWS, block.size)
             yield block.rows(begin, end), {"row": end, "epoch": self.store.epoch, "input": None}
 
     @property

@@ -11,6 +11,7 @@ from distinput.core.column import Ints
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
+from distinput.core.sizes import gathered_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -51,6 +52,8 @@ class GlobalShuffle(Node):
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+    batch: int = field(default=1, repr=False)
+    """Rows that the consumer takes together; blocks hold whole batches, so that they need not be copied again."""
 
     def __post_init__(self) -> None:
         if self.seed is not None:
@@ -79,13 +82,18 @@ class GlobalShuffle(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         total = self.input.cardinality
-        for row in range(state["row"], total, _CHUNK):
-            rows = self._numbers(np.arange(row, min(row + _CHUNK, total)), state)
-            if self.input.random_access:
-                block = self.input.fetch(rows, state["epoch"])
-            else:
-                block = _reached(self.input, rows, state["epoch"], run)
-            yield block, {**state, "row": row + len(rows)}
+        # Where a row can only be reached through its neighbours, many at once find more of them together.
+        most = gathered_rows(self.spec.row_bytes, self.batch) if self.input.random_access else _CHUNK
+        drawn = max(1, _CHUNK // most) * most
+        for begin in range(state["row"], total, drawn):
+            numbers = self._numbers(np.arange(begin, min(begin + drawn, total)), state)
+            for first in range(0, len(numbers), most):
+                rows = numbers[first : first + most]
+                if self.input.random_access:
+                    block = self.input.fetch(rows, state["epoch"])
+                else:
+                    block = _reached(self.input, rows, state["epoch"], run)
+                yield block, {**state, "row": begin + first + len(rows)}
 
     def _numbers(self, rows: Ints, state: State) -> Ints:
         out = np.empty(len(rows), np.int64)

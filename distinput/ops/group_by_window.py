@@ -20,7 +20,7 @@ from distinput.core.values import as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.windows import fill_windows
 from distinput.ops.batch import Batch
-from distinput.ops.function import calling, infer
+from distinput.ops.function import infer
 from distinput.ops.interleave import node_of
 from distinput.ops.padded_batch import PaddedBatch, padded
 from distinput.ops.slices import rows_node
@@ -123,7 +123,7 @@ class GroupByWindow(Node):
             node = self._reduced(key, parts)
             return node.open(node.start(state["epoch"]) if inner is None else inner, run)
 
-        results = called(self.input.open(state["input"], run), state, calling(self.key_func))
+        results = called(self.input.open(state["input"], run), state, self.key_func, unpack=True)
         return _Groups(self.input, state, results, key_of, self._size, made).stream()
 
 
@@ -256,7 +256,7 @@ class BucketBySequenceLength(Node):
         ):
             results = _lengths(upstream, state)
         else:
-            results = called(upstream, state, calling(self.element_length_func))
+            results = called(upstream, state, self.element_length_func, unpack=True)
         return _Groups(self.input, state, results, bucket_of, size_of, made, buckets_of).stream()
 
 

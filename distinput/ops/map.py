@@ -2,24 +2,23 @@
 """`map`: a function on every element."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Event
 from typing import Any
 
 from distinput.core.block import Block
-from distinput.core.calls import applied, note_element
+from distinput.core.calls import applied, element_text
 from distinput.core.column import Ints
 from distinput.core.nest import Structure, structure_of
-from distinput.core.rows import Stream, passing_over
+from distinput.core.processes import Processes, Workforce, check_sendable
+from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import Mark, State
+from distinput.core.state import State
 from distinput.ops.chain import Chain
 from distinput.ops.function import calling, infer
+from distinput.ops.parallel import Note, Task, block_of, called_as_measured, called_in_processes, called_in_threads
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.node import Node
 
@@ -35,12 +34,17 @@ class Map(Node):
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
-      num_parallel_calls: threads that call it, or AUTOTUNE; useful when `map_func` releases the GIL.
+      num_parallel_calls: threads that call it, useful when `map_func` releases the GIL; AUTOTUNE measures whether they are.
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
       output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements.
+      processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
+        of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
+        anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
+        next ones until the data set is dropped; arrays go through shared memory.
 
     Raises:
-      TypeError: `map_func` cannot be called.
+      TypeError: `map_func` cannot be called, or cannot be sent to worker processes.
+      UnavailableError: at iteration, when a worker process has ended.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.range(3).map(lambda x: x * 10).as_numpy_iterator())
@@ -54,10 +58,13 @@ class Map(Node):
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     output_signature: Any = None
+    processes: bool = False
 
     def __post_init__(self) -> None:
         callable_argument("map", "map_func", self.map_func)
         parallel_calls("map", self.num_parallel_calls)
+        if self.processes:
+            check_sendable("map", self.map_func)
 
     @cached_property
     def call(self) -> Callable[[Any], Any]:
@@ -82,7 +89,12 @@ class Map(Node):
         return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return _mapped((self,), self.input.open(state["input"], run), state, run)
+        return _mapped(self, (self,), self.workforce, state, run)
+
+    @cached_property
+    def workforce(self) -> Workforce | None:
+        """The worker processes, if it has them."""
+        return _workforce((self,))
 
     @property
     def random_access(self) -> bool:
@@ -91,13 +103,6 @@ class Map(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         made = [self.call(element) for element in self.input.fetch(rows, epoch).elements()]
         return Block.of_elements(structure_of(made[0]) if made else self.spec.structure, made)
-
-    @property
-    def threads(self) -> int:
-        """How many call the function."""
-        if self.num_parallel_calls is None:
-            return 1
-        return (os.cpu_count() or 1) if self.num_parallel_calls == AUTOTUNE else self.num_parallel_calls
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class FusedMap(Node):
     Shapes: those of the last map. State: where the next element stands in the input.
 
     Args:
-      functions: the maps, the first one first; all are called by equally many threads.
+      functions: the maps, the first one first; all are called by equally many threads or processes.
     """
 
     input: Node
@@ -139,7 +144,12 @@ class FusedMap(Node):
         return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        return _mapped(self.functions.maps, self.input.open(state["input"], run), state, run)
+        return _mapped(self, self.functions.maps, self.workforce, state, run)
+
+    @cached_property
+    def workforce(self) -> Workforce | None:
+        """The worker processes, if it has them."""
+        return _workforce(self.functions.maps)
 
     @property
     def random_access(self) -> bool:
@@ -147,14 +157,14 @@ class FusedMap(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain = _chain(self.functions.maps)
-        made = [_tupled(chain(element)) for element in self.input.fetch(rows, epoch).elements()]
-        return Block.of_elements(structure_of(made[0]) if made else self.spec.structure, made)
+        made = [chain(element) for element in self.input.fetch(rows, epoch).elements()]
+        return block_of(made, None if made else self.spec.structure)
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
     """`then` over `first` as one node; None where they are not called in the same way."""
     maps = (first,) if isinstance(first, Map) else first.functions.maps
-    if maps[0].num_parallel_calls != then.num_parallel_calls:
+    if (maps[0].num_parallel_calls, maps[0].processes) != (then.num_parallel_calls, then.processes):
         return None
     return FusedMap(first.input, _Maps((*maps, then)), origin=then.origin)
 
@@ -163,92 +173,44 @@ def _chain(maps: Sequence[Map]) -> Chain:
     return Chain([step.map_func for step in maps])
 
 
-def _tupled(result: Any) -> Any:
-    return tuple(result) if type(result) is list else result
+def _workforce(maps: Sequence[Map]) -> Workforce | None:
+    calls = maps[0].num_parallel_calls
+    if not maps[0].processes:
+        return None
+    task, count = Task(_chain(maps)), _cores() if calls in (None, AUTOTUNE) else int(calls)
+    return Workforce(lambda: Processes(task, count, "map"))
 
 
-def _mapped(maps: Sequence[Map], upstream: Stream, state: State, run: Run) -> Stream:
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
     """Blocks of what the functions of `maps` return."""
-    chain = _chain(maps)
+    upstream, chain, counter = node.input.open(state["input"], run), _chain(maps), run.counter(node)
 
-    def note(error: Exception, element: Any) -> None:
-        index, given = chain.place(error, element)
-        note_element(error, given)
+    def note(error: Exception, index: int, element: str) -> None:
+        if element:
+            error.add_note(f"on {element}")
         run.annotate(error, maps[index].where)
 
-    threads = maps[0].threads
-    if threads > 1:
-        results = _called_in_threads(upstream, state, chain, threads, run, note)
-    else:
-        results = ((made, mark) for made, _, _, mark in applied(upstream, state, chain.results, note=note))
+    calls = maps[0].num_parallel_calls
+    if workforce is not None:
+        return called_in_processes(upstream, state, workforce, run, counter, note)
+    if calls == AUTOTUNE:
+        return called_as_measured(upstream, state, chain, _cores(), run, counter, note)
+    if calls is not None and calls > 1:
+        return called_in_threads(upstream, state, chain, int(calls), run, counter, note)
+    return _called_here(upstream, state, chain, note)
+
+
+def _called_here(upstream: Stream, state: State, chain: Chain, note: Note) -> Stream:
+    def place(error: Exception, element: Any) -> None:
+        index, given = chain.place(error, element)
+        note(error, index, element_text(given))
+
     structure: Structure | None = None
-    for made, mark in results:
-        if list in set(map(type, made)):  # a list that a function returns is a tuple
-            made = [_tupled(result) for result in made]
-        if structure is None:
-            structure = structure_of(made[0])
-        yield Block.of_elements(structure, made), mark
-
-
-def _called_in_threads(
-    upstream: Stream,
-    state: State,
-    call: Callable[[Any], Any],
-    threads: int,
-    run: Run,
-    note: Callable[[Exception, Any], None],
-) -> Iterator[tuple[list[Any], Mark]]:
-    """`call` on pieces of each block in a pool; the results in order, so that a state is one position."""
-    over = Event()
-    waiting: deque[tuple[Future[tuple[list[Any], Exception | None]], Callable[[int], Mark]]] = deque()
-
-    def work(elements: list[Any]) -> tuple[list[Any], Exception | None]:
-        results: list[Any] = []
-        for element in elements:
-            if over.is_set() or run.cancelled.is_set():
-                break
-            try:
-                results.append(call(element))
-            except Exception as error:  # noqa: BLE001 - raised again in its turn
-                note(error, element)
-                return results, error
-        return results, None
-
-    def finish() -> Iterator[tuple[list[Any], Mark]]:
-        future, at = waiting.popleft()
-        results, failure = future.result()
-        if failure is not None:
-            if results:
-                yield results, at(len(results))
-            raise failure
-        yield results, at(len(results))
-
-    with run.pool(threads) as pool:
-        try:
-            blocks = passing_over(upstream, state)
-            failure: Exception | None = None
-            while True:
-                try:
-                    rows, _, _, at = next(blocks)
-                except StopIteration:
-                    break
-                except Exception as error:  # noqa: BLE001 - raised again after the results of what came before it
-                    failure = error
-                    break
-                size = max(1, min(256, -(-rows.size // (4 * threads))))
-                for begin in range(0, rows.size, size):
-                    part = rows.rows(begin, begin + size)
-                    future = pool.submit(work, list(part.elements()))
-                    waiting.append((future, _shifted(at, begin)))
-                    while len(waiting) > 2 * threads or (waiting and waiting[0][0].done()):
-                        yield from finish()
-            while waiting:
-                yield from finish()
-            if failure is not None:
-                raise failure
-        finally:
-            over.set()  # before the pool waits for what is under way
-
-
-def _shifted(at: Callable[[int], Mark], begin: int) -> Callable[[int], Mark]:
-    return lambda done: at(begin + done)
+    for made, _, _, mark in applied(upstream, state, chain.results, note=place):
+        block = block_of(made, structure)
+        structure = structure or block.structure
+        yield block, mark

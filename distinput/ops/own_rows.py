@@ -20,7 +20,7 @@ from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import INFINITE, Node
 from distinput.shard.pieces import Pieces
 
-__all__ = ["OwnPieces", "OwnRows", "RowReader", "ShuffledRows"]
+__all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows"]
 
 _FIRST_ROWS = 256
 _MOST_PIECES = 4096
@@ -142,6 +142,43 @@ class OwnPieces(Node):
             for leaf in spec.tensors("own_pieces")
         ]
         return Block(spec.structure, columns, count)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnShares(Node):
+    """`shard_batches` that reads its own rows only: elements and states are those of the op.
+
+    Args:
+      whole: the op, over all batches.
+      own: gives one piece of each batch, the same that `whole` gives.
+    """
+
+    whole: Node
+    own: Node
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.whole.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.whole.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.whole.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.whole.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        batch, epoch = state["batch"], state["epoch"]
+        at = self.own.start_at(batch, epoch)
+        assert at is not None, "the rewrite asked before"
+        for block, _ in self.own.open(at, run):
+            batch += block.size
+            after = self.whole.start_at(batch, epoch)
+            assert after is not None, "the rewrite asked before"
+            yield block, after
 
 
 @dataclass(frozen=True, eq=False)

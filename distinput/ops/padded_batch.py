@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints, Ragged, Strings, column_of, concat_columns
+from distinput.core.column import Array, Arrays, Column, Dense, Ints, Ragged, Strings, column_of, concat_columns
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
@@ -169,6 +169,8 @@ def _inner_shape(column: Column) -> tuple[int, ...] | None:
 
 def _spans(column: Column) -> _Spans | None:
     """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
+    if isinstance(column, Arrays):
+        column = column.joined()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return column.flat.array, column.starts, column.sizes
     if isinstance(column, Dense) and column.array.ndim > 1:

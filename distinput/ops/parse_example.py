@@ -17,7 +17,7 @@ from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example import Feature, features_spec, parse_examples
+from distinput.formats.example import ExampleParser, Feature, features_spec
 from distinput.plan.check import parallel_calls
 from distinput.plan.node import Node
 
@@ -105,6 +105,10 @@ class ParseExample(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._parsed(self.input.fetch(rows, epoch))
 
+    @cached_property
+    def _parser(self) -> ExampleParser:
+        return ExampleParser(self.features)
+
     def _parsed(self, block: Block) -> Block:
         column = block.columns[0]
         counts: Ints | None = None
@@ -113,7 +117,7 @@ class ParseExample(Node):
             counts = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
             column = column.unstack()
         assert isinstance(column, Strings)
-        found = parse_examples(column, self.features)
+        found = self._parser(column)
         structure = structure_of(found)
         columns: list[Column] = structure.flatten(found)
         if counts is not None:

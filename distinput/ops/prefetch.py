@@ -3,14 +3,14 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
-from distinput.core.run import Run
+from distinput.core.run import Counter, Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -19,7 +19,18 @@ from distinput.plan.node import Node
 
 __all__ = ["Prefetch"]
 
-_AUTOTUNE_ROWS = 64
+_HAND_OVER, _AT_ONCE = 50e-6, 1e-3
+"""Seconds of overlap that a block must promise before a thread is tried: a few times what handing it over takes. Where it
+promises less than the second figure, a trial that fails must be short beside the time before it."""
+
+_TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.95
+"""Blocks of a trial, and blocks before it where little is promised. A thread is kept when an element takes less than this
+part of its time without."""
+
+_AGAIN = 0.5
+"""Seconds after which a choice is measured again; twice as many after each."""
+
+_MOST_BLOCKS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +41,9 @@ class Prefetch(Node):
     delivered is made again after a restart. The thread hands over whole blocks and ends with the iteration.
 
     Args:
-      buffer_size: elements ahead; AUTOTUNE chooses; 0 does nothing.
+      buffer_size: elements ahead; 0 does nothing. AUTOTUNE measures whether a thread pays, since handing over costs more
+        than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
+        chose is told by `stats()`.
 
     Raises:
       InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
@@ -66,9 +79,10 @@ class Prefetch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state, run)
         if not self.buffer_size:
-            yield from upstream
-            return
-        yield from _ahead(upstream, _AUTOTUNE_ROWS if self.buffer_size == AUTOTUNE else int(self.buffer_size), run)
+            return upstream
+        if self.buffer_size == AUTOTUNE:
+            return _tuned(upstream, run, run.counter(self))
+        return _ahead(upstream, _Buffer(int(self.buffer_size)), run, run.counter(self))
 
     @property
     def random_access(self) -> bool:
@@ -78,37 +92,69 @@ class Prefetch(Node):
         return self.input.fetch(rows, epoch)
 
 
-class _Buffer:
-    """Blocks between the thread that makes them and the consumer; an error travels in their place."""
+_Item = tuple[Block, State] | BaseException | None
 
-    def __init__(self, rows: int) -> None:
-        self.room = rows
-        self.items: deque[tuple[Block, State] | BaseException | None] = deque()
-        self.rows = 0
-        self.closed = False
+
+class _Buffer:
+    """Blocks between the thread that makes them and the consumer; an error travels in their place.
+
+    Args:
+      rows: room for so many elements; None: for a few blocks, and more where the consumer finds it empty after it was
+        full, since then the two of them only take turns at being late.
+      most_bytes: the most that may wait, a block aside.
+    """
+
+    def __init__(self, rows: int | None, most_bytes: int = 0) -> None:
+        self.room, self.most_bytes = rows, most_bytes
+        self.blocks = 2
+        self.items: deque[_Item] = deque()
+        self.rows = self.bytes = 0
+        self.was_full = False
+        self.closed = self.stopping = False
         self.changed = threading.Condition()
 
-    def put(self, item: tuple[Block, State] | BaseException | None) -> bool:
-        """Wait for room and hand over; False when the consumer has gone."""
+    def _is_full(self) -> bool:
+        if self.room is not None:
+            return self.rows >= self.room
+        return len(self.items) >= self.blocks or self.bytes >= self.most_bytes
+
+    def put(self, item: _Item) -> bool:
+        """Wait for room and hand over; False when the consumer has gone or wants no more."""
         with self.changed:
-            while self.rows >= self.room and not self.closed:
+            while self._is_full() and not self.closed:
+                self.was_full = True
                 self.changed.wait()
             if self.closed:
                 return False
             self.items.append(item)
-            self.rows += item[0].size if isinstance(item, tuple) else 0
+            self._count(item, 1)
             self.changed.notify_all()
-            return True
+            return not self.stopping
 
-    def get(self) -> tuple[Block, State] | BaseException | None:
+    def get(self) -> _Item:
         """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
         with self.changed:
+            if not self.items and self.was_full:
+                # Source: the rule of tf.data's prefetch autotuner.
+                self.blocks, self.was_full = min(2 * self.blocks, _MOST_BLOCKS), False
             while not self.items and not self.closed:
                 self.changed.wait()
             item = self.items.popleft() if self.items else None
-            self.rows -= item[0].size if isinstance(item, tuple) else 0
+            self._count(item, -1)
             self.changed.notify_all()
             return item
+
+    def _count(self, item: _Item, sign: int) -> None:
+        if isinstance(item, tuple):
+            self.rows += sign * item[0].size
+            if self.room is None:
+                self.bytes += sign * item[0].nbytes
+
+    def stop(self) -> None:
+        """Let the thread end after the block it is making; what waits may still be taken."""
+        with self.changed:
+            self.stopping, self.blocks, self.most_bytes = True, self.blocks + 1, self.most_bytes + (1 << 62)
+            self.changed.notify_all()
 
     def close(self) -> None:
         """The consumer has gone."""
@@ -118,26 +164,35 @@ class _Buffer:
             self.changed.notify_all()
 
 
+class _Stopped(Exception):  # noqa: N818 - no error: the thread ended because it was told to
+    """Nothing more comes from the thread, but the stream goes on."""
+
+
 def _fill(upstream: Stream, buffer: _Buffer) -> None:
+    stopped = False
     try:
         for item in upstream:
             if not buffer.put(item):
+                stopped = buffer.stopping
+                if stopped:
+                    buffer.put(_Stopped())
                 return
         buffer.put(None)
     except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
         buffer.put(error)
     finally:
-        upstream.close()  # type: ignore[attr-defined]
+        if not stopped:
+            upstream.close()  # type: ignore[attr-defined]
 
 
-def _ahead(upstream: Stream, rows: int, run: Run) -> Iterator[tuple[Block, State]]:
-    buffer = _Buffer(rows)
+def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
+    """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
     thread = threading.Thread(target=_fill, args=(upstream, buffer), name="distinput-prefetch", daemon=True)
     thread.start()
     try:
         with run.closing(buffer.close):
             while True:
-                item = buffer.get()
+                item = counter.waits(buffer.get)
                 if item is None:
                     return
                 if isinstance(item, BaseException):
@@ -147,3 +202,107 @@ def _ahead(upstream: Stream, rows: int, run: Run) -> Iterator[tuple[Block, State
         buffer.close()
         if thread is not threading.current_thread():
             thread.join()
+
+
+def _tuned(upstream: Stream, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
+    """The stream, made here or on a thread, whichever was measured to be faster; measured again from time to time.
+
+    A thread saves at most the shorter of the times for making a block and for using it, and the interpreter may not let
+    it save anything. So it is tried where that time is worth it, and kept where elements then come faster.
+    """
+    lasts, not_before = _AGAIN, 0.0
+    try:
+        while True:
+            counter.choice = "inline"
+            inline = yield from _inline(upstream, not_before)
+            if inline is None:
+                return
+            faster = yield from _threaded(upstream, run, counter, inline, Run.clock() + lasts)
+            if faster is None:
+                return
+            not_before = 0.0 if faster else Run.clock() + lasts
+            lasts = min(2 * lasts, 60.0)
+    finally:
+        upstream.close()  # type: ignore[attr-defined]
+
+
+class _Window:
+    """Times of some blocks.
+
+    Attributes:
+      made: seconds to make them.
+      used: seconds in which the consumer had them.
+    """
+
+    def __init__(self) -> None:
+        self.blocks = self.rows = 0
+        self.made = self.used = 0.0
+
+    def add(self, rows: int, made: float, used: float) -> None:
+        """One block more."""
+        self.blocks += 1
+        self.rows += rows
+        self.made += made
+        self.used += used
+
+    @property
+    def overlap(self) -> float:
+        """Seconds that a thread might save for each block."""
+        return min(self.made, self.used) / max(1, self.blocks)
+
+    @property
+    def per_row(self) -> float:
+        """Seconds for each element."""
+        return (self.made + self.used) / max(1, self.rows)
+
+
+def _inline(upstream: Stream, not_before: float) -> Generator[tuple[Block, State], None, _Window | None]:
+    """Blocks made here until a thread may pay; the times of the last ones, or None at the end of the stream."""
+    clock = Run.clock
+    window = _Window()
+    blocks = 0
+    begin = clock()
+    for item in upstream:
+        made = clock()
+        yield item
+        used = clock()
+        window.add(item[0].size, made - begin, used - made)
+        blocks += 1
+        least = _AT_ONCE if blocks < _BEFORE else _HAND_OVER
+        if window.overlap > least and used >= not_before:
+            return window
+        if window.blocks >= _MOST_BLOCKS:
+            window = _Window()
+        begin = used
+    return None
+
+
+def _threaded(
+    upstream: Stream, run: Run, counter: Counter, inline: _Window, until: float
+) -> Generator[tuple[Block, State], None, bool | None]:
+    """Blocks made on a thread until `until`, or for a few blocks if they do not come faster than `inline`.
+
+    Returns:
+      whether they came faster; None at the end of the stream.
+    """
+    clock = Run.clock
+    buffer = _Buffer(None, run.ram_budget)
+    window = _Window()
+    faster = False
+    begin = clock()
+    try:
+        for item in _ahead(upstream, buffer, run, counter):
+            got = clock()
+            counter.choice = f"a thread, up to {buffer.blocks} blocks ahead"
+            yield item
+            used = clock()
+            window.add(item[0].size, got - begin, used - got)
+            begin = used
+            if window.blocks == _TRIAL_BLOCKS and not buffer.stopping:
+                faster = window.per_row < _GAIN * inline.per_row
+                if not faster or used > until:
+                    buffer.stop()
+                window = _Window()
+    except _Stopped:
+        return faster
+    return None

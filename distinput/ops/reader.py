@@ -30,6 +30,7 @@ class Reader(Node):
     Args:
       format: how a file is read.
       table: what was listed of the files, which must not have changed since; None: nothing.
+      group: rows that are wanted together, at whose borders blocks should end.
 
     Source: `tf.data.TextLineDataset` and its like over a data set of names.
     """
@@ -37,6 +38,7 @@ class Reader(Node):
     input: Node
     format: Format
     table: FileTable | None = field(default=None, repr=False)
+    group: int = 1
 
     def __post_init__(self) -> None:
         spec = self.input.spec
@@ -151,6 +153,7 @@ class Reader(Node):
     def stream(self, state: State, run: Run) -> Stream:
         position: Position | None = state["position"]
         names = RowQueue(self.input.open(state["input"], run), state)
+        rows = 0
         while names.fill(1):
             mark = names.mark()
             path = _path(names.take(1).row(0))
@@ -158,8 +161,9 @@ class Reader(Node):
                 self.table.check(self.table.index(path))
             where = {"path": path, "position": position}
             run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"
-            for block, after in self.format.read(path, position):
+            for block, after in self.format.read_groups(path, position, self.group, rows % self.group):
                 where["position"] = after
+                rows += block.size
                 yield block, {**mark, "position": after}
             position = None
 

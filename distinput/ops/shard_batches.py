@@ -28,7 +28,7 @@ class ShardBatches(Node):
 
     For training loops that need no strategy: every worker has the same number of steps, the rows of all workers together are
     the batch, and a worker may get no row of a short one. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...],
-    views. State: that of the input, which is a position in the global batches; it goes on on any number of workers.
+    views. State: where the input stands and how many batches that are; it goes on on any number of workers.
 
     Args:
       num_shards: how many workers share each batch, at least 1.
@@ -78,17 +78,20 @@ class ShardBatches(Node):
         return self.input.cardinality
 
     def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
+        return {"input": self.input.start(epoch), "batch": 0, "epoch": epoch}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "batch": row, "epoch": epoch}
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state, run):
+        batch = state["batch"]
+        for block, after in self.input.open(state["input"], run):
             if block.size:
                 part, error = self._cut(block)
+                batch += part.size
                 if part.size:
-                    yield part, after
+                    yield part, {**state, "input": after, "batch": batch}
                 if error is not None:
                     raise error
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from distinput.core.column import Ints
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
+from distinput.core.sizes import gathered_rows
+from distinput.core.slots import Slots
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
@@ -29,6 +30,9 @@ from distinput.plan.node import Node
 __all__ = ["Shuffle", "order_key"]
 
 _CHUNK = 4096
+
+_LOOKS = 8
+"""How often the oldest row is looked for while as many rows are sent as the buffer holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ class Shuffle(Node):
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+    batch: int = field(default=1, repr=False)
+    """Rows that the consumer takes together; blocks hold whole batches, so that they need not be copied again."""
 
     def __post_init__(self) -> None:
         at_least("shuffle", "buffer_size", self.buffer_size, 1)
@@ -108,6 +114,7 @@ class Shuffle(Node):
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """Where the elements from a state on stand in the input, for one that has random access."""
+        most = gathered_rows(self.spec.row_bytes, self.batch)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
         slots = np.empty(min(int(self.buffer_size), total) if total >= 0 else int(self.buffer_size), np.int64)
@@ -117,18 +124,19 @@ class Shuffle(Node):
         slots_at(key, row, total, slots)
         while total < 0 or row < total:
             if total < 0 or row + len(slots) < total:
-                size = _CHUNK if total < 0 else min(_CHUNK, total - len(slots) - row)
+                size = most if total < 0 else min(most, total - len(slots) - row)
                 numbers = np.empty(size, np.int64)
                 shuffle_steps(slots, key, row, np.arange(row + len(slots), row + len(slots) + size), numbers)
             else:
-                numbers = np.empty(min(_CHUNK, total - row), np.int64)
+                numbers = np.empty(min(most, total - row), np.int64)
                 drain_steps(slots, key, row, total - row, numbers)
             row += len(numbers)
             yield numbers
 
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
         """Rows wait in the buffer itself; the state leads back to the oldest of them."""
-        buffer = _Slots(int(self.buffer_size), key, state, self.input.open(state["input"], run))
+        most = gathered_rows(self.spec.row_bytes, self.batch)
+        buffer = _Buffer(self.spec, int(self.buffer_size), key, state, self.input.open(state["input"], run), most)
         for block in buffer.shuffled():
             yield block, {"seed": state["seed"], "epoch": state["epoch"], **buffer.state()}
 
@@ -142,18 +150,20 @@ def order_key(state: State, *, reshuffle: bool) -> int:
     return key_of(state["seed"], state["epoch"] if reshuffle else 0)
 
 
-class _Slots:
+class _Buffer:
     """The rows that wait, by slot, with their numbers; and where in the input each held row can be found again."""
 
-    def __init__(self, size: int, key: int, state: State, stream: Stream) -> None:
-        self.size, self.key = size, key
+    def __init__(self, spec: Spec, size: int, key: int, state: State, stream: Stream, most: int) -> None:
+        self.size, self.key, self.most = size, key, most
         self.row: int = state["row"]
         self.total: int = state["total"]
         self.queue = RowQueue(stream, {"input": state["input"], "skip": state["skip"]})
         self.next_row: int = state["from"]
         self.marks: deque[tuple[int, Mark]] = deque([(self.next_row, self.queue.mark())])
-        self.rows: Block | None = None
+        self.slots = Slots(spec, size)
         self.numbers: Ints = np.empty(0, np.int64)
+        self.oldest = self.next_row
+        self.looked = self.row
         self._fill()
 
     def _pull(self, most: int) -> Block | None:
@@ -174,59 +184,64 @@ class _Slots:
     def _fill(self) -> None:
         """Bring the buffer to what it held at `row`."""
         if self.row == 0:
-            while self.next_row < self.size and (more := self._pull(self.size - self.next_row)) is not None:
-                self.rows = more if self.rows is None else concat_blocks([self.rows, more])
-            self.numbers = np.arange(0 if self.rows is None else self.rows.size)
+            while (
+                self.next_row < self.size and (more := self._pull(min(_CHUNK, self.size - self.next_row))) is not None
+            ):
+                self.slots.add(more)
+            self.numbers = np.arange(self.slots.count)
             return
-        slots = np.empty(self.size, np.int64)
-        left = slots_at(self.key, self.row, self.total, slots)
-        wanted = np.sort(slots[:left])
+        held = np.empty(self.size, np.int64)
+        left = slots_at(self.key, self.row, self.total, held)
+        wanted = np.sort(held[:left])
         parts: list[Block] = []
         end = self.row + self.size if self.total < 0 else self.total
         while self.next_row < end:
             first = self.next_row
-            block = self._pull(end - first)
+            block = self._pull(min(_CHUNK, end - first))
             if block is None:
                 break
             a, b = np.searchsorted(wanted, [first, first + block.size])
             if b > a:
                 parts.append(block.take(wanted[a:b] - first))
-        self.numbers = slots[:left]
+        self.numbers = held[:left]
         if parts:
-            self.rows = concat_blocks(parts).take(np.searchsorted(wanted, self.numbers))
+            rows = concat_blocks(parts)
+            for begin in range(0, left, _CHUNK):
+                self.slots.add(rows.take(np.searchsorted(wanted, self.numbers[begin : begin + _CHUNK])))
 
-    def shuffled(self) -> Any:
+    def shuffled(self) -> Iterator[Block]:
         """Blocks of rows in the new order, until the input has ended and all slots are empty."""
-        while self.rows is not None and len(self.numbers) == self.size and self.total < 0:
-            incoming = self._pull(max(64, min(_CHUNK, self.size)))
+        while len(self.numbers) == self.size and self.total < 0:
+            incoming = self._pull(self.most)
             if incoming is None:
-                self.total = self.next_row
                 break
-            store = concat_blocks([self.rows, incoming])
-            store_numbers = np.concatenate([self.numbers, np.arange(self.next_row - incoming.size, self.next_row)])
-            slots = np.arange(self.size)
-            out = np.empty(incoming.size, np.int64)
-            shuffle_steps(slots, self.key, self.row, np.arange(self.size, self.size + incoming.size), out)
+            sent = np.empty(incoming.size, np.int64)
+            given = np.arange(self.next_row - incoming.size, self.next_row)
+            shuffle_steps(self.numbers, self.key, self.row, given, sent)
+            block = self.slots.exchange(self.key, self.row, incoming)
             self.row += incoming.size
-            self.rows, self.numbers = store.take(slots), store_numbers[slots]
-            yield store.take(out)
-        if self.rows is None:
-            return
+            yield block
         self.total = self.next_row
-        slots = np.arange(len(self.numbers))
-        store, numbers = self.rows, self.numbers
         while len(self.numbers):
             left = len(self.numbers)
-            out = np.empty(min(_CHUNK, left), np.int64)
-            drain_steps(slots, self.key, self.row, left, out)
-            self.row += len(out)
-            self.numbers = numbers[slots[: left - len(out)]]
-            yield store.take(out)
+            sent = np.empty(min(self.most, left), np.int64)
+            drain_steps(self.numbers, self.key, self.row, left, sent)
+            block = self.slots.drain(self.key, self.row, len(sent))
+            self.row += len(sent)
+            self.numbers = self.numbers[: left - len(sent)]
+            yield block
 
     def state(self) -> State:
-        """Position, and where the oldest row that is held, or else the next one, stands."""
-        oldest = int(self.numbers.min()) if len(self.numbers) else self.next_row
-        while len(self.marks) > 1 and self.marks[1][0] <= oldest:
+        """Position, and where the oldest row that is held, or else the next one, stands; or one a little before it.
+
+        To look for it costs as much as there are slots, so that is done once in so many steps; it never goes back.
+        """
+        held = len(self.numbers)
+        if not held:
+            self.oldest = self.next_row
+        elif self.row - self.looked >= max(1, held // _LOOKS):
+            self.oldest, self.looked = int(self.numbers.min()), self.row
+        while len(self.marks) > 1 and self.marks[1][0] <= self.oldest:
             self.marks.popleft()
         first, mark = self.marks[0]
         return {"row": self.row, "total": self.total, "from": first, **mark}

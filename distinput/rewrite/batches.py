@@ -23,7 +23,14 @@ from distinput.ops.take import Skip, Take
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 
-__all__ = ["FrameworkLegacyRebatch", "FrameworkRebatch", "batch_size_of", "rebatch_for", "sizes_for_worker", "with_full_batches"]
+__all__ = [
+    "FrameworkLegacyRebatch",
+    "FrameworkRebatch",
+    "batch_size_of",
+    "rebatch_for",
+    "sizes_for_worker",
+    "with_full_batches",
+]
 
 _PASSED_THROUGH = (
     AssertCardinality, Cache, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,

@@ -12,23 +12,25 @@ import numpy as np
 
 from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
+from distinput.ops.cache import Cache
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import WithOptions
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
-from distinput.ops.own_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
+from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares, RowReader, ShuffledRows
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
+from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.take import Skip, Take
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.shard.pieces import Deal, Pieces
 
-__all__ = ["own_pieces", "own_rows"]
+__all__ = ["own_pieces", "own_rows", "own_shares"]
 
 _OF_EACH_ROW = (Map, MapRows, ParseExample, Prefetch, WithOptions)
 _OF_POSITIONS = (Repeat, Shard, Skip, Take)
@@ -46,13 +48,22 @@ def own_rows(shard: Shard) -> Node | None:
     return None if made is None or made.spec != shard.spec else made
 
 
+def own_shares(node: Node) -> Node | None:
+    """`shard_batches` reads its own rows only, where rows can be reached by position."""
+    if not isinstance(node, ShardBatches) or node.num_shards == 1 or node.start_at(0, 0) is None:
+        return None
+    deal = Deal(node.num_shards, node.index, period=node.num_shards, balanced=True)
+    own = own_pieces(node.input, deal)
+    return None if own is None or own.start_at(0, 0) is None else OwnShares(node, own, origin=node.origin)
+
+
 def own_pieces(node: Node, deal: Deal) -> Node | None:
     """The pieces of one worker of the global batches that `node` gives, of which only these rows are read.
 
     None where that cannot be done: some op needs to see all rows, or the rows of a source cannot be reached by position.
     """
-    if any(isinstance(step, Shard) and step.is_hint for step in walk(node)):
-        return None
+    if any(isinstance(step, Cache) or (isinstance(step, Shard) and step.is_hint) for step in walk(node)):
+        return None  # a cache keeps a whole pass, so it is made in order, and not before the first row is needed
     if isinstance(node, Batch):
         return _batched(node, deal)
     if deal.pieces == 1:

@@ -8,15 +8,20 @@ pipeline runs, never its elements.
 from collections.abc import Callable
 
 from distinput.plan.node import Node
-from distinput.rewrite import fuse, identities, reorder
+from distinput.rewrite import fuse, groups, identities, own_rows, reorder
 
-__all__ = ["RULES", "rewrite"]
+__all__ = ["FIRST", "RULES", "rewrite"]
 
 Rule = Callable[[Node], Node | None]
 
+FIRST: tuple[Rule, ...] = (own_rows.own_shares,)
+"""Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
+
 RULES: tuple[Rule, ...] = (
+    fuse.batch_of_shuffle,
     fuse.map_of_map,
     fuse.zip_of_zip,
+    groups.read_for_batches,
     identities.batch_then_unbatch,
     identities.prefetch_of_prefetch,
     identities.prefetch_of_views,
@@ -34,7 +39,21 @@ RULES: tuple[Rule, ...] = (
 def rewrite(node: Node, rules: tuple[Rule, ...] = RULES) -> tuple[Node, list[str]]:
     """The tree that runs for `node`, and the names of the rules that fired, in order."""
     fired: list[str] = []
+    if rules is RULES:
+        node = _first(node, fired)
     return _rewritten(node, rules, fired), fired
+
+
+def _first(node: Node, fired: list[str]) -> Node:
+    for rule in FIRST:
+        better = rule(node)
+        if better is not None:
+            fired.append(rule.__name__)
+            return better
+    inputs = tuple([_first(source, fired) for source in node.inputs])
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node.with_inputs(inputs)
+    return node
 
 
 def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.checksum import in_any_order, in_order
-from benchmarks.figures import figures, summary, table
+from benchmarks.figures import goals, summary, table
 from benchmarks.harness import (
     BenchmarkError,
     Case,
@@ -89,16 +89,21 @@ def test_ratios_are_taken_within_a_round() -> None:
             },
         ],
     }
-    assert [(figure["name"], figure["reached"]) for figure in figures(result)] == [("b", True), ("seconds", False)]
+    assert [(goal.beside, goal.reached) for goal in goals(result)] == [
+        ("x", True),
+        ("x", False),
+        ("ours", True),
+        ("ours", False),
+    ]
     (entry,) = summary(result)
     assert (entry["ratio"], entry["ratio_low"], entry["ratio_high"], entry["cpu_ratio"]) == (3, 2, 4, 2)
     lines = table("title", [result]).splitlines()
     assert [word.strip() for word in lines[3].split("|")] == [
-        *["c", "100 ms/row", "x (peer)", "400 ms/row", "3x", "2x .. 4x", "2x", "2.5x yes, 3x cpu no"]
+        *["c", "100 ms/row", "x (peer)", "400 ms/row", "3x", "2x .. 4x", "2x", "2.5x yes, 3x of cpu no"]
     ]
     assert lines[4:] == [
-        "  c: b 7, to reach at most 7: yes",
-        "  c: seconds 0.1, to reach at most 0.01: no",
+        "  c: ours b 7, to reach at most 7 yes",
+        "  c: ours 100 ms/row, to reach at most 10 ms/row no",
         "  c: ours 10 row/s",
         "  c: ours b 7",
     ]

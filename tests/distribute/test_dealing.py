@@ -64,7 +64,9 @@ def test_a_cut_is_views() -> None:
 
 
 def test_what_cannot_be_cut() -> None:
-    cutter = Cutter(Spec.of((TensorSpec(None, "int64"), TensorSpec(None, "int64"))), Deal(2, 0, period=2, own=2, balanced=True))
+    cutter = Cutter(
+        Spec.of((TensorSpec(None, "int64"), TensorSpec(None, "int64"))), Deal(2, 0, period=2, own=2, balanced=True)
+    )
     with pytest.raises(InvalidArgumentError, match="All components must have at least one dimension"):
         cutter((np.int64(1), np.ones(2)))
     with pytest.raises(InvalidArgumentError, match=r"as many rows, got \[2, 3\]"):

@@ -13,29 +13,10 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.distribute import InputOptions
 from distinput.errors import AbortedError, InvalidArgumentError, StateError
-from tests.distribute.workers import on_workers
+from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 
 Dataset = di.data.Dataset
 POLICY = di.data.experimental.AutoShardPolicy
-
-
-def with_policy(dataset: Any, policy: Any) -> Any:
-    options = di.data.Options()
-    options.experimental_distribute.auto_shard_policy = policy
-    return dataset.with_options(options)
-
-
-def rows_of(strategy: Any, steps: Any) -> list[list[list[int]]]:
-    return [[part.tolist() for part in strategy.experimental_local_results(step)] for step in steps]
-
-
-def by_step(results: list[Any]) -> list[list[list[int]]]:
-    """The replicas' rows of all workers, step by step."""
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    assert len({len(result) for result in results}) == 1, "workers took different numbers of steps"
-    return [[part for worker in step for part in worker] for step in zip(*results, strict=True)]
 
 
 @given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import distinput as di
 from distinput.distribute.backends.local import open_groups
 from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 
@@ -35,3 +36,22 @@ def on_workers(
         group.close()
     assert not any(thread.is_alive() for thread in threads), "a worker hangs"
     return results
+
+
+def with_policy(dataset: Any, policy: Any) -> Any:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
+
+
+def rows_of(strategy: Any, steps: Any) -> list[list[list[int]]]:
+    return [[part.tolist() for part in strategy.experimental_local_results(step)] for step in steps]
+
+
+def by_step(results: list[Any]) -> list[list[list[int]]]:
+    """The replicas' rows of all workers, step by step."""
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    assert len({len(result) for result in results}) == 1, "workers took different numbers of steps"
+    return [[part for worker in step for part in worker] for step in zip(*results, strict=True)]

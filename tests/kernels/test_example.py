@@ -37,8 +37,9 @@ def parse(contents: list[bytes], key: bytes, kind: int) -> Any:
     n = len(contents)
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
     keys, key_offsets = np.frombuffer(key, np.uint8), np.array([0, len(key)])
+    only_locate, nowhere = np.full(3, -1), np.empty(0, np.uint8)
     found = example.locate_features.compiled()(
-        data, starts, lengths, keys, key_offsets, kinds, list_starts, list_lengths
+        data, starts, lengths, keys, key_offsets, only_locate, kinds, list_starts, list_lengths, nowhere
     )
     if found != (example.OK, -1):
         return found
@@ -143,9 +144,11 @@ def test_a_missing_feature_leaves_its_default() -> None:
         lengths,
         np.frombuffer(b"k", np.uint8),
         np.array([0, 1]),
+        np.full(3, -1),
         kinds,
         list_starts,
         list_lengths,
+        np.empty(0, np.uint8),
     )
     assert kinds.tolist() == [3, 0]
     out = np.full(4, 7)
@@ -166,6 +169,7 @@ def test_hundreds_of_keys_that_look_alike() -> None:
     kinds, starts, lengths = np.empty(300, np.uint8), np.empty(300, np.int64), np.empty(300, np.int64)
     one = np.array([0]), np.array([data.size])
     joined = np.frombuffer(b"".join(wanted), np.uint8)
-    assert example.locate_features.compiled()(data, *one, joined, key_offsets, kinds, starts, lengths)[0] == example.OK
+    more = np.full(900, -1), kinds, starts, lengths, np.empty(0, np.uint8)
+    assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example.OK
     assert np.all(kinds == example.INT64)
     assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import balance, crc32c, example, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
+from distinput.kernels import balance, crc32c, example, gather, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 
 Draw = Callable[..., Any]
@@ -192,18 +192,25 @@ def pack(contents: list[bytes], between: bytes) -> tuple[np.ndarray, np.ndarray,
 
 @st.composite
 def locates(draw: Draw) -> list[Any]:
-    data, starts, lengths = pack(draw(st.lists(broken(messages()), max_size=4)), draw(st.binary(max_size=3)))
+    contents = draw(st.lists(broken(messages()), max_size=4))
+    data, starts, lengths = pack(contents * draw(st.sampled_from([1, 1, 3])), draw(st.binary(max_size=3)))
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
-    size = len(keys) * starts.size
+    n, columns, room = starts.size, [], 0
+    for _ in keys:
+        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3]))
+        columns += [kind, size, room]
+        room += max(0, -(-n * size * {1: 16, 2: 4, 3: 8}[kind] // 8) * 8)
     return [
         data,
         draw(spoilt(st.just(starts))),
         draw(spoilt(st.just(lengths))),
         to_array(b"".join(keys)),
         draw(spoilt(st.just(offsets_of([len(each) for each in keys])))),
-        out_of(size, np.uint8),
-        out_of(size),
-        out_of(size),
+        draw(spoilt(st.just(ints(columns)))),
+        out_of(n * len(keys), np.uint8),
+        out_of(n * len(keys)),
+        out_of(n * len(keys)),
+        out_of(room, np.uint8),
     ]
 
 
@@ -266,6 +273,26 @@ def pads(draw: Draw) -> list[Any]:
 
 
 @st.composite
+def gathered_rows(draw: Draw) -> list[Any]:
+    width = draw(st.sampled_from([8, 8, 4, 0, 1, 3, 20, 300, -1]))
+    data = to_array(bytes(i % 251 for i in range(draw(st.sampled_from([400, 20, 1, 0])))))
+    starts = ints(draw(st.lists(st.integers(0, max(0, data.size - width)), max_size=8)))
+    out = out_of(max(0, width) * len(starts) + draw(st.sampled_from([0, 0, 0, 1])), np.uint8)
+    return [data, draw(spoilt(st.just(starts))), width, out]
+
+
+@st.composite
+def placed_rows(draw: Draw) -> list[Any]:
+    lengths = draw(st.lists(st.sampled_from([3, 3, 3, 0, 1, 7]), max_size=5))
+    ends = offsets_of(lengths)
+    begins = ints(draw(st.lists(st.integers(0, 900), min_size=len(lengths), max_size=len(lengths))))
+    rows = ints(draw(st.lists(st.integers(0, max(0, int(ends[-1]) - 1)), max_size=8)))
+    out = out_of(len(rows) + draw(st.sampled_from([0, 0, 0, 1])))
+    width = draw(st.sampled_from([8, 4, 0, 1, -1, 2**31]))
+    return [draw(spoilt(st.just(begins))), draw(spoilt(st.just(ends))), width, draw(spoilt(st.just(rows))), out]
+
+
+@st.composite
 def gathers(draw: Draw) -> list[Any]:
     data = to_array(draw(st.binary(max_size=200)))
     starts = ints(draw(st.lists(st.integers(0, data.size), max_size=6)))
@@ -300,6 +327,27 @@ def steps(draw: Draw) -> list[Any]:
     incoming = ints(draw(st.lists(st.integers(100, 199), max_size=20)))
     position = draw(st.integers(-1, 2**62))
     return [slots, draw(KEYS_64), position, incoming, out_of(incoming.size + draw(st.sampled_from([0] * 9 + [1])))]
+
+
+@st.composite
+def exchanges(draw: Draw) -> list[Any]:
+    width = draw(st.sampled_from([1, 3, 8, 16, 24, 80]))
+    stored = np.arange(draw(st.integers(0, 9)) * width + draw(st.sampled_from([0] * 9 + [1]))).astype(np.uint8)
+    incoming = np.arange(draw(st.integers(0, 20)) * width + draw(st.sampled_from([0] * 9 + [1]))).astype(np.uint8)
+    room = incoming.size + draw(st.sampled_from([0] * 9 + [1]))
+    position = draw(st.integers(-1, 2**62))
+    return [stored, draw(KEYS_64), position, draw(st.sampled_from([width] * 9 + [0])), incoming, out_of(room, np.uint8)]
+
+
+@st.composite
+def row_drains(draw: Draw) -> list[Any]:
+    width = draw(st.sampled_from([1, 3, 8, 16, 24, 80]))
+    slots = draw(st.integers(0, 9))
+    left = draw(st.integers(-1, slots + 1))
+    out = out_of(draw(st.integers(0, 10)) * width + draw(st.sampled_from([0] * 9 + [1])), np.uint8)
+    stored = np.arange(slots * width).astype(np.uint8)
+    width = draw(st.sampled_from([width] * 9 + [0]))
+    return [stored, draw(KEYS_64), draw(st.integers(-1, 2**62)), left, width, out]
 
 
 @st.composite
@@ -343,17 +391,21 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "crc32c": any_bytes(),
     "crc32c_portable": any_bytes(),
     "deal_by_size": deals(),
+    "drain_rows": row_drains(),
     "drain_steps": drains(),
+    "exchange_rows": exchanges(),
     "fill_bytes_spans": fills(example.BYTES, np.int64, 2),
     "fill_floats": fills(example.FLOAT, np.float32),
     "fill_int64s": fills(example.INT64, np.int64),
     "fill_windows": window_fills(),
     "frame_records": frames(),
+    "gather_rows": gathered_rows(),
     "gather_spans": gathers(),
     "locate_features": locates(),
     "masked_crc32c": any_bytes(),
     "pad_spans": pads(),
     "permute": permutes(),
+    "place_rows": placed_rows(),
     "scan_lines": texts(),
     "scan_records": scans(),
     "shuffle_steps": steps(),

@@ -19,9 +19,7 @@ class SingleReplica(Strategy):
     splits_batches = False
     keeps_partial_steps = False
 
-    def reduce(
-        self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None
-    ) -> Any:
+    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None) -> Any:
         """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):

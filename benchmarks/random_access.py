@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What do records on disk cost in a random order, when the system has their pages in memory?"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checksum import in_any_order
+from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+from benchmarks.shuffle import BATCH, images
+
+QUESTION = "images uint8[784] with labels in files: a shuffled epoch in batches of 256"
+GROUP = 1000  # rows in a record batch, as writers of such files make them
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """The same rows as arrays, as one record batch, as many, as a stream, and as ArrayRecord where that is installed."""
+    from distinput.io import write_arrow
+
+    pictures, labels = images(_rows(scale))
+    np.save(folder / "image.npy", pictures)
+    np.save(folder / "label.npy", labels)
+    columns = {"image": pictures, "label": labels}
+    write_arrow(str(folder / "one.arrow"), columns)
+    write_arrow(str(folder / "many.arrow"), columns, GROUP)
+    write_arrow(str(folder / "stream.arrow"), columns, GROUP, stream=True)
+    half = len(labels) // 2
+    for number, rows in enumerate((slice(0, half), slice(half, None))):
+        write_arrow(str(folder / f"part-{number}.arrow"), {k: v[rows] for k, v in columns.items()}, GROUP)
+    try:
+        from array_record.python.array_record_module import ArrayRecordWriter
+    except ImportError:
+        return
+    writer = ArrayRecordWriter(str(folder / "rows.array_record"), "group_size:1")
+    for picture, label in zip(pictures, labels, strict=True):
+        writer.write(picture.tobytes() + label.tobytes())
+    writer.close()
+
+
+def _rows(scale: float) -> int:
+    return scaled(60_000, scale, 1000)
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Arrays, and tables cut into record batches in several ways."""
+    rows = _rows(scale)
+    units = {"batch": -(-rows // BATCH), "row": rows, "byte": rows * 792}
+
+    def arrays() -> Any:
+        import distinput as di
+
+        return di.data.Dataset.zip(
+            di.data.NpyDataset(str(folder / "image.npy")), di.data.NpyDataset(str(folder / "label.npy"))
+        )
+
+    def table(*names: str) -> Callable[[], Any]:
+        def source() -> Any:
+            import distinput as di
+
+            return di.data.ArrowDataset([str(folder / name) for name in names])
+
+        return source
+
+    def ours(source: Callable[[], Any]) -> Callable[[], Work]:
+        def load() -> Work:
+            dataset = source().global_shuffle(seed=SEED).batch(BATCH)
+            return delivering(lambda: dataset, plain=_pair, checksum=in_any_order)
+
+        return load
+
+    peers = [
+        Contender("grain", "peer", lambda: _grain(folder), ("grain", "array_record"), 500.0),
+        Contender("datasets, arrow", "peer", lambda: _datasets(folder, "arrow"), ("datasets",), 15.0),
+        Contender("datasets, numpy", "peer", lambda: _datasets(folder, "numpy"), ("datasets",)),
+    ]
+    made = [
+        ("npy", arrays),
+        ("arrow, one batch", table("one.arrow")),
+        ("arrow", table("many.arrow")),
+        ("arrow, stream", table("stream.arrow")),
+        ("arrow, two files", table("part-0.arrow", "part-1.arrow")),
+    ]
+    return [
+        Case(
+            name,
+            units,
+            [
+                Contender("distinput", "ours", ours(source)),
+                Contender("permutation + take in memory", "limit", lambda: _taking(rows), reach=0.9),
+                *(peers if name in ("npy", "arrow") else []),
+            ],
+        )
+        for name, source in made
+    ]
+
+
+def _taking(rows: int) -> Work:
+    pictures, labels = images(rows)
+    random = np.random.default_rng(SEED)
+
+    def epoch() -> Iterator[Any]:
+        order = random.permutation(rows)
+        for first in range(0, rows, BATCH):
+            picked = order[first : first + BATCH]
+            yield pictures.take(picked, 0), labels.take(picked, 0)
+
+    return delivering(epoch, checksum=in_any_order)
+
+
+def _pair(batch: Any) -> Any:
+    return (batch["image"], batch["label"]) if isinstance(batch, dict) else batch
+
+
+def _grain(folder: Path) -> Work:
+    """As its guide says: a source with random access, shuffled, each record decoded, batched."""
+    import grain
+
+    def decoded(record: bytes) -> Any:
+        return np.frombuffer(record, np.uint8, 784), np.frombuffer(record, np.int64, 1, 784)[0]
+
+    source = grain.sources.ArrayRecordDataSource([str(folder / "rows.array_record")])
+    dataset = grain.MapDataset.source(source).shuffle(seed=SEED).map(decoded).batch(BATCH).to_iter_dataset()
+    return delivering(lambda: dataset, checksum=in_any_order)
+
+
+def _datasets(folder: Path, kind: str) -> Work:
+    """A mapped file of its own format, shuffled by indices."""
+    import datasets
+
+    dataset = datasets.Dataset.from_file(str(folder / "stream.arrow")).shuffle(seed=SEED).with_format(kind)
+
+    def plain(batch: Any) -> Any:
+        if kind == "numpy":
+            return np.asarray(batch["image"], np.uint8), batch["label"]
+        whole = batch["image"].combine_chunks()
+        return whole.flatten().to_numpy().reshape(-1, 784), batch["label"].to_numpy()
+
+    return delivering(lambda: dataset.iter(BATCH), plain=plain, checksum=in_any_order)

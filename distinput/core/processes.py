@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes that call one function, started once and used for pass after pass.
+
+Each is a fresh interpreter, never a fork of this one, whose threads and locks a fork would copy in the middle of their work.
+It ends when this process ends, however that happens, because their connection is closed then.
+"""
+
+import importlib.util
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import spawn
+from typing import Any
+
+from distinput.core.segments import Channel, Closed
+from distinput.core.worker import this_is_one
+from distinput.errors import FailedPreconditionError, UnavailableError
+
+__all__ = ["Processes", "Workforce", "check_sendable"]
+
+_PATIENCE = 0.5
+"""Seconds that an idle worker gets to end by itself."""
+
+
+class Processes:
+    """`count` workers that call `function`.
+
+    Args:
+      function: called with one argument in each worker; it, its arguments and results must be picklable.
+      count: how many workers.
+      op: whose they are, for messages.
+
+    Raises:
+      TypeError: `function` cannot be sent.
+      FailedPreconditionError: this process is a worker itself, which happens when a script starts workers while it is
+        imported by them.
+    """
+
+    def __init__(self, function: Any, count: int, op: str) -> None:
+        if this_is_one():
+            raise FailedPreconditionError(
+                f"{op}: a worker process cannot start worker processes; put what runs the script under "
+                "`if __name__ == '__main__':`"
+            )
+        self.op = op
+        self.function = function
+        self._unanswered = [0] * count
+        self._workers: list[tuple[subprocess.Popen[bytes], Channel]] = []
+        self.broken = False
+        message = [sys.path, *_payload(op, function)]
+        try:
+            for _ in range(count):
+                self._workers.append(_started())
+            for _, channel in self._workers:
+                channel.send(message)
+            for worker in range(count):
+                ready, why = self._answer(worker, lambda: True)
+                if not ready:
+                    raise _unsendable(op, function, why)
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return [process.pid for process, _ in self._workers]
+
+    def send(self, worker: int, argument: Any) -> None:
+        """Have `function(argument)` called by a worker, after what it was sent before."""
+        try:
+            self._workers[worker][1].send(argument)
+        except Closed:
+            raise self._lost(worker) from None
+        self._unanswered[worker] += 1
+
+    def receive(self, worker: int, wait: Callable[[], bool]) -> Any:
+        """The next result of a worker.
+
+        Raises:
+          UnavailableError: the worker has ended.
+          Closed: `wait` gave up.
+          RuntimeError: the result cannot be sent, or the function raised.
+        """
+        result, why = self._answer(worker, wait)
+        self._unanswered[worker] -= 1
+        if why is not None:
+            raise RuntimeError(f"{self.op}: worker process {self.pids[worker]} failed:\n{why}")
+        return result
+
+    def ready(self, worker: int) -> bool:
+        """Whether a worker has answered."""
+        return self._workers[worker][1].ready
+
+    def drain(self, wait: Callable[[], bool]) -> None:
+        """Drop the results that nobody asked for."""
+        for worker in range(len(self)):
+            while self._unanswered[worker]:
+                self._answer(worker, wait)
+                self._unanswered[worker] -= 1
+
+    def close(self) -> None:
+        """End the workers; what they are doing is lost."""
+        self.broken = True
+        workers, self._workers = self._workers, []
+        for (process, channel), busy in zip(workers, self._unanswered, strict=False):
+            channel.close()
+            if busy:
+                process.terminate()
+        for process, _ in workers:
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _answer(self, worker: int, wait: Callable[[], bool]) -> Any:
+        try:
+            return self._workers[worker][1].receive(wait)
+        except Closed:
+            if not wait():
+                raise
+            raise self._lost(worker) from None
+
+    def _lost(self, worker: int) -> UnavailableError:
+        self.broken = True
+        process = self._workers[worker][0]
+        try:
+            code = process.wait(_PATIENCE)
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        except subprocess.TimeoutExpired:
+            how = "closed its connection"
+        return UnavailableError(
+            f"{self.op}: worker process {process.pid} {how} while it had work; the function may have crashed, or the system "
+            "may have run out of memory"
+        )
+
+
+class Workforce:
+    """The workers of one step of a pipeline, kept from pass to pass; they end when it is dropped, or the program ends.
+
+    Args:
+      make: starts workers.
+    """
+
+    def __init__(self, make: Callable[[], Processes]) -> None:
+        self._make = make
+        self._idle: list[Processes] = []
+        self._lock = threading.Lock()
+        weakref.finalize(self, _close_all, self._idle)
+
+    @contextmanager
+    def lent(self) -> Iterator[Processes]:
+        """Workers for one stream, which nobody else uses meanwhile."""
+        with self._lock:
+            workers = self._idle.pop() if self._idle else None
+        workers = self._make() if workers is None else workers
+        try:
+            yield workers
+        finally:
+            if workers.broken:
+                workers.close()
+            else:
+                with self._lock:
+                    self._idle.append(workers)
+
+
+def _close_all(idle: list[Processes]) -> None:
+    while idle:
+        idle.pop().close()
+
+
+def _started() -> tuple[subprocess.Popen[bytes], Channel]:
+    here, there = socket.socketpair()
+    with there:
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; from distinput.core.worker import main; main({there.fileno()})"
+        )
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+        process = subprocess.Popen(
+            [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+        )
+    return process, Channel(here)
+
+
+def check_sendable(op: str, function: Any) -> None:
+    """Refuse a function of which it is plain that it cannot be sent to another process.
+
+    Raises:
+      TypeError: the message says what to do.
+    """
+    if os.name != "posix":
+        raise TypeError(f"{op}: processes=True needs a POSIX system, this is {os.name}; use threads")
+    name = getattr(function, "__qualname__", "")
+    if ("<lambda>" in name or "<locals>" in name) and importlib.util.find_spec("cloudpickle") is None:
+        raise _unsendable(op, function, "it has no name that another process could import")
+
+
+def _payload(op: str, function: Any) -> tuple[Any, bytes]:
+    """What has to be known of this program's main module, and the function as bytes."""
+    if importlib.util.find_spec("cloudpickle") is not None:
+        pickler = importlib.import_module("cloudpickle")
+        try:
+            return None, pickler.dumps(function)
+        except Exception as error:
+            raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+    try:
+        data = pickle.dumps(function)
+    except Exception as error:
+        raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+    if b"__main__" not in data:
+        return None, data
+    known = spawn.get_preparation_data("distinput-worker")
+    return {key: value for key, value in known.items() if key.startswith("init_main")}, data
+
+
+def _unsendable(op: str, function: Any, why: str | None) -> TypeError:
+    return TypeError(
+        f"{op}: {function!r} cannot be sent to worker processes: {why}; define the function at the top level of a module, or "
+        "install cloudpickle, or leave out processes=True"
+    )

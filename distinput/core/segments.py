@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects between two processes over a socket, their arrays through shared memory.
+
+A sender writes an object into a segment of memory that both processes have mapped, and tells the other one where. Arrays are
+copied into the segment as they are and come out as views of it, so nothing of them is pickled; what is left of the object
+is a few bytes. A segment is written again when the receiver holds no view of it any more, which its reference count tells,
+so an array that somebody keeps is never overwritten. Segments have no name: when both processes have gone, nothing is left.
+
+Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
+"""
+
+import mmap
+import os
+import pickle
+import select
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Channel", "Closed"]
+
+_ALIGN = 64
+_LEAST = 1 << 16
+_MOST_HELD = 16
+"""Segments of the other process of which views may be held; what comes beyond that is copied."""
+_HEADER = struct.Struct("<qqqqQ")
+"""Number of the segment, its size, bytes used; messages received from the other process, and its segments in use."""
+
+
+class Closed(ConnectionError):
+    """The other process has gone."""
+
+
+class _Segment:
+    """Memory shared by two processes."""
+
+    def __init__(self, number: int, descriptor: int, size: int) -> None:
+        self.number, self.size = number, size
+        self.sent = 0  # the message that it carried last
+        self.memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        self._unused = self._references()
+
+    def _references(self) -> int:
+        return sys.getrefcount(self.memory)
+
+    @property
+    def held(self) -> bool:
+        """Whether an array that looks into it is alive in this process."""
+        return self._references() > self._unused
+
+
+def _memory_file(size: int) -> int:
+    """A descriptor of `size` bytes that have no name."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("distinput", os.MFD_CLOEXEC)
+    else:  # macOS
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+class Channel:
+    """One end of a connection between two processes.
+
+    Args:
+      connection: a connected Unix socket.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._mine: list[_Segment] = []
+        self._theirs: dict[int, _Segment] = {}
+        self._sent = self._received = 0
+        self._seen = 0  # of the messages sent, how many the other process had received when it wrote last
+        self._in_use = 0  # which of `_mine` it held then
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+
+    def send(self, value: Any) -> None:
+        """Hand over an object.
+
+        Raises:
+          Closed: the other process has gone.
+          Exception: whatever pickling raises.
+        """
+        buffers: list[pickle.PickleBuffer] = []
+        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+        parts = [np.frombuffer(data, np.uint8), *[np.frombuffer(b.raw(), np.uint8) for b in buffers]]
+        table = np.array([len(parts), *[len(part) for part in parts]], np.int64)
+        total = _aligned(table.nbytes) + sum(_aligned(len(part)) for part in parts)
+        segment, descriptor = self._room(total)
+        memory = segment.memory
+        memory[: table.nbytes] = table.view(np.uint8)
+        place = _aligned(table.nbytes)
+        for part in parts:
+            memory[place : place + len(part)] = part
+            place += _aligned(len(part))
+        self._sent += 1
+        segment.sent = self._sent
+        held = sum(1 << theirs.number for theirs in self._theirs.values() if theirs.held)
+        header = _HEADER.pack(segment.number, segment.size, total, self._received, held)
+        try:
+            socket.send_fds(self._socket, [header], [] if descriptor is None else [descriptor])
+        except OSError as error:
+            raise Closed(str(error)) from None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def receive(self, wait: Callable[[], bool] = lambda: True) -> Any:
+        """The next object; its arrays are views of shared memory, unless many of them are held already.
+
+        Args:
+          wait: asked from time to time while nothing comes; False gives up.
+
+        Raises:
+          Closed: the other process has gone, or `wait` gave up.
+        """
+        while not self._poll.poll(100):
+            if not wait():
+                raise Closed("gave up waiting")
+        try:
+            header, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, 1, socket.MSG_WAITALL)
+        except OSError as error:
+            raise Closed(str(error)) from None
+        if len(header) < _HEADER.size:
+            raise Closed("the other process has ended")
+        number, size, total, self._seen, self._in_use = _HEADER.unpack(header)
+        if descriptors:
+            self._theirs[number] = _Segment(number, descriptors[0], size)
+            os.close(descriptors[0])
+        self._received += 1
+        segment = self._theirs[number]
+        copies = sum(other.held for other in self._theirs.values()) >= _MOST_HELD
+        return self._read(segment, total, copies=copies)
+
+    @property
+    def ready(self) -> bool:
+        """Whether something has come."""
+        return bool(self._poll.poll(0))
+
+    def close(self) -> None:
+        """Close the connection; views of what came stay valid."""
+        self._socket.close()
+        self._mine.clear()
+        self._theirs.clear()
+
+    def _read(self, segment: _Segment, total: int, *, copies: bool) -> Any:
+        memory = segment.memory[:total]
+        count = int(memory[:8].view(np.int64)[0])
+        lengths = memory[8 : 8 + 8 * count].view(np.int64).tolist()
+        place = _aligned(8 + 8 * count)
+        parts = []
+        for length in lengths:
+            part = memory[place : place + length]
+            parts.append(part.copy() if copies else part)
+            place += _aligned(length)
+        return pickle.loads(memoryview(parts[0]), buffers=parts[1:])  # noqa: S301 - from a process of our own
+
+    def _room(self, size: int) -> tuple[_Segment, int | None]:
+        """A segment that may be written, and its descriptor if the other process does not have it yet."""
+        free = [s for s in self._mine if s.sent <= self._seen and not self._in_use >> s.number & 1]
+        for segment in free:
+            if segment.size >= size:
+                return segment, None
+        if free:  # too small; the other process replaces it when it is told of the new one
+            number = free[0].number
+        else:
+            number = len(self._mine)
+        capacity = max(_LEAST, 1 << (size - 1).bit_length())
+        descriptor = _memory_file(capacity)
+        segment = _Segment(number, descriptor, capacity)
+        if number == len(self._mine):
+            self._mine.append(segment)
+        else:
+            self._mine[number] = segment
+        return segment, descriptor
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN

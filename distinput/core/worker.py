@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in a worker process: a function, called with what comes, until the parent has gone."""
+
+import contextlib
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from multiprocessing import spawn
+from typing import Any
+
+from distinput.core.segments import Channel, Closed
+
+__all__ = ["main", "this_is_one"]
+
+_HERE = False
+
+
+def this_is_one() -> bool:
+    """Whether this process is a worker."""
+    return _HERE
+
+
+def main(descriptor: int) -> None:
+    """Serve the parent at the other end of a socket: the function first, then its arguments."""
+    global _HERE  # noqa: PLW0603 - a fact about the process
+    _HERE = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which is interrupted as well, decides
+    channel = Channel(socket.socket(fileno=descriptor))
+    with contextlib.suppress(Closed):
+        function = _function(channel)
+        while True:
+            _serve(channel, function)
+
+
+def _function(channel: Channel) -> Any:
+    path, preparation, payload = channel.receive()
+    sys.path[:] = path
+    try:
+        if preparation is not None:
+            spawn.prepare(preparation)
+        function = pickle.loads(payload)  # noqa: S301 - from the parent
+    except Exception as error:  # noqa: BLE001 - told to the parent
+        channel.send((None, f"{type(error).__name__}: {error}"))
+        raise Closed from None
+    channel.send((True, None))
+    return function
+
+
+def _serve(channel: Channel, function: Any) -> None:
+    # In a function of its own, so that nothing of one task is held while the next one is waited for.
+    argument = channel.receive()
+    try:
+        answer: tuple[Any, str | None] = (function(argument), None)
+    except Exception:  # noqa: BLE001 - told to the parent
+        answer = (None, traceback.format_exc())
+    del argument
+    try:
+        channel.send(answer)
+    except Closed:
+        raise
+    except Exception as error:  # noqa: BLE001 - what the function made cannot be sent
+        channel.send((None, f"{type(error).__name__}: {error}"))

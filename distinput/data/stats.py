@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each step of a running pipeline did, what AUTOTUNE chose, and which step the others wait for."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from distinput.core.run import Counter
+from distinput.plan.node import Node
+
+__all__ = ["Stats", "stats_of", "steps_of"]
+
+
+class Stats(dict[str, dict[str, Any]]):
+    """One entry for each step that ran, inputs first, named by its number and op; printed as a table.
+
+    An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
+    work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
+    seconds of all of them together, and what AUTOTUNE `chose`. Steps of data sets that functions made (`interleave`) are
+    named `inner`, one for each line that makes them.
+
+    Attributes:
+      slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
+        element was asked for.
+      bottleneck: the same in a sentence.
+      outside: seconds that the loop had the elements.
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.range(1000).map(lambda x: sum(range(200)) + x)
+    >>> _ = [x for x in ds]
+    >>> stats = ds.stats()
+    >>> stats.slowest, stats["1:map"]["rows"]
+    ('1:map', 1000)
+
+    Source: the rule is that of a pipeline of stages: those of one thread take turns, so their times add up; threads run side
+    by side, so the one with the longest sum sets the pace.
+    """
+
+    def __init__(self, entries: Mapping[str, dict[str, Any]], slowest: str, bottleneck: str, outside: float) -> None:
+        super().__init__(entries)
+        self.slowest, self.bottleneck, self.outside = slowest, bottleneck, outside
+
+    def __str__(self) -> str:
+        head = ("step", "blocks", "rows", "busy s", "waiting s", "workers", "chosen")
+        lines: list[tuple[str, ...]] = [head]
+        for name, told in self.items():
+            figures = [f"{told['blocks']}", f"{told['rows']}", f"{told['busy']:.3f}", f"{told['waiting']:.3f}"]
+            lines.append((name, *figures, str(told.get("workers", "")), str(told.get("chose", ""))))
+        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+        table = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([*table, self.bottleneck])
+
+
+def steps_of(node: Node) -> list[Node]:
+    """The node and all it reads from, inputs first."""
+    return [*[step for source in node.inputs for step in steps_of(source)], node]
+
+
+def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
+    """The figures of a run.
+
+    Args:
+      node: the tree that ran.
+      counters: of the run.
+    """
+    steps = steps_of(node)
+    named: dict[str, Counter] = {}
+    where: dict[str, Any] = {}
+    for number, step in enumerate(steps):
+        counter = counters.get(id(step))
+        if counter is not None and (counter.seconds or counter.blocks):
+            named[f"{number}:{step.op}"] = counter
+            where[f"{number}:{step.op}"] = step.where()
+    for key, counter in counters.items():
+        if isinstance(key, tuple):  # (op, origin) of data sets that functions made
+            op, origin = key
+            name = f"inner:{op}" if f"inner:{op}" not in named else f"inner:{op}:{origin}"
+            named[name], where[name] = counter, f"{op}, made at {origin}"
+    last = counters.get(id(steps[-1]), Counter())
+    slowest, load = _slowest(named, last)
+    entries = {name: _entry(counter) for name, counter in named.items()}
+    return Stats(entries, slowest, _sentence(slowest, load, named, where, last), last.outside)
+
+
+def _entry(counter: Counter) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "blocks": counter.blocks,
+        "rows": counter.rows,
+        "seconds": counter.seconds,
+        "busy": counter.busy,
+        "waiting": counter.waiting,
+    }
+    if counter.workers:
+        told |= {"workers": counter.workers, "worked": counter.worked}
+    if counter.choice:
+        told["chose"] = counter.choice
+    return told
+
+
+def _slowest(named: Mapping[str, Counter], last: Counter) -> tuple[str, float]:
+    """Of the threads the one with most work, and in it the step with most; and its seconds."""
+    if not last.seconds:
+        return "", 0.0
+    threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": last.outside}}
+    for name, counter in named.items():
+        threads.setdefault(counter.thread, {})[name] = counter.busy
+        if counter.workers:
+            threads[name] = {name: counter.worked / counter.workers}
+    load = max(threads.values(), key=lambda steps: sum(steps.values()))
+    slowest = max(load, key=lambda name: load[name])
+    return slowest, load[slowest]
+
+
+def _sentence(
+    slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter
+) -> str:
+    if not slowest:
+        return "No element was asked for yet."
+    wall = last.seconds + last.outside
+    share = f"{min(100.0, 100 * load / wall):.0f} % of {wall:.3g} s" if wall else "all the time"
+    if slowest == "consumer":
+        return f"The loop that takes the elements is the slowest part, with {share}; the data set waits for it."
+    counter = named[slowest]
+    op = slowest.split(":")[1]
+    if counter.workers:
+        cure = f"more than {counter.workers} workers would help, if there are cores for them"
+    elif op in ("map", "fused_map"):
+        cure = "num_parallel_calls= spreads it over threads, with processes=True over processes"
+    elif counter.thread == last.thread and last.outside > 0.1 * load:
+        cure = "prefetch after it would let it run beside the loop"
+    else:
+        cure = "the other steps wait for it"
+    return f"{where[slowest]}, is the slowest step, with {share}; {cure}."

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks that end where batches do, so that batches are views of them."""
+
+import dataclasses
+
+from distinput.ops.batch import Batch
+from distinput.ops.identity import WithOptions
+from distinput.ops.map import FusedMap, Map
+from distinput.ops.map_rows import MapRows
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.parse_example import ParseExample
+from distinput.ops.prefetch import Prefetch
+from distinput.ops.reader import Reader
+from distinput.plan.node import Node
+
+_OF_EACH_ROW = (FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
+"""What gives as many rows as it takes, and in the same blocks."""
+
+
+def read_for_batches(node: Node) -> Node | None:
+    """A reader is told how many rows its consumer puts together."""
+    match node:
+        case Batch() | PaddedBatch():
+            source = _told(node.input, int(node.batch_size))
+            return None if source is None else node.with_inputs((source,))
+    return None
+
+
+def _told(node: Node, size: int) -> Node | None:
+    if isinstance(node, Reader):
+        return dataclasses.replace(node, group=size) if node.group == 1 and size > 1 else None
+    if isinstance(node, _OF_EACH_ROW):
+        source = _told(node.input, size)
+        return None if source is None else node.with_inputs((source,))
+    return None
