@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 
 __all__ = ["Bar", "bars", "lines"]
 
-WIDTH, LABELS, LINE, TOP, BOTTOM, SIDE = 860, 330, 22, 34, 26, 60
+WIDTH, LABELS, LINE, TOP, BOTTOM, SIDE = 920, 390, 22, 34, 26, 60
 GREY, INK, RED = "#c9ced6", "#1f2430", "#c0392b"
 COLOURS = ("#2f6fb7", "#d98324", "#3c9d5d", "#8e5bb5", "#c0504d", "#4aa6a6", "#8a8d3b", "#d46a9f", "#5d6d7e", "#a0522d")
 KINDS = {"limit": "#9aa3b0", "peer": COLOURS[0]}

@@ -506,15 +506,14 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     if len(columns) == 1:
         return columns[0]
     first = columns[0]
+    dense = _concat_dense(columns)
+    if dense is not None:
+        return dense
     if isinstance(first, Datasets):
         return Datasets([item for column in columns for item in column.items], first.dtype)  # type: ignore[attr-defined]
     for column in columns:
         if column.dtype != first.dtype:
             raise TypeError(f"the elements differ in dtype: {first.dtype} and {column.dtype}")
-    if all(isinstance(c, Dense) for c in columns):
-        arrays = [c.array for c in columns]  # type: ignore[attr-defined]
-        if len({a.shape[1:] for a in arrays}) == 1:
-            return Dense(np.concatenate(arrays))
     if all(isinstance(c, Strings) for c in columns):
         strings: list[Strings] = columns  # type: ignore[assignment]
         if len({c.starts.shape[1:] for c in strings}) == 1:
@@ -531,6 +530,20 @@ def concat_columns(columns: Sequence[Column]) -> Column:
                 sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]
                 return Ragged(flats, np.cumsum(sizes) - sizes, sizes)
     return Objects([item for column in columns for item in column.values()], first.dtype)
+
+
+def _concat_dense(columns: Sequence[Column]) -> Dense | None:
+    """The rows of all columns, if they are arrays of one dtype and inner shape."""
+    arrays = [column.array for column in columns if isinstance(column, Dense)]
+    if len(arrays) < len(columns):
+        return None
+    first = arrays[0]
+    rows, inner, dtype = 0, first.shape[1:], first.dtype
+    for array in arrays:
+        if array.shape[1:] != inner or array.dtype != dtype:
+            return None
+        rows += len(array)
+    return Dense(np.concatenate(arrays, out=empty((rows, *inner), dtype)))
 
 
 def _concat_strings(columns: Sequence[Strings]) -> Strings:

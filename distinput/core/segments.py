@@ -28,8 +28,9 @@ _ALIGN = 64
 _LEAST = 1 << 16
 _MOST_HELD = 16
 """Segments of the other process of which views may be held; what comes beyond that is copied."""
-_HEADER = struct.Struct("<qqqqQ")
-"""Number of the segment, its size, bytes used; messages received from the other process, and its segments in use."""
+_HEADER = struct.Struct("<qqqQ?")
+"""Number of the segment and its size; messages received from the other process, and its segments in use; whether a
+descriptor of the segment follows, because it is new."""
 
 
 class Closed(ConnectionError):
@@ -42,7 +43,9 @@ class _Segment:
     def __init__(self, number: int, descriptor: int, size: int) -> None:
         self.number, self.size = number, size
         self.sent = 0  # the message that it carried last
-        self.memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+        mapped = mmap.mmap(descriptor, size)
+        self.room = memoryview(mapped)
+        self.memory = np.frombuffer(mapped, np.uint8)
         self._unused = self._references()
 
     def _references(self) -> int:
@@ -91,22 +94,27 @@ class Channel:
         """
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(value, 5, buffer_callback=buffers.append)
-        parts = [np.frombuffer(data, np.uint8), *[np.frombuffer(b.raw(), np.uint8) for b in buffers]]
-        table = np.array([len(parts), *[len(part) for part in parts]], np.int64)
-        total = _aligned(table.nbytes) + sum(_aligned(len(part)) for part in parts)
-        segment, descriptor = self._room(total)
-        memory = segment.memory
-        memory[: table.nbytes] = table.view(np.uint8)
-        place = _aligned(table.nbytes)
-        for part in parts:
-            memory[place : place + len(part)] = part
-            place += _aligned(len(part))
+        parts = [memoryview(data), *[buffer.raw() for buffer in buffers]]
+        lengths = [part.nbytes for part in parts]
+        place = _aligned(8 + 8 * len(parts))
+        segment, descriptor = self._room(place + sum(map(_aligned, lengths)))
+        room = segment.room
+        struct.pack_into(f"<{1 + len(parts)}q", room, 0, len(parts), *lengths)
+        for part, length in zip(parts, lengths, strict=True):
+            room[place : place + length] = part
+            place += _aligned(length)
         self._sent += 1
         segment.sent = self._sent
-        held = sum(1 << theirs.number for theirs in self._theirs.values() if theirs.held)
-        header = _HEADER.pack(segment.number, segment.size, total, self._received, held)
+        held = 0
+        for theirs in self._theirs.values():
+            if theirs.held:
+                held |= 1 << theirs.number
         try:
-            socket.send_fds(self._socket, [header], [] if descriptor is None else [descriptor])
+            self._socket.sendall(
+                _HEADER.pack(segment.number, segment.size, self._received, held, descriptor is not None)
+            )
+            if descriptor is not None:
+                socket.send_fds(self._socket, [b"."], [descriptor])
         except OSError as error:
             raise Closed(str(error)) from None
         finally:
@@ -126,19 +134,20 @@ class Channel:
             if not wait():
                 raise Closed("gave up waiting")
         try:
-            header, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, 1, socket.MSG_WAITALL)
+            header = self._socket.recv(_HEADER.size, socket.MSG_WAITALL)
+            if len(header) < _HEADER.size:
+                raise Closed("the other process has ended")
+            number, size, self._seen, self._in_use, is_new = _HEADER.unpack(header)
+            if is_new:
+                _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
+                if not descriptors:
+                    raise Closed("the other process has ended")
+                self._theirs[number] = _Segment(number, descriptors[0], size)
+                os.close(descriptors[0])
         except OSError as error:
             raise Closed(str(error)) from None
-        if len(header) < _HEADER.size:
-            raise Closed("the other process has ended")
-        number, size, total, self._seen, self._in_use = _HEADER.unpack(header)
-        if descriptors:
-            self._theirs[number] = _Segment(number, descriptors[0], size)
-            os.close(descriptors[0])
         self._received += 1
-        segment = self._theirs[number]
-        copies = sum(other.held for other in self._theirs.values()) >= _MOST_HELD
-        return self._read(segment, total, copies=copies)
+        return self._read(self._theirs[number])
 
     @property
     def ready(self) -> bool:
@@ -151,14 +160,13 @@ class Channel:
         self._mine.clear()
         self._theirs.clear()
 
-    def _read(self, segment: _Segment, total: int, *, copies: bool) -> Any:
-        memory = segment.memory[:total]
-        count = int(memory[:8].view(np.int64)[0])
-        lengths = memory[8 : 8 + 8 * count].view(np.int64).tolist()
+    def _read(self, segment: _Segment) -> Any:
+        copies = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
+        (count,) = struct.unpack_from("<q", segment.room, 0)
         place = _aligned(8 + 8 * count)
-        parts = []
-        for length in lengths:
-            part = memory[place : place + length]
+        parts: list[Any] = []
+        for length in struct.unpack_from(f"<{count}q", segment.room, 8):
+            part = segment.memory[place : place + length]
             parts.append(part.copy() if copies else part)
             place += _aligned(length)
         return pickle.loads(memoryview(parts[0]), buffers=parts[1:])  # noqa: S301 - from a process of our own

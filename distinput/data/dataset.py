@@ -81,7 +81,7 @@ def _op(node: Callable[typing.Concatenate[Node, P], Node]) -> Callable[typing.Co
 
     signature = inspect.signature(node)
     first, *rest = signature.parameters.values()
-    shown = [p for p in rest if p.name not in ("drawn_seed", "store", "origin")]
+    shown = [p for p in rest if p.name not in ("drawn_seed", "group", "origin", "store")]
     shown = [p.replace(annotation="Dataset") if p.annotation is Node else p for p in shown]
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *shown], return_annotation="Dataset"

@@ -153,12 +153,12 @@ class DistributedDataset:
           StateError: the state belongs to another data set, number of replicas, or version.
         """
         states = _check_state(state, self._layout())
-        step, own = int(state["step"]), self._feed.own
-        if own is not None:
-            iterators = [own.restore(states[0], step)]
-        else:
-            iterators = [source.restore(s) for source, s in zip(self._feed.sources, states, strict=True)]
-        return DistributedIterator(self, iterators, step, state["seen"], bool(state["ended"]))
+        step, seen, ended = int(state["step"]), state["seen"], bool(state["ended"])
+        if self._feed.own is not None:
+            own = self._feed.own.resumed(states[0])
+            return DistributedIterator(self, [own.restore(states[0], step)], step, seen, ended, own)
+        iterators = [source.restore(s) for source, s in zip(self._feed.sources, states, strict=True)]
+        return DistributedIterator(self, iterators, step, seen, ended)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """`reduce_func(state, step)` over all steps, those for which some replicas have no element included.

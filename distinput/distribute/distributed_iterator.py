@@ -13,6 +13,7 @@ from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.dealing import StandIn, dealer
 from distinput.distribute.lockstep import Lockstep
 from distinput.distribute.optional import Optional
+from distinput.distribute.own_batches import OwnBatches
 from distinput.distribute.tail import short
 from distinput.distribute.values import PartialPerReplica, PerReplica
 from distinput.errors import OutOfRangeError, StateError
@@ -35,6 +36,7 @@ class DistributedIterator:
       step: how many steps were given out before.
       seen: the shapes of the last element of a restored iteration.
       ended: True when a restored iteration was at its end.
+      own: what a restored iteration of own rows reads from; None: the feed's.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -58,12 +60,14 @@ class DistributedIterator:
         step: int = 0,
         seen: list[list[int]] | None = None,
         ended: bool = False,
+        own: OwnBatches | None = None,
     ) -> None:
         feed = dataset._feed
         self._dataset, self._feed = dataset, feed
         self._strategy = dataset._strategy
         self._replicas = dataset._replicas
         self._iterators = list(iterators)
+        self._own = own or feed.own
         self._keeps_partial = dataset._keeps_partial
         self._deal = dealer(feed.spec.structure, self._replicas)
         self._stand_in = StandIn(feed.spec)
@@ -271,8 +275,8 @@ class DistributedIterator:
         iterators: list[Any] = self._iterators
         if self._lockstep is not None:
             return [self._lockstep.state]
-        if self._feed.own is not None:
-            return [self._feed.own.state(iterators[0], self._given_out)]
+        if self._own is not None:
+            return [self._own.state(iterators[0], self._given_out)]
         return [iterator.state() for iterator in iterators]
 
     def state_dict(self) -> State:
@@ -288,7 +292,7 @@ class DistributedIterator:
         other = self._dataset.restore(state)
         self.close()
         self._iterators, self._pending = other._iterators, []
-        self._given_out, self._left = other._given_out, other._left
+        self._given_out, self._left, self._own = other._given_out, other._left, other._own
         self._seen, self._last, self._ended = other._seen, None, other._ended
         self._lockstep = other._lockstep
         if self._lockstep is not None:

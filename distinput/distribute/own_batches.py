@@ -68,13 +68,16 @@ class OwnBatches:
         place = self._runs.start_at(batches, state["epoch"])
         return {**state, "plan": self._whole.node.fingerprint, "at": place, "skip": 0}
 
-    def restore(self, state: State, batches: int) -> DatasetIterator:
-        """The worker's pieces of the batches that follow after the first `batches` ones.
+    def resumed(self, state: State) -> "OwnBatches":
+        """The same with the seeds that were drawn where `state` was saved.
 
         Raises:
           StateError: the state belongs to another pipeline.
         """
-        plan, _ = resumed(self._whole.node, self._whole.node, state)
-        pieces = self._pieces if plan is self._whole.node else self._made(plan.inputs[0])
-        place = rewrite(pieces.node)[0].start_at(batches * (self._deal.each or 0), state["epoch"])
-        return pieces.restore({**state, "plan": pieces.node.fingerprint, "at": place, "skip": 0})
+        plan, _ = resumed(self._whole.node, self._runs, state)
+        return self if plan is self._whole.node else OwnBatches(Dataset(plan), plan.inputs[0], self._deal, self._ahead)
+
+    def restore(self, state: State, batches: int) -> DatasetIterator:
+        """The worker's pieces of the batches that follow after the first `batches` ones; for what `resumed` gave."""
+        place = rewrite(self._pieces.node)[0].start_at(batches * (self._deal.each or 0), state["epoch"])
+        return self._pieces.restore({**state, "plan": self._pieces.node.fingerprint, "at": place, "skip": 0})

@@ -63,13 +63,19 @@ def stamp_of(path: str) -> str:
     Raises:
       NotFoundError: it is not there.
     """
-    with naming(path):
-        local = local_path(path)
-        if local is not None:
-            status = os.stat(local)
-            return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
-        system, name = file_system(path)
-        return str(system.ukey(name))
+    local = local_path(path)
+    if local is None:
+        with naming(path):
+            system, name = file_system(path)
+            return str(system.ukey(name))
+    try:
+        status = os.stat(local)
+    except OSError:
+        with naming(
+            path
+        ):  # only now: a mapped file's stamp is asked for before each use, and must cost next to nothing
+            raise
+    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
 def version_of(path: str) -> str:

@@ -138,27 +138,34 @@ class ArrowIpc(Format):
     def _straight(self, file: "_File", batches: Batches, rows: Ints) -> list[Column | None]:
         """The leaves of these rows that lie in the mapped file as they are wanted, each copied once; None for others."""
         leaves = file.spec.tensors("arrow")
-        if not file.views or file.whole is None:
+        whole = file.whole
+        if not file.views or whole is None:
             return [None] * len(leaves)
-        places = file.places.setdefault(self.nulls, np.full((len(leaves), len(batches)), _UNKNOWN))
-        if (places == _UNKNOWN).any():
-            used = np.unique(np.searchsorted(batches.ends, rows, "right") - 1)
-            for number in used[(places[:, used] == _UNKNOWN).any(axis=0)].tolist():
-                places[:, number] = [_place(column, file.whole) for column in self._kept(file, number).columns]
-            touched = places[:, used]
-        else:
-            touched = places
-        found: list[Column | None] = []
+        places, inside = self._places(file, batches, rows, whole)
+        found: list[Column | None] = [None] * len(leaves)
         starts = np.empty(len(rows), np.int64)
-        for leaf, begins, inside in zip(leaves, places, np.all(touched >= 0, axis=1), strict=True):
-            if not inside:
-                found.append(None)
-                continue
-            out = empty((len(rows), *leaf.shape), leaf.dtype)  # type: ignore[misc]  # all sizes are known, or it were not inside
-            width = out.nbytes // len(rows)
-            place_rows(np.maximum(begins, 0), batches.ends, width, rows, starts)  # of others there is no row
-            gather_rows(file.whole, starts, width, out.reshape(-1).view(np.uint8))
-            found.append(Dense(out))
+        for number, leaf in enumerate(leaves):
+            if inside[number]:
+                out = empty((len(rows), *leaf.shape), leaf.dtype)  # type: ignore[misc]  # all sizes are known of what is inside
+                width = out.nbytes // len(rows)
+                place_rows(places[number], batches.ends, width, rows, starts)
+                gather_rows(whole, starts, width, out.reshape(-1).view(np.uint8))
+                found[number] = Dense(out)
+        return found
+
+    def _places(self, file: "_File", batches: Batches, rows: Ints, whole: Bytes) -> tuple[Ints, list[bool]]:
+        """Where the leaves of each batch begin in the file, and which leaves lie there in all batches that hold the rows."""
+        known = file.all_places.get(self.nulls)
+        if known is not None:
+            return known
+        places = file.places.setdefault(self.nulls, np.full((len(file.spec.leaves), len(batches)), _UNKNOWN))
+        used = np.unique(np.searchsorted(batches.ends, rows, "right") - 1)
+        for number in used[(places[:, used] == _UNKNOWN).any(axis=0)].tolist():
+            places[:, number] = [_place(column, whole) for column in self._kept(file, number).columns]
+        inside = [bool((begins >= 0).all()) for begins in places[:, used]]
+        found = np.maximum(places, 0), inside  # of batches elsewhere there is no row
+        if not (places == _UNKNOWN).any():
+            file.all_places[self.nulls] = places, [bool((begins >= 0).all()) for begins in places]
         return found
 
     def _kept(self, file: "_File", number: int) -> Block:
@@ -193,13 +200,15 @@ class _File:
       whole: its bytes, if it is local.
       batches: where its record batches are; None for a stream that is not local.
       kept: decoded batches.
-      places: [leaves, batches] by `nulls`: the byte where the rows of each begin, if the file is mapped.
+      places: [leaves, batches] by `nulls`: the byte where the rows of each begin, as far as that was asked for.
+      all_places: the same when all are known, and which leaves lie in the file in all batches.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
         self.path, self.columns = path, columns
         self.kept: dict[Any, Block] = {}
         self.places: dict[Any, Ints] = {}
+        self.all_places: dict[Any, tuple[Ints, list[bool]]] = {}
         self._kept_bytes = 0
         self._lock = threading.Lock()
         local = local_path(path)
@@ -239,8 +248,13 @@ class _File:
 
     @property
     def _fields(self) -> list[int] | None:
-        # pyarrow takes no field for all of them; then the first one is read, and not used.
-        return None if self.columns is None else sorted({self.schema.names.index(c) for c in self.columns}) or [0]
+        # Of views pyarrow would make copies where it is told which ones; and it takes no field for all of them, so that then
+        # the first one is read, and not used.
+        return (
+            None
+            if self.columns is None or self.views
+            else sorted({self.schema.names.index(c) for c in self.columns}) or [0]
+        )
 
     def select(self, batch: Any) -> Any:
         """A batch with the columns asked for, in their order."""

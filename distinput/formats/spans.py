@@ -126,7 +126,7 @@ class SpanFormat(Format):
         with source:
             over = wanted["row"] - row
             chunks = _Chunks(group, (given - over) % group)
-            for piece, found, starts, sizes in self._found(source, row, chunks, until):
+            for piece, found, starts, sizes in self._found(source, row, until, chunks):
                 row = piece.row + found.count
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
@@ -141,9 +141,10 @@ class SpanFormat(Format):
                 )
 
     def _found(
-        self, source: Source, row: int, chunks: "_Chunks", until: int | None = None
+        self, source: Source, row: int, until: int | None = None, chunks: "_Chunks | None" = None
     ) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
         """Pieces of the file with the records found in each."""
+        chunks = chunks or _Chunks(1, 0)
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
         data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
         while not ended:

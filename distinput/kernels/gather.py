@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
@@ -27,8 +25,8 @@ def gather_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> No
         raise ValueError("gather_rows: out must hold a row for each start")
     if width > data.size or np.any(starts < 0) or np.any(starts > data.size - width):
         raise ValueError("gather_rows: each row must be within data")
-    for row, start in zip(out.reshape(starts.size, width), starts.tolist(), strict=True):
-        row[:] = data[start : start + width]
+    if out.size:
+        out.reshape(starts.size, width)[:] = np.lib.stride_tricks.sliding_window_view(data, width)[starts]
 
 
 @kernel(gather_reference)
@@ -72,9 +70,8 @@ def place_reference(begins: Ints, ends: Ints, width: int, rows: Ints, starts: In
         raise ValueError("place_rows: ends must not decrease, and begins must be within memory")
     if np.any(rows < 0) or np.any(rows >= ends[-1]):
         raise ValueError("place_rows: rows must be those of the parts")
-    for i, row in enumerate(rows.tolist()):
-        part = bisect_right(ends, row) - 1
-        starts[i] = begins[part] + (row - ends[part]) * width
+    part = np.searchsorted(ends, rows, "right") - 1
+    starts[:] = begins[part] + (rows - ends[part]) * width
 
 
 @inlined

@@ -71,7 +71,8 @@ class Chain:
         elements = rows.elements()
         for element in elements:
             yield self._learnt(element)
-            assert self._step is not None
+            break
+        if self._step is not None:
             yield from map(self._step, elements)
 
     def _learnt(self, element: Any) -> Any:

@@ -52,8 +52,8 @@ class GlobalShuffle(Node):
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
-    batch: int = field(default=1, repr=False)
-    """Rows that the consumer takes together; blocks hold whole batches, so that they need not be copied again."""
+    group: int = field(default=1, kw_only=True, repr=False)
+    """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         if self.seed is not None:
@@ -83,7 +83,7 @@ class GlobalShuffle(Node):
     def stream(self, state: State, run: Run) -> Stream:
         total = self.input.cardinality
         # Where a row can only be reached through its neighbours, many at once find more of them together.
-        most = gathered_rows(self.spec.row_bytes, self.batch) if self.input.random_access else _CHUNK
+        most = gathered_rows(self.spec.row_bytes, self.group) if self.input.random_access else _CHUNK
         drawn = max(1, _CHUNK // most) * most
         for begin in range(state["row"], total, drawn):
             numbers = self._numbers(np.arange(begin, min(begin + drawn, total)), state)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`flat_map` and `interleave`: a data set for each element, and their elements in one stream."""
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.nest import structure_of
+from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -18,6 +21,7 @@ from distinput.ops.function import calling, infer
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 
 __all__ = ["FlatMap", "Interleave", "node_of"]
 
@@ -47,6 +51,7 @@ class FlatMap(Node):
 
     input: Node
     map_func: Callable[..., Any]
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
@@ -54,7 +59,7 @@ class FlatMap(Node):
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return _making("flat_map", self.map_func)
+        return _making("flat_map", self.map_func, self.drawn_seed)
 
     @cached_property
     def spec(self) -> Spec:
@@ -106,6 +111,7 @@ class Interleave(Node):
     block_length: int | None = None
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("interleave", "map_func", self.map_func)
@@ -127,7 +133,7 @@ class Interleave(Node):
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return _making("interleave", self.map_func)
+        return _making("interleave", self.map_func, self.drawn_seed)
 
     @cached_property
     def spec(self) -> Spec:
@@ -252,9 +258,29 @@ def node_of(op: str, result: Any) -> Node:
     return node
 
 
-def _making(op: str, function: Callable[..., Any]) -> Callable[[Any], Node]:
+def _making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:
+    """The function of one element that makes a node; seeds that it draws follow from `seed` and the element."""
     call = calling(function)
-    return lambda element: node_of(op, call(element))
+
+    def make(element: Any) -> Node:
+        node = node_of(op, call(element))
+        drawn = len(drawn_seeds(node))
+        if not drawn:
+            return node
+        key = key_of(seed, _hash(element))
+        return with_drawn_seeds(node, [key_of(key, place) >> 1 for place in range(drawn)])
+
+    return make
+
+
+def _hash(element: Any) -> int:
+    """A number that follows from an element alone, the same in every process."""
+    found = hashlib.blake2s(digest_size=8)
+    for leaf in structure_of(element).flatten(element):
+        array = np.asarray(leaf)
+        text = repr(array.tolist()).encode() if array.dtype.kind in "OSU" else array.tobytes()
+        found.update(repr((array.dtype.str, array.shape)).encode() + text)
+    return int.from_bytes(found.digest(), "little")
 
 
 def _inner_spec(op: str, call: Callable[[Any], Any], source: Node) -> Spec:

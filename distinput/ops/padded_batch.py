@@ -139,12 +139,11 @@ def padded(parts: Sequence[Block], shapes: Sequence[tuple[int | None, ...]], fil
 
 
 def _padded_columns(columns: Sequence[Column], shape: tuple[int | None, ...], fill: Any) -> Column:
-    inner = [_inner_shape(column) for column in columns]
-    if None not in inner:
-        if _whole_shape(shape, inner) == inner[0]:
-            whole = concat_columns(columns)
-            return whole.stack(len(whole))
-    elif columns[0].dtype != STRING:
+    shapes = {_inner_shape(column) for column in columns}
+    if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
+        whole = concat_columns(columns)
+        return whole.stack(len(whole))
+    if columns[0].dtype != STRING:
         spans = [_spans(column) for column in columns]
         rows = {each[0].shape[1:] for each in spans if each is not None}
         if None not in spans and len(rows) == 1:

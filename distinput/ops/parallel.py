@@ -33,7 +33,7 @@ Note = Callable[[Exception, int, str], None]
 
 Results = Iterator[tuple[Block, Mark]]
 
-_PART_SECONDS, _MOST_ROWS = 0.003, 4096
+_PART_SECONDS, _MOST_ROWS = 0.005, 4096
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 8, 1.2
 """AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
 them where a call then takes so many times less."""
@@ -105,7 +105,8 @@ class _Done:
             raise self.failure
 
 
-def _work(chain: Chain, part: Block, over: Callable[[], bool]) -> _Done:
+def _work(chain: Chain, part: Block, over: Callable[[], bool] | None) -> _Done:
+    stride = 1 if over is not None else part.size
     results: list[Any] = []
     failure: Exception | None = None
     index, text = 0, ""
@@ -113,10 +114,10 @@ def _work(chain: Chain, part: Block, over: Callable[[], bool]) -> _Done:
     begin = Run.clock()
     try:
         calls = chain.results(part)
-        while len(results) < part.size and not over():
-            done = len(results)
-            results.extend(islice(calls, 1))
-            if len(results) == done:
+        while len(results) < part.size and (over is None or not over()):
+            wanted = len(results) + stride
+            results.extend(islice(calls, stride))
+            if len(results) < wanted:
                 raise stopped()
     except Exception as error:  # noqa: BLE001 - raised again in its turn
         index, given = chain.place(error, part.row(len(results)))
@@ -226,7 +227,7 @@ class Task:
         return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
 
     def __call__(self, part: Block) -> tuple[_Done, str]:
-        done = _work(self.chain, part, lambda: False)
+        done = _work(self.chain, part, None)
         trace = ""
         if done.failure is not None:
             trace = "".join(traceback.format_exception(done.failure)).rstrip()

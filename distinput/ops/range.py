@@ -85,7 +85,7 @@ class Range(Node):
         """The numbers of these rows as int64."""
         first, stop = self.first + row * self.step, self.first + end * self.step
         if self.step == 1 and -_LARGEST <= first and stop <= _LARGEST:
-            return _counted()[: end - row] + first  # a sum is made faster than numbers are counted
+            return _counted(block_rows(8))[: end - row] + first  # a sum is made faster than numbers are counted
         return np.arange(first, stop, self.step)
 
     def _block(self, numbers: Ints) -> Block:
@@ -94,6 +94,6 @@ class Range(Node):
 
 
 @cache
-def _counted() -> Ints:
+def _counted(rows: int) -> Ints:
     """0, 1, 2, ... for one block."""
-    return np.arange(block_rows(8))
+    return np.arange(rows)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.gather import put_in_order
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -115,20 +116,15 @@ class Reader(Node):
         names, ends = counts
         if len(names) == 1:
             return self._fetch(names[0], rows)
+        files = np.searchsorted(ends, rows, "right") - 1
+        # The rows of each file in ascending order: some formats read on from one to the next.
         order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        files = np.searchsorted(ends, ascending, "right") - 1
-        parts = []
-        for file in np.unique(files).tolist():
-            low, high = np.searchsorted(files, [file, file + 1])
-            parts.append(self._fetch(names[file], ascending[low:high] - ends[file]))
-        if not parts:
-            return self._fetch(names[0], rows)
-        if (np.diff(rows) >= 0).all():
-            return concat_blocks(parts)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return concat_blocks(parts).take(back)
+        cuts = np.searchsorted(files[order], np.arange(len(names) + 1))
+        parts, places = [], []
+        for file in np.flatnonzero(np.diff(cuts)).tolist():
+            places.append(order[cuts[file] : cuts[file + 1]])
+            parts.append(self._fetch(names[file], rows[places[-1]] - ends[file]))
+        return put_in_order(parts, places) if parts else self._fetch(names[0], rows)
 
     def _fetch(self, path: str, rows: Ints) -> Block:
         if self.table is not None:

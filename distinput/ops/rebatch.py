@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError, column_of
 from distinput.core.nest import LEAF
 from distinput.core.rows import RowQueue, Stream
@@ -110,12 +110,13 @@ class Rebatch(Node):
             if not queue.fill(sizes[at]):
                 break
             whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
-            if whole:
-                counts = np.tile(np.asarray(sizes, np.int64), whole)
+            if len(sizes) == 1:
+                made, error = _stacked(queue.take(max(1, whole) * cycle), cycle)
+            elif whole:
+                made, error = _split(queue.take(whole * cycle), np.tile(np.asarray(sizes, np.int64), whole))
             else:
-                counts = np.asarray([sizes[at]], np.int64)
+                made, error = _split(queue.take(sizes[at]), np.asarray([sizes[at]], np.int64))
                 at = (at + 1) % len(sizes)
-            made, error = _split(queue.take(int(counts.sum())), counts)
             if made.size:
                 inner = self._inner(made)
                 yield made, mark()
@@ -223,7 +224,16 @@ def _split(block: Block, counts: Any) -> tuple[Block, FailedPreconditionError | 
     try:
         return block.split(counts), None
     except StackError as error:
-        said = FailedPreconditionError(
-            f"rebatch: Cannot batch tensors with different shapes: {error}; pad the rows to one shape first"
-        )
-        return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], said
+        return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], _differing(error)
+
+
+def _stacked(block: Block, size: int) -> tuple[Block, FailedPreconditionError | None]:
+    """As `_split` with counts that are all `size`."""
+    made, error = stack_prefix(block, size)
+    return made, None if error is None else _differing(error)
+
+
+def _differing(error: StackError) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"rebatch: Cannot batch tensors with different shapes: {error}; pad the rows to one shape first"
+    )

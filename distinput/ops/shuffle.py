@@ -59,8 +59,8 @@ class Shuffle(Node):
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
-    batch: int = field(default=1, repr=False)
-    """Rows that the consumer takes together; blocks hold whole batches, so that they need not be copied again."""
+    group: int = field(default=1, kw_only=True, repr=False)
+    """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         at_least("shuffle", "buffer_size", self.buffer_size, 1)
@@ -114,7 +114,7 @@ class Shuffle(Node):
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """Where the elements from a state on stand in the input, for one that has random access."""
-        most = gathered_rows(self.spec.row_bytes, self.batch)
+        most = gathered_rows(self.spec.row_bytes, self.group)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
         slots = np.empty(min(int(self.buffer_size), total) if total >= 0 else int(self.buffer_size), np.int64)
@@ -135,7 +135,7 @@ class Shuffle(Node):
 
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
         """Rows wait in the buffer itself; the state leads back to the oldest of them."""
-        most = gathered_rows(self.spec.row_bytes, self.batch)
+        most = gathered_rows(self.spec.row_bytes, self.group)
         buffer = _Buffer(self.spec, int(self.buffer_size), key, state, self.input.open(state["input"], run), most)
         for block in buffer.shuffled():
             yield block, {"seed": state["seed"], "epoch": state["epoch"], **buffer.state()}

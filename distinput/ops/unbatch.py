@@ -121,6 +121,10 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
+    lengths = [column.lengths() for column in block.columns]
+    first = lengths[0]
+    if isinstance(first, int) and all(isinstance(other, int) and other == first for other in lengths):
+        return Block(block.structure, [c.unstack() for c in block.columns], block.size * first), None
     counts, error = row_counts(op, block)
     part = block.rows(0, len(counts))
     columns = [c.unstack() for c in part.columns]

@@ -50,4 +50,5 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
 
 
 def _draws(step: Node) -> bool:
-    return getattr(step, "seed", 0) is None and hasattr(step, "drawn_seed")
+    """True for an op that was given no seed, and for one whose function may make data sets that draw some."""
+    return getattr(step, "seed", None) is None and hasattr(step, "drawn_seed")

@@ -1,23 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neighbouring steps run as one."""
 
-import dataclasses
-
 from distinput.core.nest import LEAF
-from distinput.ops.batch import Batch
-from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.map import FusedMap, Map, fused
-from distinput.ops.shuffle import Shuffle
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
-
-
-def batch_of_shuffle(node: Node) -> Node | None:
-    """Shuffled rows are gathered in whole batches, so that stacking them is a view."""
-    match node:
-        case Batch(Shuffle() | GlobalShuffle() as rows, size) if rows.batch == 1 and size > 1:
-            return node.with_inputs((dataclasses.replace(rows, batch=int(size)),))
-    return None
 
 
 def map_of_map(node: Node) -> Node | None:

@@ -4,6 +4,7 @@
 import dataclasses
 
 from distinput.ops.batch import Batch
+from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import WithOptions
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import MapRows
@@ -11,6 +12,7 @@ from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
+from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import Node
 
 _OF_EACH_ROW = (FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
@@ -18,7 +20,7 @@ _OF_EACH_ROW = (FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
 
 
 def read_for_batches(node: Node) -> Node | None:
-    """A reader is told how many rows its consumer puts together."""
+    """What reads or gathers rows is told how many its consumer puts together."""
     match node:
         case Batch() | PaddedBatch():
             source = _told(node.input, int(node.batch_size))
@@ -27,7 +29,7 @@ def read_for_batches(node: Node) -> Node | None:
 
 
 def _told(node: Node, size: int) -> Node | None:
-    if isinstance(node, Reader):
+    if isinstance(node, GlobalShuffle | Reader | Shuffle):
         return dataclasses.replace(node, group=size) if node.group == 1 and size > 1 else None
     if isinstance(node, _OF_EACH_ROW):
         source = _told(node.input, size)

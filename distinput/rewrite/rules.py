@@ -18,7 +18,6 @@ FIRST: tuple[Rule, ...] = (own_rows.own_shares,)
 """Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
 
 RULES: tuple[Rule, ...] = (
-    fuse.batch_of_shuffle,
     fuse.map_of_map,
     fuse.zip_of_zip,
     groups.read_for_batches,

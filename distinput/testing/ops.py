@@ -24,7 +24,7 @@ from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
-from distinput.ops.own_rows import OwnPieces, OwnRows
+from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
@@ -909,7 +909,7 @@ OPS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "shard_batches",
-        (ShardBatches,),
+        (ShardBatches, OwnShares),
         lambda ds, a: ds.shard_batches(a["shards"], a["index"]),
         _model_share,
         _draw_share,

@@ -14,6 +14,7 @@ from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example import (
+    ExampleParser,
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -133,6 +134,41 @@ def test_round_trip(rows: list[tuple[tuple[list[int], list[bytes], list[float]],
     }
     for column, leaf in zip(columns.values(), features_spec(features).nest.values(), strict=True):
         assert column.dtype == leaf.dtype
+
+
+class _Afterwards(ExampleParser):
+    """Finds all features before it decodes any."""
+
+    def _decoded(self, messages: Any) -> None:
+        return None
+
+
+@given(st.data())
+def test_decoding_on_the_way_is_decoding_afterwards(data: st.DataObject) -> None:
+    kinds = {
+        "int64": st.integers(-(2**63), 2**63 - 1),
+        "float32": st.floats(width=32, allow_nan=False),
+        "string": st.binary(),
+    }
+    features: dict[str, Feature] = {}
+    written: dict[str, st.SearchStrategy[Any]] = {}
+    for key in data.draw(st.lists(st.text(max_size=20), min_size=1, max_size=4, unique=True)):
+        dtype, size = data.draw(st.sampled_from(sorted(kinds))), data.draw(st.integers(0, 3))
+        default = data.draw(st.sampled_from([None, b"-" if dtype == "string" else 7]))
+        features[key] = FixedLenFeature([size], dtype, default) if size else VarLenFeature(dtype)
+        lists = st.lists(kinds[dtype], min_size=size, max_size=size or 3)
+        other = st.sampled_from([[], [b"x"], [1], [0.5, 0.5]])
+        written[key] = lists if data.draw(st.integers(0, 5)) else lists | other
+    rows = data.draw(st.lists(st.fixed_dictionaries({}, optional=written), max_size=6))
+    batch = Strings.of([encode_example(row) for row in rows])
+
+    def outcome(parser: ExampleParser) -> Any:
+        try:
+            return {key: [plain(value) for value in column.values()] for key, column in parser(batch).items()}
+        except InvalidArgumentError as error:
+            return str(error)
+
+    assert outcome(ExampleParser(features)) == outcome(_Afterwards(features))
 
 
 def test_strided_messages() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines in which random search once found something broken."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,32 @@ def test_states_are_restored_with_the_seeds_that_were_drawn() -> None:
     check_same_as(Dataset.from_tensor_slices([int(x) for x in pipeline().restore(state)]), [int(x) for x in elements])
     with pytest.raises(di.errors.StateError, match="a seed for each of the 1 steps that draw one"):
         pipeline().restore({**state, "seeds": []})
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: di.data.Dataset.range(3).flat_map(lambda i: di.data.Dataset.range(10 * i, 10 * i + 6).shuffle(6)),
+        lambda: di.data.Dataset.range(3).interleave(lambda i: di.data.Dataset.range(10 * i, 10 * i + 6).shuffle(6)),
+        lambda: di.data.Dataset.range(2).flat_map(
+            lambda i: di.data.Dataset.range(2).flat_map(lambda j: di.data.Dataset.range(9).shuffle(9))
+        ),
+    ],
+)
+def test_a_shuffle_in_a_function_goes_on_in_a_new_process_as_it_began(build: Any) -> None:
+    """Seeds that the function's data sets draw were lost when the pipeline was built again."""
+    whole, states = [], []
+    with iter(build()) as iterator:
+        states.append(iterator.state())
+        for element in iterator:
+            whole.append(int(element))
+            states.append(iterator.state())
+    for place, state in enumerate(states):
+        assert [int(x) for x in build().restore(json.loads(json.dumps(state)))] == whole[place:]
+
+
+def test_files_are_shuffled_differently_within() -> None:
+    dataset = di.data.Dataset.range(2).flat_map(lambda i: di.data.Dataset.range(40).shuffle(40))
+    first = [int(x) for x in dataset]
+    assert first[:40] != first[40:]
+    assert [int(x) for x in dataset] != first, "each pass anew"

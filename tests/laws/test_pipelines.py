@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import distinput.ops
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
+from distinput.rewrite import rewrite
 from distinput.testing import (
     check_blocks,
     check_positions,
@@ -114,7 +115,8 @@ def test_what_an_ingredient_says_it_covers_it_makes(ingredient: Ingredient) -> N
     @given(drawn)
     def look(pipeline: Pipeline) -> None:
         if ingredient.name in dict(pipeline.recipe):
-            missing.difference_update(map(type, steps(pipeline.build().node)))
+            node = pipeline.build().node
+            missing.difference_update(map(type, steps(node) + steps(rewrite(node)[0])))
 
     look()
     assert missing == set()

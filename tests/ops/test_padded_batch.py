@@ -6,6 +6,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -19,6 +20,12 @@ def counting(*sizes: int) -> di.data.Dataset:
 
 def test_elements_are_padded_to_the_longest_of_the_batch() -> None:
     assert [plain(x) for x in counting(1, 2, 3).padded_batch(2)] == [[[0, 0], [0, 1]], [[0, 1, 2]]]
+
+
+def test_elements_of_one_shape_in_each_block_but_not_in_all() -> None:
+    made = RANGE(3).batch(2).padded_batch(2)
+    with small_blocks(1):
+        assert [plain(x) for x in made] == [[[0, 1], [2, 0]]]
 
 
 @pytest.mark.parametrize("width", [[4], (4,), 4])

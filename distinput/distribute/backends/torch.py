@@ -169,17 +169,23 @@ def _first_line(error: BaseException) -> str:
 
 
 class _Works:
-    """Operations of a gloo group that complete together."""
+    """Operations of a gloo group that complete together.
 
-    def __init__(self, works: list[Any], value: Callable[[], Any]) -> None:
-        self._works, self._value = works, value
+    Args:
+      works: of torch.
+      under_way: all of the channel, from which those that have completed are taken out.
+      value: the result.
+    """
+
+    def __init__(self, works: list[Any], under_way: set[Any], value: Callable[[], Any]) -> None:
+        self._works, self._under_way, self._value = works, under_way, value
 
     def wait(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
         while self._works:
             if not self._ended(self._works[-1], end - time.monotonic()):
                 return False
-            self._works.pop()
+            self._under_way.discard(self._works.pop())
         return True
 
     def _ended(self, work: Any, seconds: float) -> bool:
@@ -228,6 +234,7 @@ class TorchChannel:
             "prod": self._reduction(operations.PRODUCT),
             "sum": self._reduction(operations.SUM),
         }
+        self._under_way: set[Any] = set()
         self._groups = [self._group(f"{name}/{kind}", timeout) for kind in ("calls", "agreements")]
 
     def _group(self, name: str, timeout: float) -> Any:
@@ -262,9 +269,11 @@ class TorchChannel:
 
     def _start(self, begin: Callable[..., Any], *args: Any) -> Any:
         try:
-            return begin(*args)
+            work = begin(*args)
         except RuntimeError as error:
             raise ChannelLost(_first_line(error)) from error
+        self._under_way.add(work)
+        return work
 
     def _tensor(self, values: Array) -> Any:
         return self._torch.from_numpy(values if values.flags.writeable else values.copy())
@@ -274,13 +283,13 @@ class TorchChannel:
         rows = np.empty((self.size, len(mine)), np.uint8)
         parts = list(self._torch.from_numpy(rows).unbind(0))
         work = self._start(self._groups[0].allgather, [parts], [self._tensor(mine)])
-        return _Works([work], lambda: rows)
+        return _Works([work], self._under_way, lambda: rows)
 
     def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Works:
         """[sizes[rank]] of every worker -> list of [sizes[i]]; one broadcast for each that is not empty."""
         parts = [mine if rank == self.rank else np.empty(n, np.uint8) for rank, n in enumerate(sizes)]
         works = [self._broadcast(part, root) for root, part in enumerate(parts) if len(part)]
-        return _Works(works, lambda: parts)
+        return _Works(works, self._under_way, lambda: parts)
 
     def _broadcast(self, values: Bytes, root: int) -> Any:
         options = self._distributed.BroadcastOptions()
@@ -289,7 +298,7 @@ class TorchChannel:
 
     def broadcast(self, values: Bytes, root: int) -> _Works:
         """[n] of the root -> [n]."""
-        return _Works([self._broadcast(values, root)], lambda: values)
+        return _Works([self._broadcast(values, root)], self._under_way, lambda: values)
 
     def _reduction(self, operation: Any) -> Any:
         options = self._distributed.AllreduceOptions()
@@ -299,7 +308,7 @@ class TorchChannel:
     def _all_reduce(self, group: Any, values: Array, op: str) -> _Works:
         result = values.copy()
         work = self._start(group.allreduce, [self._torch.from_numpy(result)], self._options[op])
-        return _Works([work], lambda: result)
+        return _Works([work], self._under_way, lambda: result)
 
     def reduce(self, values: Array, op: str) -> _Works:
         """[n] of every worker -> [n]."""
@@ -317,7 +326,12 @@ class TorchChannel:
     def close(self, *, broken: bool) -> None:
         """Give the groups back; those with something under way live until the process ends."""
         groups, self._groups = self._groups, []
-        if not broken:
+        if broken:
+            # The thread that drops an operation drops its tensors, and needs the interpreter for that. One that is dropped
+            # while Python ends would abort the process, so those under way are never dropped.
+            for work in self._under_way:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(work))
+        else:
             for group in groups:
                 ctypes.pythonapi.Py_DecRef(ctypes.py_object(group))
         self._store = None

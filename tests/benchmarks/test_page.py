@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.page import main, page
+from benchmarks.plot import Bar, bars, lines
+
+SVG = "{http://www.w3.org/2000/svg}"
+MACHINE = {
+    "processor": "a processor",
+    "cores": 2,
+    "memory": 8.0,
+    "system": "Linux 6",
+    "architecture": "x86_64",
+    "python": "3.11",
+    "packages": {"numpy": "2.0"},
+}
+
+
+def contender(name: str, kind: str, seconds: float, **more: Any) -> dict[str, Any]:
+    usual = {"reach": None, "reach_cpu": None, "most": {}, "facts": {}}
+    return {"name": name, "kind": kind, "seconds": [seconds] * 3, "cpu": [seconds] * 3, **usual, **more}
+
+
+def result(name: str, *cases: tuple[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    return {
+        "benchmark": name,
+        "question": f"the question of {name}",
+        "date": "2024-06-13T10:00+00:00",
+        "command": f"python benchmarks/run.py {name}",
+        "machine": MACHINE,
+        "results": [
+            {"case": case, "units": {"element": 1000}, "rounds": 3, "load": [0.1, 0.3], "contenders": contenders}
+            for case, contenders in cases
+        ],
+    }
+
+
+SHUFFLE = result(
+    "shuffle",
+    (
+        "buffer",
+        [
+            contender("distinput", "ours", 1.0, facts={"bytes": 2000.0}, most={"bytes": 1024, "seconds": 0.01}),
+            contender("take", "limit", 0.5, reach=0.9),
+            contender("tf.data", "peer", 30.0, reach=20.0, reach_cpu=40.0),
+        ],
+    ),
+)
+GROWTH = result(
+    "growth",
+    (
+        "elements: range & batch",
+        [
+            contender("10,000 elements", "ours", 1.0),
+            contender("1,000 elements", "limit", 2.0),
+            contender("100 elements", "limit", 4.0),
+        ],
+    ),
+    ("place: range", [contender("last tenth", "ours", 1.0), contender("first tenth", "limit", 1.0)]),
+)
+
+
+def test_a_page_has_the_machine_the_commands_and_the_tables() -> None:
+    text, plots = page([SHUFFLE, GROWTH])
+    assert "Machine: a processor, 2 cores, 8.0 GiB of memory, Linux 6 (x86_64), Python 3.11; numpy 2.0." in text
+    assert "```\npython benchmarks/run.py shuffle\n```\n\n2024-06-13 10:00 UTC, load of the machine 0.1 to 0.3" in text
+    assert (
+        "| buffer | 1 ms/element | tf.data (peer) | 30 ms/element | 30x | 30x .. 30x | 30x | 20x yes, 40x of cpu **no** |"
+        in text
+    )
+    assert "* buffer: ours bytes 2,000, to reach at most 1,024 **no**" in text
+    assert "* buffer: ours 1 ms/element, to reach at most 10 ms/element yes" in text
+    assert list(plots) == ["shuffle.svg", "growth.svg"]
+    assert all(f"](performance/{name})" in text for name in plots)
+
+
+def test_what_falls_short_is_said_first() -> None:
+    text, _ = page([SHUFFLE])
+    assert "Of 5 ratios and figures that are wanted, 2 are reached in this run." in text
+    overview = text[text.index("| falls short") : text.index("## shuffle")]
+    assert [line.split(" | ")[2:] for line in overview.splitlines()[2:] if line] == [
+        ["take", "0.5x", "0.9x |"],
+        ["tf.data", "30x of cpu", "40x of cpu |"],
+        ["ours", "bytes 2,000", "at most 1,024 |"],
+    ]
+
+
+def test_the_plot_of_growth_has_a_line_for_each_work() -> None:
+    _, plots = page([GROWTH])
+    root = ET.fromstring(plots["growth.svg"])
+    (line,) = root.iter(f"{SVG}polyline")
+    places = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+    assert places == sorted(places)  # from few elements to many, and from dear to cheap, which is further down
+    assert "range & batch" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_a_bar_goes_from_one_to_the_ratio() -> None:
+    drawn = ET.fromstring(bars("title", [Bar("a", "peer", 10, 9, 11), Bar("b", "limit", 0.1, 0.1, 0.1, 0.5)]))
+    _, right, left = drawn.iter(f"{SVG}rect")
+    one = float(right.attrib["x"])
+    assert float(left.attrib["x"]) + float(left.attrib["width"]) == pytest.approx(one)
+    assert float(left.attrib["width"]) == pytest.approx(
+        float(right.attrib["width"]), abs=0.2
+    )  # a tenth is as far as ten times
+
+
+def test_names_of_lines_do_not_cover_each_other() -> None:
+    drawn = ET.fromstring(lines("title", {"a": [(1, 1), (10, 1)], "b": [(1, 1), (10, 1)]}, "x", "y"))
+    heights = [float(text.attrib["y"]) for text in drawn.iter(f"{SVG}text") if text.text in ("a", "b")]
+    assert abs(heights[0] - heights[1]) >= 12
+
+
+def test_the_command_writes_the_page_and_its_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "shuffle.json").write_text(json.dumps(SHUFFLE), encoding="utf-8")
+    made = tmp_path / "docs" / "page.md"
+    assert main(["--results", str(tmp_path), "--page", str(made)]) == 0
+    assert "1 plots, from 1 of" in capsys.readouterr().out
+    assert made.read_text(encoding="utf-8").startswith("# Performance\n")
+    assert ET.fromstring((tmp_path / "docs" / "performance" / "shuffle.svg").read_text(encoding="utf-8")).tag
+
+
+def test_without_results_the_command_says_how_to_make_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--results", str(tmp_path)])
+    assert "`python benchmarks/run.py` makes them" in capsys.readouterr().err

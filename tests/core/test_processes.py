@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+import importlib.util
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.core.processes import Processes, Workforce, check_sendable
+from distinput.core.segments import Closed
+from distinput.errors import UnavailableError
+
+
+def always() -> bool:
+    return True
+
+
+def answer(order: Any) -> Any:
+    """What the workers of these tests do."""
+    match order if isinstance(order, str | tuple) else None:
+        case "pid":
+            return os.getpid()
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "leave":
+            os._exit(3)
+        case "fail":
+            raise ValueError("no such luck")
+        case "lambda":
+            return lambda: None
+        case ("sleep", seconds):
+            time.sleep(seconds)
+    return order
+
+
+def is_gone(pid: int, seconds: float = 10.0) -> bool:
+    """Whether a process has ended, or does within this time; one that nobody has waited for yet has."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.fixture
+def workers() -> Iterator[Processes]:
+    made = Processes(answer, 2, "test")
+    yield made
+    made.close()
+
+
+def test_each_worker_answers_in_order(workers: Processes) -> None:
+    for worker in (0, 1):
+        for order in ("pid", 7, "fail", np.arange(5), "lambda", "pid"):
+            workers.send(worker, order)
+        assert workers.receive(worker, always) == workers.pids[worker]
+        assert workers.receive(worker, always) == 7
+        with pytest.raises(RuntimeError, match=r"test: worker process \d+ failed:\n(.|\n)*ValueError: no such luck"):
+            workers.receive(worker, always)
+        assert workers.receive(worker, always).tolist() == [0, 1, 2, 3, 4]
+        with pytest.raises(RuntimeError, match="lambda"):
+            workers.receive(worker, always)
+        assert workers.receive(worker, always) == workers.pids[worker]
+
+
+@pytest.mark.parametrize("order, how", [("die", "was ended by signal 9"), ("leave", "ended with status 3")])
+def test_a_worker_that_ends_is_an_error_and_no_hang(workers: Processes, order: str, how: str) -> None:
+    workers.send(1, order)
+    begin = time.monotonic()
+    with pytest.raises(UnavailableError, match=rf"test: worker process {workers.pids[1]} {how} while it had work"):
+        workers.receive(1, always)
+    assert time.monotonic() - begin < 5
+    assert workers.broken
+
+
+def test_waiting_for_a_worker_can_be_given_up(workers: Processes) -> None:
+    workers.send(0, ("sleep", 60))
+    with pytest.raises(Closed):
+        workers.receive(0, lambda: False)
+    begin = time.monotonic()
+    pids = workers.pids
+    workers.close()  # a worker that is busy is not waited for
+    assert time.monotonic() - begin < 5
+    assert all(map(is_gone, pids))
+
+
+def test_workers_are_kept_until_nobody_has_use_for_them() -> None:
+    force = Workforce(lambda: Processes(answer, 1, "test"))
+    with force.lent() as first:
+        pids = first.pids
+        first.send(0, ("sleep", 0.01))  # an answer that is not waited for does not disturb the next user
+        with force.lent() as other:
+            assert other.pids != pids
+            others = other.pids
+    with force.lent() as again:
+        again.drain(always)
+        again.send(0, "pid")
+        assert [again.receive(0, always)] in (pids, others)
+    del first, other, again, force
+    assert all(map(is_gone, [*pids, *others]))
+
+
+def test_broken_workers_are_replaced() -> None:
+    force = Workforce(lambda: Processes(answer, 1, "test"))
+    with pytest.raises(UnavailableError), force.lent() as workers:
+        workers.send(0, "die")
+        workers.receive(0, always)
+    with force.lent() as workers:
+        workers.send(0, 5)
+        assert workers.receive(0, always) == 5
+
+
+@pytest.mark.parametrize("function", [lambda x: x, types.SimpleNamespace(f=lambda x: x)])
+def test_a_function_that_cannot_be_sent_is_an_error_with_a_cure(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TypeError, match="test: .* cannot be sent to worker processes: .* install cloudpickle"):
+        Processes(function, 1, "test")
+
+
+def test_a_local_function_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TypeError, match="map: .* it has no name that another process could import"):
+        check_sendable("map", lambda x: x)
+    check_sendable("map", answer)
+
+
+def test_cloudpickle_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = types.ModuleType("cloudpickle")
+    fake.dumps = lambda function: pickle.dumps(answer)  # type: ignore[attr-defined]
+    fake.__spec__ = importlib.util.spec_from_loader("cloudpickle", None)
+    monkeypatch.setitem(sys.modules, "cloudpickle", fake)
+    check_sendable("test", lambda x: x)
+    workers = Processes(lambda x: x, 1, "test")
+    try:
+        workers.send(0, "pid")
+        assert workers.receive(0, always) == workers.pids[0]
+    finally:
+        workers.close()
+
+
+SCRIPT = """
+import os, signal, sys
+import distinput as di
+
+def twice(x):
+    return x * 2
+
+def run():
+    ds = di.data.Dataset.range(5).map(twice, num_parallel_calls=1, processes=True)
+    print(ds.to_list())
+    if "die" in sys.argv:
+        it = iter(ds)
+        next(it)
+        print(*[p for w in [ds._runs().workforce] for f in w._idle for p in f.pids], flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+GUARDED = SCRIPT + "\nif __name__ == '__main__':\n    run()\n"
+
+
+def ran(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(text)
+    return subprocess.run(
+        [sys.executable, "script.py", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cloudpickle") is not None, reason="cloudpickle sends main's functions whole")
+def test_a_function_of_the_main_script(tmp_path: Path) -> None:
+    assert ran(tmp_path, GUARDED).stdout == "[0, 2, 4, 6, 8]\n"
+    failed = ran(tmp_path, SCRIPT + "\nrun()\n")
+    assert failed.returncode == 1
+    assert "if __name__ == '__main__':" in failed.stderr
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    text = GUARDED.replace("next(it)", "list(it)")
+    ended = ran(tmp_path, text, "die")
+    assert ended.returncode == -signal.SIGKILL
+    pids = [int(pid) for pid in ended.stdout.splitlines()[1].split()]
+    assert len(pids) == 1
+    assert all(map(is_gone, pids))

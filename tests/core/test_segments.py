@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import pickle
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from distinput.core.segments import Channel, Closed
+
+Pair = tuple[Channel, Channel]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    left, right = map(Channel, socket.socketpair())
+    yield left, right
+    left.close()
+    right.close()
+
+
+ARRAYS = arrays.arrays(
+    st.sampled_from([np.dtype(np.uint8), np.dtype(np.float64), np.dtype("S3")]),
+    arrays.array_shapes(min_dims=0, max_dims=3, min_side=0),
+)
+
+
+@given(st.lists(st.one_of(ARRAYS, st.text(), st.integers()), max_size=5))
+def test_what_is_sent_arrives(values: list[Any]) -> None:
+    left, right = map(Channel, socket.socketpair())
+    try:
+        for _ in range(2):
+            left.send(values)
+            came = right.receive()
+            assert pickle.dumps(came, 4) == pickle.dumps(values, 4)
+    finally:
+        left.close()
+        right.close()
+
+
+def test_arrays_are_not_pickled(pair: Pair) -> None:
+    left, right = pair
+    big = np.arange(1 << 20)
+    left.send((big, big[::2]))  # the second is no contiguous memory, so it is copied on the way
+    first, second = right.receive()
+    assert first.base is not None
+    assert (first == big).all()
+    assert (second == big[::2]).all()
+
+
+def test_what_is_kept_is_not_overwritten(pair: Pair) -> None:
+    left, right = pair
+    kept = []
+    for number in range(60):  # more than may be held as views
+        left.send(np.full(1000, number))
+        kept.append(right.receive())
+        right.send(None)
+        left.receive()
+    assert [array[0] for array in kept] == [array[-1] for array in kept] == list(range(60))
+
+
+def test_memory_is_used_again(pair: Pair) -> None:
+    left, right = pair
+    places = set()
+    for number in range(20):
+        left.send(np.full(100_000, number))
+        array = right.receive()
+        places.add(array.__array_interface__["data"][0])
+        del array
+        right.send(None)
+        left.receive()
+    assert len(places) <= 2
+
+
+def test_larger_messages_get_larger_segments(pair: Pair) -> None:
+    left, right = pair
+    for size in (10, 100_000, 10, 1_000_000, 200_000):
+        left.send(np.arange(size))
+        assert right.receive().sum() == size * (size - 1) // 2
+        right.send(None)
+        left.receive()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def test_no_descriptor_is_left() -> None:
+    before = open_files()
+    left, right = map(Channel, socket.socketpair())
+    left.send(np.arange(10))
+    array = right.receive()
+    left.close()
+    right.close()
+    assert array.tolist() == list(range(10))  # what came is still there
+    del array
+    assert open_files() == before
+
+
+def test_the_end_of_the_other_side_is_seen(pair: Pair) -> None:
+    left, right = pair
+    left.close()
+    with pytest.raises(Closed):
+        right.receive()
+    with pytest.raises(Closed):
+        right.send(1)
+
+
+def test_waiting_can_be_given_up(pair: Pair) -> None:
+    asked = []
+
+    def wait() -> bool:
+        asked.append(1)
+        return len(asked) < 2
+
+    with pytest.raises(Closed, match="gave up"):
+        pair[1].receive(wait)
+    assert len(asked) == 2
+
+
+def test_what_cannot_be_pickled_leaves_the_channel_usable(pair: Pair) -> None:
+    left, right = pair
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        left.send(lambda: None)
+    left.send(5)
+    assert right.receive() == 5

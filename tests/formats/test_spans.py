@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks that end where groups of rows do."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.formats.format import Format, Position
+from distinput.formats.text import TextLines
+from distinput.formats.tfrecord import TFRecords, TFRecordWriter
+from tests.formats.reading import records, small_pieces
+
+
+def in_groups(
+    format: Format, path: str, position: Position | None, size: int, given: int
+) -> tuple[list[Any], list[int]]:
+    """The records, and where each block ends among them; every position leads to the rest."""
+    found, ends = [], []
+    for block, after in format.read_groups(path, position, size, given):
+        found += block.elements()
+        ends.append(len(found))
+        assert records(format, path, after) == records(format, path, position)[len(found) :]
+    return found, ends
+
+
+@given(
+    st.lists(st.binary(max_size=60).filter(lambda line: b"\n" not in line and b"\r" not in line)),
+    st.sampled_from([TFRecords(), TFRecords("GZIP"), TextLines()]),
+    st.integers(1, 9),
+    st.integers(0, 8),
+    st.integers(1, 200),
+)
+def test_groups_change_no_record(items: list[bytes], format: Format, size: int, given: int, chunk: int) -> None:
+    path = "memory://spans/groups"
+    if isinstance(format, TFRecords):
+        with TFRecordWriter(path, format.compression_type) as writer:
+            for item in items:
+                writer.write(item)
+    else:
+        import fsspec
+
+        with fsspec.open(path, "wb") as file:
+            file.write(b"".join([item + b"\n" for item in items]))
+    with small_pieces(chunk, rows=7):
+        assert in_groups(format, path, None, size, given % size)[0] == items
+        for block, after in format.read_groups(path, None, size, given % size):
+            assert in_groups(format, path, after, size, (given + block.size) % size)[0] == items[after["row"] :]
+
+
+@pytest.mark.parametrize("size", [32, 1000, 5000])
+def test_a_group_lies_in_one_block(tmp_path: Path, size: int) -> None:
+    rng = np.random.default_rng(0)
+    file = str(tmp_path / "a.tfr")
+    with TFRecordWriter(file) as writer:
+        for _ in range(30_000):
+            writer.write(bytes(int(rng.integers(20, 60))))
+    _, ends = in_groups(TFRecords(), file, None, size, 10)
+    # The first block is small, and after it the second one: nothing is known yet of how long records are.
+    assert all((end + 10) % size == 0 for end in ends[1:-1])
+    assert len(ends) < 20 + 30_000 // size
+
+
+def test_large_groups_end_anywhere(tmp_path: Path) -> None:
+    file = tmp_path / "a.bin"
+    file.write_bytes(bytes(100_000) * 90)
+    format = FixedLengthRecords(100_000)
+    blocks = [block.size for block, _ in format.read_groups(str(file), None, 64, 0)]
+    assert sum(blocks) == 90
+    assert max(blocks) < 10  # 64 of them would be far too much to read at a time
+
+
+def test_batches_of_a_reader_are_views(tmp_path: Path) -> None:
+    files = [str(tmp_path / f"{number}.tfr") for number in range(3)]
+    for number, file in enumerate(files):
+        with di.io.TFRecordWriter(file) as writer:
+            for row in range(2500):
+                writer.write(di.io.encode_example({"x": [10_000 * number + row]}))
+    features = {"x": di.io.FixedLenFeature([], "int64")}
+    ds = di.data.TFRecordDataset(files).parse_example(features).batch(100)
+    assert "read_for_batches" in ds.explain()
+    batches = [batch["x"] for batch in ds]
+    assert np.concatenate(batches).tolist() == [10_000 * number + row for number in range(3) for row in range(2500)]
+    assert [len(batch) for batch in batches] == [100] * 75
