@@ -97,7 +97,7 @@ def _tables(result: Mapping[str, Any]) -> Iterator[str]:
                 ", ".join(f"{goal.wanted} {_answer(goal)}" for goal in goals_beside(entry)),
             ]
             rows.append("| " + " | ".join(cells) + " |")
-        below += [f"* {case['case']}: {g.figure}, to reach {g.wanted} {_answer(g)}" for g in own_goals(case)]
+        below += [f"* {case['case']}: ours {g.figure}, to reach {g.wanted} {_answer(g)}" for g in own_goals(case)]
         below += [
             f"* {case['case']}: {contender['name']} {name} {value:,.6g}"
             for contender in case["contenders"]

@@ -96,6 +96,8 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
         for index, case in enumerate(cases):
             kept, missing = without_missing(case, plan.peers)
             absent |= missing
+            if len(kept.contenders) == 1 < len(case.contenders) and not kept.ours.most:
+                continue  # a time beside nothing says nothing
             until = plan.share(len(cases) - index).until
             results.append(
                 measure(module.__name__, kept, folder, plan.scale, plan.rounds, plan.least, _progress, until)

@@ -100,6 +100,10 @@ class Column(ABC):
     def split(self, counts: Ints) -> "Column":
         """[n, ...] -> [len(counts), (counts), ...]; consecutive rows grouped by these counts, which sum to n."""
 
+    @abstractmethod
+    def copied(self) -> "Column":
+        """The same rows in memory that nobody else refers to."""
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -155,6 +159,11 @@ class Dense(Column):
             size = int(counts[0])
             return Dense(self.array.reshape(len(counts), size, *self.array.shape[1:]))
         return Ragged(self, np.cumsum(counts) - counts, counts)
+
+    def copied(self) -> "Dense":
+        out = empty(self.array.shape, self.array.dtype)
+        np.copyto(out, self.array)
+        return Dense(out)
 
     @property
     def nbytes(self) -> int:
@@ -221,6 +230,9 @@ class Strings(Column):
             shape = (len(counts), int(counts[0]), *self.starts.shape[1:])
             return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape))
         return Ragged(self, np.cumsum(counts) - counts, counts)
+
+    def copied(self) -> "Strings":
+        return self.compact()
 
     @property
     def nbytes(self) -> int:
@@ -320,6 +332,9 @@ class Ragged(Column):
     def split(self, counts: Ints) -> Column:
         return Objects(list(self.values()), self.dtype).split(counts)
 
+    def copied(self) -> "Ragged":
+        return Ragged(self._gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
+
     @property
     def nbytes(self) -> int:
         per_row = self.flat.nbytes / max(1, len(self.flat))
@@ -384,6 +399,9 @@ class Objects(Column):
                 parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
         return column_of(parts, self.dtype)
 
+    def copied(self) -> Column:
+        return Objects([item.copy() if isinstance(item, np.ndarray) else item for item in self.items], self.dtype)
+
     @property
     def nbytes(self) -> int:
         return sum(getattr(item, "nbytes", 0) or (len(item) if isinstance(item, bytes) else 64) for item in self.items)
@@ -406,6 +424,9 @@ class Arrays(Objects):
 
     def unstack(self) -> Column:
         return self.joined().unstack()
+
+    def copied(self) -> Ragged:
+        return self.joined()
 
     def joined(self) -> Ragged:
         """The same rows side by side."""
@@ -439,6 +460,9 @@ class Datasets(Objects):
 
     def split(self, counts: Ints) -> Column:
         raise TypeError("a component that is a data set cannot be batched; flat_map or zip it first")
+
+    def copied(self) -> "Datasets":
+        return self
 
     def unstack(self) -> Column:
         raise TypeError("a component that is a data set cannot be unbatched; flat_map it instead")

@@ -20,6 +20,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.choose import Choose, choose_from_datasets, sample_from_datasets
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.generator import from_generator
 from distinput.ops.global_shuffle import GlobalShuffle
@@ -314,6 +315,7 @@ class Dataset:
     bucket_by_sequence_length = _op(BucketBySequenceLength)
     cache = _op(Cache)
     concatenate = _op(Concatenate)
+    copied = _op(Copied)
     filter = _op(Filter)
     flat_map = _op(FlatMap)
     global_shuffle = _op(GlobalShuffle)

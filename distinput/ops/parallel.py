@@ -36,7 +36,7 @@ Results = Iterator[tuple[Block, Mark]]
 _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 8, 1.2
 """AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
-them where a call then takes so many times less."""
+them where results then come so many times faster."""
 
 
 def block_of(results: list[Any], structure: Structure | None = None) -> Block:
@@ -173,7 +173,7 @@ def called_as_measured(
 ) -> Results:
     """Blocks of the results of `chain`, called here or on threads: AUTOTUNE.
 
-    Threads are tried when a call takes long enough for them to pay, and kept when calls come faster with them, which they
+    Threads are tried when a call takes long enough for them to pay, and kept when results come faster with them, which they
     do where the functions release the interpreter's lock.
     """
     parts = _Parts(upstream, state)
@@ -182,14 +182,15 @@ def called_as_measured(
     if alone is not None:
         counter.choice = f"{threads} threads, on trial"
         keep: bool | None = None
-        done = rows = 0
-        before = counter.worked
+        tried, rows, seconds = 0, 0, 0.0
+        begin = Run.clock()
         for block, mark in _on_threads(parts, chain, threads, run, counter, note, lambda: keep is False):
-            yield block, mark
-            done, rows = done + 1, rows + block.size
-            if keep is None and done >= _TRIAL_PARTS:
-                keep = alone * rows * threads > _GAIN * (counter.worked - before)
+            tried, rows, seconds = tried + 1, rows + block.size, seconds + Run.clock() - begin
+            if keep is None and tried >= _TRIAL_PARTS:
+                keep = seconds * _GAIN < alone * rows
                 counter.choice = f"{threads} threads" if keep else "inline, since threads were not faster"
+            yield block, mark
+            begin = Run.clock()
         if keep is False:
             counter.workers = 0
             yield from _inline(parts, chain, run, note, trial=False)

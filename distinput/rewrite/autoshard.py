@@ -10,6 +10,7 @@ from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter
 from distinput.ops.function import made_up_results
 from distinput.ops.generator import Generator
@@ -48,7 +49,7 @@ class TooFewFilesError(InvalidArgumentError):
 
 _SOURCES = (Generator, Range, Slices)
 _PASSED_THROUGH = (
-    Batch, Cache, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle,
+    Batch, Cache, Copied, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle,
     Skip, Take, Unbatch, Window, WithOptions,
 )  # fmt: skip
 

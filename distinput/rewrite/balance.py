@@ -18,6 +18,7 @@ from distinput.formats.tfrecord import TFRecords
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.files import Files
 from distinput.ops.filter import Filter
 from distinput.ops.fragments import FragmentNumbers, FragmentReader
@@ -45,12 +46,12 @@ from distinput.shard.fragments import Fragments
 __all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
 
 _OF_EACH_WORKER = (
-    Batch, Cache, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch,
+    Batch, Cache, Copied, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch,
     Repeat, Shuffle, Unbatch, Window, WithOptions,
 )  # fmt: skip
 """What a worker does with its own part as it would with the whole."""
 
-_OF_EACH_RECORD = (Filter, FlatMap, Map, MapRows, ParseExample, Prefetch, Unbatch, WithOptions)
+_OF_EACH_RECORD = (Copied, Filter, FlatMap, Map, MapRows, ParseExample, Prefetch, Unbatch, WithOptions)
 """What may be done to the records of a part of a file as to those of the whole file."""
 
 

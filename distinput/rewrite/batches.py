@@ -9,6 +9,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
@@ -33,7 +34,8 @@ __all__ = [
 ]
 
 _PASSED_THROUGH = (
-    AssertCardinality, Cache, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
+    AssertCardinality, Cache, Copied, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take,
+    WithOptions,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.ops.batch import Batch
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.fragments import FragmentReader
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import AssertCardinality, WithOptions
@@ -176,7 +177,7 @@ def sizes_of(node: Node) -> Sizes | None:
 
 
 _OF_SIZES = (
-    GlobalShuffle, LegacyRebatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
+    Copied, GlobalShuffle, LegacyRebatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle, Skip, Take, WithOptions,
 )  # fmt: skip
 
 

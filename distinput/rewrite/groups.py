@@ -4,6 +4,7 @@
 import dataclasses
 
 from distinput.ops.batch import Batch
+from distinput.ops.copied import Copied
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import WithOptions
 from distinput.ops.map import FusedMap, Map
@@ -15,7 +16,7 @@ from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import Node
 
-_OF_EACH_ROW = (FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
+_OF_EACH_ROW = (Copied, FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
 """What gives as many rows as it takes, and in the same blocks."""
 
 

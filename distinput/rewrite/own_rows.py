@@ -13,6 +13,7 @@ import numpy as np
 from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
+from distinput.ops.copied import Copied
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import WithOptions
 from distinput.ops.map import Map
@@ -32,7 +33,7 @@ from distinput.shard.pieces import Deal, Pieces
 
 __all__ = ["own_pieces", "own_rows", "own_shares"]
 
-_OF_EACH_ROW = (Map, MapRows, ParseExample, Prefetch, WithOptions)
+_OF_EACH_ROW = (Copied, Map, MapRows, ParseExample, Prefetch, WithOptions)
 _OF_POSITIONS = (Repeat, Shard, Skip, Take)
 _WORTH = 0.9
 """Where a worker would read more than this part of the data, reading it in one go is better."""

@@ -17,6 +17,7 @@ from distinput.ops.cache import Cache
 from distinput.ops.choose import Choose
 from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
+from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
@@ -781,6 +782,7 @@ OPS: tuple[Ingredient, ...] = (
         lambda p: p.ranked,
     ),
     Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), _unchanged, nothing),
+    Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), _unchanged, nothing),
     Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
     Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
     Ingredient(

@@ -159,7 +159,7 @@ def test_a_function_that_cannot_be_sent_is_refused_at_once(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "seconds, chosen", [(0.002, "2 threads"), (0.0, "inline")], ids=["calls that overlap", "calls too short"]
+    "seconds, chosen", [(0.005, "2 threads"), (0.0, "inline")], ids=["calls that overlap", "calls too short"]
 )
 def test_autotune_uses_threads_where_they_pay(seconds: float, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
@@ -183,9 +183,9 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
 
     def one_at_a_time(x: Any) -> Any:
         with lock:
-            time.sleep(0.002)
+            time.sleep(0.005)
         return x
 
-    dataset = RANGE(300).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
-    assert dataset.to_list() == list(range(300))
+    dataset = RANGE(150).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    assert dataset.to_list() == list(range(150))
     assert dataset.stats()["1:map"]["chose"] == "inline, since threads were not faster"
