@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import SEED, Case, Contender, Measured, Work, delivering, scaled
+from benchmarks.harness import SEED, BenchmarkError, Case, Contender, Measured, Work, delivering, scaled
 
 QUESTION = "time for each element at 10^4 to 10^7 elements, early and late, in few and many files and columns"
 MOST, STEPS = 10_000_000, 4
@@ -217,7 +217,7 @@ def _places(name: str, work: Callable[[Path, int], Any], folder: Path, scale: fl
             _drain(iterator, batches)
             return Measured(taken)
 
-        return Work(once, share=tenth / batches)
+        return Work(once, delivering(lambda: dataset).check, share=tenth / batches)
 
     return _case(f"place: {name}", "element", n, load, [("first tenth", 0), ("last tenth", 1)])
 
@@ -237,12 +237,18 @@ def _restores(scale: float) -> Case:
         iterator = iter(dataset)
         _drain(iterator, place // 256)
         state = iterator.state()
+        expected = next(iterator)
 
         def once() -> Any:
             restored = dataset.restore(state)
             return restored, next(restored)
 
-        return Work(once)
+        def check() -> str:
+            if not np.array_equal(once()[1], expected):
+                raise BenchmarkError("the batch after a restore is not the one that would have followed")
+            return "the batch that would have followed"
+
+        return Work(once, check)
 
     return _case("state: restore + next", "restore", 1, load, [(f"after {n:,}", n) for n in rows])
 

@@ -13,13 +13,32 @@ from distinput.errors import DataLossError
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
 
-__all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position"]
+__all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "cut_rows"]
 
 Position = dict[str, Any]
 """Where a reader stands in one file: small, and plain JSON. `row` is the number of the next record."""
 
 BLOCK_ROWS = 16384
 """The most rows that a block of a format has."""
+
+
+def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[tuple[int, int]]:
+    """Where to cut rows into blocks: (first, stop) of each.
+
+    Args:
+      rows: how many there are.
+      most: in a block, or a group where that has more.
+      group: blocks end where so many rows do, counted with those that were given before.
+      given: rows of the first group that were given before.
+
+    >>> list(cut_rows(10, 4)), list(cut_rows(10, 5, group=2, given=1))
+    ([(0, 4), (4, 8), (8, 10)], [(0, 3), (3, 7), (7, 10)])
+    """
+    step = max(1, most // group) * group
+    first, stop = 0, step - given % group
+    while first < rows:
+        yield first, min(stop, rows)
+        first, stop = stop, stop + step
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """Parquet files: every row is a record, a dict of the columns asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
+from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, cut_rows
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
 
 __all__ = ["Parquet", "write_parquet"]
@@ -25,6 +26,25 @@ _WHOLE_BYTES = 32 << 20  # a row group up to this is decoded at once
 _BATCH_ROWS = 1 << 16  # rows of a larger one that are decoded at once
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Decoded rows of a row group.
+
+    Args:
+      group: its number.
+      first: the number of the first row in the row group.
+      row: and in the file.
+      batch: a record batch.
+      most: rows in a block.
+    """
+
+    group: int
+    first: int
+    row: int
+    batch: Any
+    most: int
 
 
 @dataclass(frozen=True)
@@ -87,6 +107,11 @@ class Parquet(Format):
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self.read_groups(path, position, 1, 0)
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
         begin = 0 if position is None else position["row"]
         footer = self._footer(path)
         if begin > footer.num_rows:
@@ -94,19 +119,54 @@ class Parquet(Format):
                 f"{path}: has {footer.num_rows} rows, but reading was to go on at row {begin}; it changed"
             )
         spec = self.spec(path)
-        with self._opened(path, footer) as file:
-            row = 0
-            for group in range(footer.num_row_groups):
-                rows = footer.row_group(group).num_rows
-                over = min(max(begin - row, 0), rows)
-                if over < rows:
-                    for block in self._blocks(path, file, group, spec, over):
-                        done = row + over + block.size
-                        over += block.size
-                        yield block, {"row": done}
-                    if over != rows:
-                        raise DataLossError(f"{path}: row group {group} should have {rows} rows, but has {over}")
-                row += rows
+        # The next rows are decoded on a thread, in which Python's lock is free, while those before are used; but only once
+        # more than a single block is asked for.
+        with self._opened(path, footer) as file, ThreadPoolExecutor(1, thread_name_prefix="distinput") as ahead:
+            parts = self._parts(path, file, begin)
+            part = next(parts, None)
+            while part is not None:
+                following: Future[_Part | None] | None = None
+                for first, stop in cut_rows(part.batch.num_rows, part.most, size, given + part.row - begin):
+                    rows = range(part.first + first, part.first + stop)
+                    with _reading(path, part.group):
+                        block = self._block(path, part.group, part.batch.slice(first, stop - first), spec, rows)
+                    yield block, {"row": part.row + stop}
+                    following = following or ahead.submit(next, parts, None)
+                part = following.result() if following is not None else next(parts, None)
+
+    def _parts(self, path: str, file: Any, begin: int) -> Iterator["_Part"]:
+        """The rows from number `begin` on as decoded, whole row groups where these fit in little memory, which is quicker."""
+        before = 0
+        for group in range(file.metadata.num_row_groups):
+            footer = file.metadata.row_group(group)
+            rows, over = footer.num_rows, max(0, begin - before)
+            if over < rows:
+                most = self.batch_rows or min(BLOCK_ROWS, max(1, _BLOCK_BYTES // max(1, self._bytes(footer) // rows)))
+                row = 0
+                with _reading(path, group):
+                    for batch in self._batches(file, group, most):
+                        kept = batch.slice(over - row) if over > row else batch
+                        first, row = max(over, row), row + batch.num_rows
+                        if kept.num_rows:
+                            yield _Part(group, first, before + first, kept, most)
+                if row != rows:
+                    raise DataLossError(f"{path}: row group {group} should have {rows} rows, but has {row}")
+            before += rows
+
+    def _bytes(self, footer: Any) -> int:
+        """The bytes, decoded, of those columns of a row group that are read."""
+        if self.columns is None:
+            return int(footer.total_byte_size)
+        columns = (footer.column(number) for number in range(footer.num_columns))
+        return sum(
+            column.total_uncompressed_size for column in columns if column.path_in_schema.split(".")[0] in self.columns
+        )
+
+    def _batches(self, file: Any, group: int, most: int) -> Iterator[Any]:
+        if self._bytes(file.metadata.row_group(group)) <= _WHOLE_BYTES and self.columns != ():
+            return iter(file.read_row_group(group, columns=self._names()).to_batches())
+        rows = max(1, _BATCH_ROWS // most) * most
+        return file.iter_batches(rows, row_groups=[group], columns=self._names())  # type: ignore[no-any-return]
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; only the row groups that hold them are read.
@@ -139,33 +199,6 @@ class Parquet(Format):
             schema = footer.schema.to_arrow_schema()
             parts.append(self._block(path, 0, _empty_batch(schema), spec, []))
         return concat_blocks(parts).take(back)
-
-    def _blocks(self, path: str, file: Any, group: int, spec: Spec, over: int) -> Iterator[Block]:
-        """The rows of a row group from number `over` on."""
-        footer = file.metadata.row_group(group)
-        per_row = max(1, footer.total_byte_size // max(1, footer.num_rows))
-        size = self.batch_rows or min(BLOCK_ROWS, max(1, _BLOCK_BYTES // per_row))
-        row = 0
-        with _reading(path, group):
-            batches = self._batches(file, group, footer.total_byte_size, size)
-        while True:
-            with _reading(path, group):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                kept = batch.slice(over - row) if over > row else batch
-                first, row = max(over, row), row + batch.num_rows
-                block = self._block(path, group, kept, spec, range(first, row)) if kept.num_rows else None
-            if block is not None:
-                for start in range(0, block.size, size):
-                    yield block.rows(start, start + size)
-
-    def _batches(self, file: Any, group: int, nbytes: int, size: int) -> Iterator[Any]:
-        """The rows of a row group as record batches, whole where that fits in little memory, which is quicker."""
-        if nbytes <= _WHOLE_BYTES and self.columns != ():
-            return iter(file.read_row_group(group, columns=self._names()).to_batches(max_chunksize=size))
-        rows = max(1, _BATCH_ROWS // size) * size  # a whole number of blocks
-        return iter(file.iter_batches(rows, row_groups=[group], columns=self._names()))
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         """A batch as a block; `rows` are the numbers of its rows in the row group."""

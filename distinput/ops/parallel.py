@@ -34,7 +34,7 @@ Note = Callable[[Exception, int, str], None]
 Results = Iterator[tuple[Block, Mark]]
 
 _PART_SECONDS, _MOST_ROWS = 0.005, 4096
-_LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 8, 1.2
+_LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 1.2
 """AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
 them where results then come so many times faster."""
 

@@ -49,8 +49,8 @@ class TooFewFilesError(InvalidArgumentError):
 
 _SOURCES = (Generator, Range, Slices)
 _PASSED_THROUGH = (
-    Batch, Cache, Copied, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard, Shuffle,
-    Skip, Take, Unbatch, Window, WithOptions,
+    Batch, Cache, Copied, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard,
+    Shuffle, Skip, Take, Unbatch, Window, WithOptions,
 )  # fmt: skip
 
 

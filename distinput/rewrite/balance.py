@@ -46,8 +46,8 @@ from distinput.shard.fragments import Fragments
 __all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
 
 _OF_EACH_WORKER = (
-    Batch, Cache, Copied, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch,
-    Repeat, Shuffle, Unbatch, Window, WithOptions,
+    Batch, Cache, Copied, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch,
+    Rebatch, Repeat, Shuffle, Unbatch, Window, WithOptions,
 )  # fmt: skip
 """What a worker does with its own part as it would with the whole."""
 

@@ -184,7 +184,7 @@ _OF_SIZES = (
 def _changed(node: Node, below: Sizes) -> Sizes | None:
     match node:
         case Rebatch():
-            return below.rebatched(node.sizes, drop_remainder=node.drop_remainder, ends_with_input=False)
+            return below.rebatched(node.sizes, drop_remainder=node.drop_remainder)
         case LegacyRebatch():
             return below.cut(node.num_replicas)
         case Shard():

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ __all__ = ["Sizes"]
 _LONGEST = 1 << 20  # elements of a pattern
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sizes:
     """Rows of consecutive elements.
 
@@ -21,74 +22,77 @@ class Sizes:
       runs: patterns, and how often each is repeated before the next begins.
     """
 
-    runs: tuple[tuple[tuple[int, ...], int], ...] = ()
+    runs: tuple[tuple[Ints, int], ...] = ()
 
     @staticmethod
-    def of(runs: Iterable[tuple[Sequence[int], int]]) -> "Sizes":
+    def of(runs: Iterable[tuple[Sequence[int] | Ints, int]]) -> "Sizes":
         """From patterns, those left out that are empty or never come."""
-        return Sizes(tuple([(tuple(pattern), times) for pattern, times in runs if pattern and times > 0]))
+        return Sizes(tuple([(np.asarray(pattern, np.int64), times) for pattern, times in runs if len(pattern) and times > 0]))
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many elements."""
         return sum(len(pattern) * times for pattern, times in self.runs)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Rows of all elements.
 
         >>> Sizes.of([([4], 2), ([3], 1)]).rows
         11
         """
-        return sum(sum(pattern) * times for pattern, times in self.runs)
+        return sum(int(pattern.sum()) * times for pattern, times in self.runs)
 
     @property
     def uniform(self) -> bool:
         """True when all elements have as many rows."""
-        return len({size for pattern, _ in self.runs for size in pattern}) <= 1
+        return len({int(size) for pattern, _ in self.runs for size in (pattern.min(), pattern.max())}) <= 1
+
+    def flat(self) -> Ints:
+        """[count] the rows of each element.
+
+        >>> Sizes.of([([2, 1], 2), ([3], 1)]).flat()
+        array([2, 1, 2, 1, 3])
+        """
+        return np.concatenate([np.empty(0, np.int64), *[np.tile(pattern, times) for pattern, times in self.runs]])
 
     def batched(self, size: int, *, drop_remainder: bool) -> "Sizes":
         """The same number of elements, one row each, in batches."""
         whole, rest = divmod(self.count, size)
         return Sizes.of([([size], whole), ([rest], int(rest > 0 and not drop_remainder))])
 
-    def rebatched(self, sizes: Sequence[int], *, drop_remainder: bool, ends_with_input: bool) -> "Sizes":
+    def rebatched(self, sizes: Sequence[int], *, drop_remainder: bool) -> "Sizes":
         """The rows in batches of these sizes, again and again; see `Rebatch`.
 
-        >>> Sizes.of([([5], 2)]).rebatched([2, 1], drop_remainder=False, ends_with_input=True).runs
-        (((2, 1), 3), ((1,), 1))
+        >>> Sizes.of([([5], 2)]).rebatched([2, 1], drop_remainder=False).flat()
+        array([2, 1, 2, 1, 2, 1, 1])
         """
-        whole, rest = divmod(self.rows, sum(sizes))
-        tail: list[int] = []
-        for place, size in enumerate(sizes):
-            if rest < size or (not size and not place and ends_with_input and not rest):
-                break
-            tail.append(size)
-            rest -= size
-        if rest and not drop_remainder:
-            tail.append(rest)
-        return Sizes.of([(sizes, whole), (tail, 1)])
+        cycle = np.asarray(sizes, np.int64)
+        ends = np.cumsum(cycle)
+        whole, rest = divmod(self.rows, int(ends[-1]))
+        full = int(np.searchsorted(ends, rest, "right"))
+        over = rest - (int(ends[full - 1]) if full else 0)
+        return Sizes.of([(cycle, whole), (cycle[:full], 1), ([over], int(over > 0 and not drop_remainder))])
 
     def cut(self, pieces: int) -> "Sizes":
         """Each batch on its own in so many pieces; see `LegacyRebatch`.
 
-        >>> Sizes.of([([6], 2)]).cut(4).runs
-        (((2, 2, 2, 0), 2),)
+        >>> Sizes.of([([6], 2)]).cut(4).flat()
+        array([2, 2, 2, 0, 2, 2, 2, 0])
         """
-        return Sizes.of([([piece for size in pattern for piece in _cut(size, pieces)], n) for pattern, n in self.runs])
+        return Sizes.of([(_cut(pattern, pieces), times) for pattern, times in self.runs])
 
     def repeated(self, times: int) -> "Sizes | None":
         """All of it so often; None when that is too long to tell."""
         if len(self.runs) == 1:
             ((pattern, n),) = self.runs
             return Sizes.of([(pattern, n * times)])
-        whole = self._flat()
-        return None if whole is None else Sizes.of([(whole.tolist(), times)])
+        return None if self.count > _LONGEST else Sizes.of([(self.flat(), times)])
 
     def part(self, start: int, stop: int | None = None) -> "Sizes":
         """The elements from `start` to before `stop`."""
         stop = self.count if stop is None else stop
-        found: list[tuple[Sequence[int], int]] = []
+        found: list[tuple[Ints, int]] = []
         for pattern, times in self.runs:
             length = len(pattern)
             a, b = min(max(start, 0), length * times), min(max(stop, 0), length * times)
@@ -105,30 +109,25 @@ class Sizes:
     def every(self, step: int, index: int) -> "Sizes":
         """Elements index, index + step, ...
 
-        >>> Sizes.of([([2, 1, 0], 2)]).every(2, 1).runs
-        (((1, 2, 0), 1),)
+        >>> Sizes.of([([2, 1, 0], 2)]).every(2, 1).flat()
+        array([1, 2, 0])
         """
-        found: list[tuple[Sequence[int], int]] = []
+        found: list[tuple[Ints, int]] = []
         for pattern, times in self.runs:
+            length = len(pattern)
             # So many patterns together begin at the same place among the steps.
-            turns = step // int(np.gcd(step, len(pattern)))
+            turns = step // int(np.gcd(step, length))
             whole, rest = divmod(times, turns)
-            found += [((pattern * turns)[index::step], whole), ((pattern * rest)[index::step], 1)]
-            index = (index - len(pattern) * times) % step
+            for patterns, again in ((turns, whole), (rest, 1)):
+                found.append((pattern[np.arange(index, length * patterns, step) % length], again))
+            index = (index - length * times) % step
         return Sizes.of(found)
 
     def then(self, other: "Sizes") -> "Sizes":
         """These elements and then those."""
         return Sizes(self.runs + other.runs)
 
-    def _flat(self) -> Ints | None:
-        if self.count > _LONGEST:
-            return None
-        return np.concatenate(
-            [np.empty(0, np.int64), *[np.tile(pattern, times) for pattern, times in self.runs]]
-        ).astype(np.int64)
 
-
-def _cut(size: int, pieces: int) -> list[int]:
-    each = -(-size // pieces)
-    return [min(max(size - each * piece, 0), each) for piece in range(pieces)]
+def _cut(sizes: Ints, pieces: int) -> Ints:
+    each = -(-sizes // pieces)[:, None]  # [n, 1]
+    return np.clip(sizes[:, None] - each * np.arange(pieces), 0, each).ravel()

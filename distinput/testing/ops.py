@@ -782,9 +782,9 @@ OPS: tuple[Ingredient, ...] = (
         lambda p: p.ranked,
     ),
     Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), _unchanged, nothing),
-    Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), _unchanged, nothing),
     Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
     Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
+    Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), _unchanged, nothing),
     Ingredient(
         "endless",
         (Repeat,),

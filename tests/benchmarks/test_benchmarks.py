@@ -64,7 +64,7 @@ def test_a_run_prints_tables_and_writes_json(tmp_path: Path, capsys: pytest.Capt
     written = json.loads((tmp_path / "range_batch.json").read_text(encoding="utf-8"))
     (result,) = written["results"]
     assert (written["benchmark"], result["case"], result["rounds"]) == ("range_batch", "batch(1024)", 2)
-    assert [len(contender["seconds"]) for contender in result["contenders"]] == [2, 2]
+    assert [len(contender["seconds"]) for contender in result["contenders"]] == [2, 2, 2]
     assert result["summary"][0]["ratio"] > 0
     assert written["machine"]["packages"]["numpy"]
 

@@ -14,6 +14,7 @@ import distinput as di
 from distinput.distribute import InputOptions
 from distinput.errors import AbortedError, InvalidArgumentError, StateError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
+from tests.shard.counting import put
 
 Dataset = di.data.Dataset
 POLICY = di.data.experimental.AutoShardPolicy
@@ -50,9 +51,9 @@ def test_a_balanced_split_serves_workers_of_different_sizes(n: int, batch: int, 
 @given(
     st.integers(0, 40),
     st.integers(1, 8),
-    st.integers(1, 4),
+    st.integers(1, 5),
     st.integers(1, 2),
-    st.integers(1, 4),
+    st.integers(1, 5),
     st.integers(1, 2),
     st.booleans(),
     st.data(),
@@ -253,3 +254,33 @@ def test_a_shuffle_without_a_seed_is_the_same_on_all_workers(balanced: bool) -> 
     assert sorted(x for step in first for part in step for x in part) == list(range(30))
     assert sorted(x for step in second for part in step for x in part) == list(range(30))
     assert first != second, "a new order in each pass"
+
+
+@given(st.lists(st.integers(0, 9), min_size=3, max_size=5), st.integers(1, 6), st.integers(1, 2), st.data())
+@settings(max_examples=30)
+def test_workers_with_counted_files_of_their_own_know_their_steps_and_do_not_speak(
+    counts: list[int], batch: int, replicas: int, data: st.DataObject
+) -> None:
+    """Every record once, equal steps, and exactly the rest from any step, without a single agreement."""
+    paths = [put(f"counted-{i}.bin", bytes(range(16 * i, 16 * i + n))) for i, n in enumerate(counts)]
+    workers = 3
+    speaks = batch < workers * replicas  # steps in which nobody has a row must be found out together
+    at = data.draw(st.integers(0, 5))
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = with_policy(di.data.FixedLengthRecordDataset(paths, 1).batch(batch), POLICY.FILE)
+        distributed = strategy.experimental_distribute_dataset(dataset)
+        assert (distributed._control() is None) != speaks
+        steps = rows_of(strategy, distributed)
+        assert distributed.num_steps == (-2 if speaks else len(steps))
+        with iter(distributed) as iterator:
+            for _ in itertools.islice(iterator, at):
+                pass
+            state = json.loads(json.dumps(iterator.state()))
+        assert rows_of(strategy, distributed.restore(state)) == steps[at:]
+        return steps
+
+    steps = by_step(on_workers([replicas] * workers, body))
+    assert sorted(x[0] for step in steps for part in step for x in part) == [
+        16 * i + k for i, n in enumerate(counts) for k in range(n)
+    ]

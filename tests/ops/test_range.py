@@ -3,6 +3,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
@@ -15,6 +17,23 @@ LARGEST = np.iinfo(np.int64).max
 def test_it_is_the_range_of_python(args: tuple[int, ...]) -> None:
     assert RANGE(*args).to_list() == list(range(*args))
     assert len(RANGE(*args)) == len(range(*args))
+
+
+@given(st.integers(-LARGEST - 1, LARGEST), st.integers(0, 70_000), st.sampled_from([1, 1, -1, 3, 2**40]))
+@example(-LARGEST - 1, 40_000, 1)
+@example(LARGEST - 40_000, 40_000, 1)
+@settings(deadline=None, max_examples=30)
+def test_its_blocks_are_those_of_arange(first: int, count: int, step: int) -> None:
+    stop = first + count * step
+    assume(-LARGEST <= stop <= LARGEST)
+    blocks = [block.columns[0].array for block in RANGE(first, stop, step).iter_blocks()]
+    assert np.concatenate([np.empty(0, np.int64), *blocks]).tolist() == np.arange(first, stop, step).tolist()
+
+
+def test_numbers_belong_to_who_got_them() -> None:
+    for batch in RANGE(100).batch(10):
+        batch[:] = -1
+    assert RANGE(100).to_list() == list(range(100))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float64", "uint8"])

@@ -171,16 +171,14 @@ def test_what_is_counted_is_what_comes(pipeline: Any) -> None:
     count, sizes = elements_of(node), sizes_of(node) if pipeline.batched else None
     assert count in (-2, len(pipeline.elements))
     if sizes is not None:
-        assert [size for pattern, times in sizes.runs for size in pattern * times] == [
-            rows_in(e) for e in pipeline.elements
-        ]
+        assert sizes.flat().tolist() == [rows_in(e) for e in pipeline.elements]
 
 
 RUNS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 4)), max_size=3)
 
 
 def flat(sizes: Sizes) -> list[int]:
-    return [size for pattern, times in sizes.runs for size in pattern * times]
+    return sizes.flat().tolist()
 
 
 @given(RUNS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch that anybody keeps is never overwritten, in whatever form it is kept; what nobody keeps is used again."""
+
+import sys
+import threading
+from collections.abc import Callable
+from queue import Queue
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core.buffers import FEWEST_BYTES, Buffers
+
+INT64 = np.dtype(np.int64)
+ROWS = FEWEST_BYTES // 8 // 4
+
+
+class Exported:
+    """Keeps a DLPack capsule, of which nothing but the memory is known, and how to look into it again."""
+
+    def __init__(self, array: Any) -> None:
+        self.capsule = array.__dlpack__()
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Thread:
+    """A thread that holds an array in a local variable until it is told to hand it back."""
+
+    def __init__(self, array: Any) -> None:
+        self.asked: Queue[None] = Queue()
+        self.given: Queue[Any] = Queue()
+        self.thread = threading.Thread(target=hold, args=([array], self.asked, self.given), daemon=True)
+        self.thread.start()
+
+    def array(self) -> Any:
+        self.asked.put(None)
+        return self.given.get()
+
+    def __del__(self) -> None:
+        self.asked.put(None)
+
+
+def hold(box: list[Any], asked: "Queue[None]", given: "Queue[Any]") -> None:
+    array = box.pop()
+    asked.get()
+    given.put(array)
+
+
+# How an array is kept, and how to look at what was kept.
+WAYS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "itself": (lambda a: a, lambda kept: kept),
+    "a slice": (lambda a: a[1:2], lambda kept: kept),
+    "a row of a reshaped view": (lambda a: a.reshape(-1, 2)[0].view(np.uint8), lambda kept: kept.view(INT64)),
+    "the last row by iteration": (lambda a: list(a)[-1], lambda kept: kept),
+    "a memoryview": (memoryview, np.asarray),
+    "a slice of a memoryview": (lambda a: memoryview(a)[2:4], np.asarray),
+    "a capsule of DLPack": (Exported, np.from_dlpack),
+    "the buffer itself": (lambda a: (a.base, a.nbytes), lambda kept: kept[0][: kept[1]].view(INT64)),
+    "an array over its buffer": (lambda a: np.frombuffer(a, INT64), lambda kept: kept),
+    "a closure": (lambda a: lambda: a, lambda kept: kept()),
+    "another thread": (Thread, lambda kept: kept.array()),
+}
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(sorted(WAYS)), st.integers(4, 7)),  # a new array, kept
+            st.tuples(st.none(), st.integers(4, 7)),  # a new array, dropped
+            st.integers(0, 9),  # drop one of those kept
+        ),
+        max_size=40,
+    )
+)
+def test_what_is_kept_is_never_overwritten(steps: list[Any]) -> None:
+    pool = Buffers(most_bytes=FEWEST_BYTES * 24)
+    kept: list[tuple[str, Any, int]] = []
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            if kept:
+                del kept[step % len(kept)]
+            continue
+        way, rows = step
+        array = pool.empty((rows, ROWS), INT64)
+        array[...] = number
+        if way is not None:
+            kept.append((way, WAYS[way][0](array), number))
+        del array
+    for way, held, number in kept:
+        found = WAYS[way][1](held)
+        assert (found == number).all(), way
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_what_is_not_kept_any_more_is_used_again(way: str) -> None:
+    pool = Buffers()
+    array = pool.empty((4, ROWS), INT64)
+    address = array.__array_interface__["data"][0]
+    held = WAYS[way][0](array)
+    del array
+    other = pool.empty((4, ROWS), INT64)
+    assert other.__array_interface__["data"][0] != address
+    del other
+    thread = held.thread if isinstance(held, Thread) else None
+    del held
+    if thread is not None:
+        thread.join()
+    addresses = {pool.empty((4, ROWS), INT64).__array_interface__["data"][0] for _ in range(2)}
+    both = [pool.empty((4, ROWS), INT64) for _ in range(2)]
+    assert address in addresses | {a.__array_interface__["data"][0] for a in both}
+    assert pool.nbytes <= 2 * 5 * ROWS * 8
+
+
+def test_threads_never_share_a_buffer() -> None:
+    pool, wrong = Buffers(), []
+
+    def work(number: int) -> None:
+        held = []
+        for step in range(300):
+            array = pool.empty((4, ROWS), INT64)
+            array[...] = number * 1000 + step
+            held = [*held[-2:], (array, number * 1000 + step)]
+            wrong.extend([each for each, value in held if not (each == value).all()])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+
+
+def test_no_more_is_remembered_than_was_said() -> None:
+    pool = Buffers(most_bytes=16 * FEWEST_BYTES)
+    kept = [pool.empty((4, ROWS), INT64) for _ in range(100)]
+    assert len({a.__array_interface__["data"][0] for a in kept}) == 100
+    assert pool.nbytes <= 16 * FEWEST_BYTES
+
+
+@pytest.mark.parametrize(
+    "shape, dtype", [((3, 4), "i4"), ((300, 400), "f8"), ((0, 5), "f8"), ((9000,), object), ((3, 70_001), "?")]
+)
+def test_arrays_are_as_numpy_makes_them(shape: Any, dtype: Any) -> None:
+    made, plain = Buffers().empty(shape, np.dtype(dtype)), np.empty(shape, dtype)
+    assert (made.shape, made.dtype, made.strides) == (plain.shape, plain.dtype, plain.strides)
+    assert made.flags.writeable
+    assert made.flags.aligned
+
+
+def test_nothing_is_used_again_where_references_cannot_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    pool = Buffers()
+    assert pool.empty((4, ROWS), INT64).base is None
+    assert pool.nbytes == 0
