@@ -29,24 +29,21 @@ def cases(folder: Path, scale: float) -> list[Case]:
     count = scaled(100, scale, 3)
     units = {"step": count, "byte": 4 * count * ROWS * WIDTH}
 
-    def ours() -> Any:
+    def ours(copied: bool = False) -> Any:
         import distinput as di
 
         strategy = di.distribute.MirroredStrategy(DEVICES)
-        return strategy.experimental_distribute_dataset(di.data.Dataset.from_tensor_slices(steps_of(count)))
+        steps = di.data.Dataset.from_tensor_slices(steps_of(count))
+        return strategy.experimental_distribute_dataset(steps.copied() if copied else steps)
 
     def views() -> Work:
         dataset = ours()
         return delivering(lambda: dataset)
 
     def copies() -> Work:
-        dataset = ours()
-
-        def owned() -> Iterator[Any]:
-            for step in dataset:
-                yield [np.array(part) for part in step.values]
-
-        return delivering(owned)
+        """Each step is copied once, and what the replicas get are parts of that copy."""
+        dataset = ours(copied=True)
+        return delivering(lambda: dataset)
 
     def tensorflow() -> Work:
         import tensorflow as tf

@@ -68,8 +68,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
         return dataset.prefetch(tf.data.AUTOTUNE)
 
-    def bucketed(made: Any) -> Any:
-        return made.bucket_by_sequence_length(_length, BOUNDS, [BATCH] * (len(BOUNDS) + 1))
+    def bucketed(made: Any, length: Any = _length) -> Any:
+        return made.bucket_by_sequence_length(length, BOUNDS, [BATCH] * (len(BOUNDS) + 1))
 
     needs = ("tensorflow",)
     both = [
@@ -103,6 +103,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
             {"row": count},
             [
                 Contender("distinput", "ours", lambda: work(bucketed(ours(True)))),
+                Contender("tf.data", "peer", lambda: work(ahead(bucketed(tensorflow(True)))), needs, 50.0),
+            ],
+        ),
+        Case(
+            "buckets, by len, from a cache",
+            {"row": count},
+            [
+                Contender("distinput", "ours", lambda: work(bucketed(ours(True), len))),
                 Contender("tf.data", "peer", lambda: work(ahead(bucketed(tensorflow(True)))), needs, 50.0),
             ],
         ),

@@ -75,6 +75,16 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: dataset)
 
+    def hugging_face(kind: str) -> Work:
+        """Read as a stream, as its guide says for files that are not to be converted first."""
+        import datasets
+
+        stream = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True, columns=columns)
+        formatted = stream.with_format(kind)
+        work = delivering(lambda: formatted.iter(BATCH), plain=_arrays_of_table)
+        # Its arrays have float32 for float64, so that only those of the other format can be compared.
+        return work if kind == "arrow" else Work(work.once)
+
     return Case(
         name,
         {"row": rows, "value": rows * len(columns)},
@@ -83,6 +93,8 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
             Contender("read_row_group", "limit", decoding, reach=reach),
             Contender("pyarrow, by hand", "peer", pyarrow),
             Contender("tf.data, from_generator", "peer", tensorflow, ("tensorflow",), 10.0),
+            Contender("datasets, arrow", "peer", lambda: hugging_face("arrow"), ("datasets",), 1.3),
+            Contender("datasets, numpy", "peer", lambda: hugging_face("numpy"), ("datasets",), 50.0),
         ],
     )
 
@@ -105,6 +117,10 @@ def _batches(files: list[str], columns: list[str]) -> Iterator[dict[str, Any]]:
                     waiting, have = [], 0
     if have:
         yield _arrays(pa.Table.from_batches(waiting).combine_chunks().to_batches()[0])
+
+
+def _arrays_of_table(table: Any) -> dict[str, Any]:
+    return _arrays(table.combine_chunks().to_batches()[0])
 
 
 def _arrays(batch: Any) -> dict[str, Any]:

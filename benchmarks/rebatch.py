@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does it cost to cut batches of 1000 rows into batches of 96?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ import numpy as np
 from benchmarks.checksum import in_order
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
-QUESTION = "rebatch(96) of batches of 1000 rows of 256 float32"
-GIVEN, WANTED, WIDTH = 1000, 96, 256
+QUESTION = "rebatch(96) of batches of 1000 rows of 256 float32, of 20 columns, and with a column of strings"
+GIVEN, WANTED, WIDTH, COLUMNS = 1000, 96, 256, 20
+
+Given = Callable[[int], Any]
 
 
 def prepare(folder: Path, scale: float) -> None:
@@ -38,55 +40,111 @@ def cases(folder: Path, scale: float) -> list[Case]:
     rows = count * GIVEN
     units = {"batch": -(-rows // WANTED), "byte": 4 * rows * WIDTH}
 
-    def ours(apart: bool) -> Any:
+    def ours(given: Given) -> Any:
         import distinput as di
 
         source = di.data.Dataset
-        given = joined(source, _apart(count)) if apart else source.from_tensor_slices(batches(count))
-        return given.rebatch(WANTED)
+        made = source.from_tensor_slices(given(count)) if given is batches else joined(source, given(count))
+        return made.rebatch(WANTED)
 
-    def tensorflow(apart: bool) -> Any:
+    def tensorflow(given: Given) -> Work:
         import tensorflow as tf
 
         source = tf.data.Dataset
-        given = joined(source, _apart(count)) if apart else source.from_tensor_slices(batches(count))
-        return given.rebatch(WANTED).prefetch(tf.data.AUTOTUNE)
-
-    def work(dataset: Any) -> Work:
+        made = source.from_tensor_slices(given(count)) if given is batches else joined(source, given(count))
+        dataset = made.rebatch(WANTED).prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: dataset)
 
-    def owned(dataset: Any) -> Work:
-        def copies() -> Iterator[Any]:
-            for batch in dataset:
-                yield np.array(batch)
+    def grain(given: Given) -> Work:
+        """Batches in a list, which it takes by their numbers."""
+        from grain import MapDataset
+        from grain.experimental import RebatchIterDataset
 
-        return delivering(copies)
+        held = list(given(count))
+        dataset = RebatchIterDataset(MapDataset.source(held).to_iter_dataset(), WANTED)
+        return delivering(lambda: dataset)
+
+    def views(given: Given) -> Work:
+        dataset = ours(given)
+        return delivering(lambda: dataset)
+
+    def owned(given: Given) -> Work:
+        dataset = ours(given).copied()
+        return delivering(lambda: dataset)
+
+    def seams(given: Given) -> Work:
+        return _cutting(given(count))
 
     made = []
-    for name, apart in (("side by side", False), ("apart", True)):
-        peer = Contender("tf.data", "peer", lambda apart=apart: work(tensorflow(apart)), ("tensorflow",), 80.0)  # type: ignore[misc]
-        limit = Contender("memcpy", "limit", lambda: _copying(count), reach=None)
-        made.append(
-            Case(
-                f"views, {name}",
-                units,
-                [Contender("distinput", "ours", lambda apart=apart: work(ours(apart))), limit, peer],  # type: ignore[misc]
-            )
-        )
-        limit = Contender("memcpy", "limit", lambda: _copying(count), reach=0.75)
-        peer = Contender("tf.data", "peer", lambda apart=apart: work(tensorflow(apart)), ("tensorflow",))  # type: ignore[misc]
-        made.append(
-            Case(
-                f"owned copies, {name}",
-                units,
-                [Contender("distinput", "ours", lambda apart=apart: owned(ours(apart))), limit, peer],  # type: ignore[misc]
-            )
-        )
+    for name, given in (
+        ("side by side", batches),
+        ("apart", _apart),
+        (f"{COLUMNS} columns", _columns),
+        ("strings", _words),
+    ):
+        peers = [
+            Contender("tf.data", "peer", lambda given=given: tensorflow(given), ("tensorflow",), 80.0),  # type: ignore[misc]
+            Contender("grain", "peer", lambda given=given: grain(given), ("grain",), 6.0),  # type: ignore[misc]
+        ]
+        limit = Contender("numpy, views and seams", "limit", lambda given=given: seams(given))  # type: ignore[misc]
+        mine = Contender("distinput", "ours", lambda given=given: views(given))  # type: ignore[misc]
+        made.append(Case(f"views, {name}", units, [mine, limit, *peers]))
+        if given in (batches, _apart):
+            mine = Contender("distinput", "ours", lambda given=given: owned(given))  # type: ignore[misc]
+            limit = Contender("memcpy", "limit", lambda: _copying(count), reach=0.75)
+            made.append(Case(f"owned copies, {name}", units, [mine, limit, peers[0]]))
     return made
 
 
 def _apart(count: int) -> list[Any]:
+    """As `batches`, each in memory of its own."""
     return [np.array(batch) for batch in batches(count)]
+
+
+def _columns(count: int) -> list[Any]:
+    """As many columns of a few numbers."""
+    width = WIDTH // COLUMNS
+    return [
+        tuple([np.ascontiguousarray(batch[:, first : first + width]) for first in range(0, width * COLUMNS, width)])
+        for batch in batches(count)
+    ]
+
+
+def _words(count: int) -> list[Any]:
+    """Numbers and a string of 1 to 40 bytes."""
+    random = np.random.default_rng(SEED)
+    letters = b"abcdefghijklmnopqrstuvwxyz" * 2
+    sizes = [random.integers(1, 41, GIVEN).tolist() for _ in range(count)]
+    words = [np.array([letters[:size] for size in each], object) for each in sizes]
+    return list(zip(_apart(count), words, strict=True))
+
+
+def _cutting(given: Any) -> Work:
+    """What rebatching without a copy of more than what crosses a border takes."""
+    items = [batch if isinstance(batch, tuple) else (batch,) for batch in given]
+    single = not isinstance(given[0], tuple)
+
+    def cut() -> Iterator[Any]:
+        rest: Any = None
+        for columns in items:
+            first = 0
+            if rest is not None and len(rest[0]):
+                first = WANTED - len(rest[0])
+                seam = tuple([np.concatenate([a, b[:first]]) for a, b in zip(rest, columns, strict=True)])
+                yield seam[0] if single else seam
+            whole = (GIVEN - first) // WANTED
+            end = first + whole * WANTED
+            views = [column[first:end].reshape(whole, WANTED, *column.shape[1:]) for column in columns]
+            yield from views[0] if single else zip(*views, strict=True)
+            rest = [column[end:] for column in columns]
+        if len(rest[0]):
+            yield rest[0] if single else tuple(rest)
+
+    def once() -> None:
+        for _ in cut():
+            pass
+
+    return Work(once, lambda: in_order(cut()))
 
 
 def _copying(count: int) -> Work:

@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ BENCHMARKS = (
     "lockstep",
     "tfrecord_example",
     "shuffle",
+    "shuffle_memory",
     "random_access",
     "text_lines",
     "parquet",
@@ -35,7 +37,10 @@ BENCHMARKS = (
     "shard_plan",
     "state",
     "import_time",
+    "memory",
     "map_chain",
+    "parallel_map",
+    "prefetch",
     "growth",
 )
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -88,6 +93,7 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
     """One benchmark: its result as plain JSON, and the packages of the peers that were left out."""
     module = importlib.import_module(f"benchmarks.{name}")
     absent: set[str] = set()
+    failed: list[str] = []
     results = []
     with tempfile.TemporaryDirectory(prefix="distinput-benchmark-") as made:
         folder = Path(made)
@@ -99,9 +105,12 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
             if len(kept.contenders) == 1 < len(case.contenders) and not kept.ours.most:
                 continue  # a time beside nothing says nothing
             until = plan.share(len(cases) - index).until
-            results.append(
-                measure(module.__name__, kept, folder, plan.scale, plan.rounds, plan.least, _progress, until)
-            )
+            try:
+                results.append(
+                    measure(module.__name__, kept, folder, plan.scale, plan.rounds, plan.least, _progress, until)
+                )
+            except BenchmarkError as error:
+                failed.append(f"{name}, {case.name}: {error}")
             _progress("")
     for result in results:
         result["summary"] = summary(result)
@@ -111,6 +120,7 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
         "date": datetime.now(UTC).isoformat(timespec="minutes"),
         "machine": machine(),
         "results": results,
+        "failed": failed,
     }, absent
 
 
@@ -163,18 +173,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for index, name in enumerate(names):
         try:
             result, missing = run(name, plan.share(len(names) - index))
-        except BenchmarkError as error:
-            print(f"{name}: {error}\n", file=sys.stderr, flush=True)
-            failed.append(name)
+        except Exception as error:  # noqa: BLE001 - what the other benchmarks find must not be lost
+            traceback.print_exc()
+            failed.append(f"{name}: {type(error).__name__}: {error}")
             continue
         absent |= missing
+        failed += result["failed"]
         result["command"] = command(name, given)
         (given.results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(table(f"{name}: {result['question']}", result["results"]), end="\n\n", flush=True)
     for package in sorted(absent):
         print(f"{package} is not installed, so its figures are left out; `make peers` installs it")
-    if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    for failure in failed:
+        print(f"failed: {failure}", file=sys.stderr)
     return 1 if failed else 0
 
 

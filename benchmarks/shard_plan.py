@@ -18,10 +18,7 @@ COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def prepare(folder: Path, scale: float) -> None:
-    """Files are only names and sizes here; the kernels are compiled before anything is timed."""
-    from distinput.kernels.balance import deal_by_size
-
-    deal_by_size.compiled(timeout=100)
+    """Files are only names and sizes here."""
 
 
 def cases(folder: Path, scale: float) -> list[Case]:

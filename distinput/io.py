@@ -11,6 +11,7 @@ from distinput.formats.example import (
     parse_example,
     parse_single_example,
 )
+from distinput.formats.indexed_tfrecord import write_tfrecord_index
 from distinput.formats.parquet import write_parquet
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
 
@@ -26,4 +27,5 @@ __all__ = [
     "parse_single_example",
     "write_arrow",
     "write_parquet",
+    "write_tfrecord_index",
 ]

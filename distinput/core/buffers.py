@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FEWEST_BYTES", "MOST_BYTES", "Buffers", "empty", "empty_like_rows"]
+__all__ = ["FEWEST_BYTES", "MOST_BYTES", "Buffers", "empty"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,8 +29,8 @@ MOST_BYTES = 1 << 26
 _PROBES = 4
 """Buffers looked at before a new one is made: a consumer that keeps what it gets must not make every batch dearer."""
 
-_STEPS = 8
-"""Sizes between a power of two and the next, so that a buffer is at most an eighth larger than asked for."""
+_STEP_BITS = 3
+"""Between a power of two and the next there are 2**3 sizes, so that a buffer is at most an eighth larger than asked for."""
 
 
 class Buffers:
@@ -56,8 +56,7 @@ class Buffers:
         size = prod(shape) * dtype.itemsize
         if not FEWEST_BYTES <= size <= self.most_bytes // 4 or dtype.hasobject:
             return np.empty(shape, dtype)
-        grain = 1 << ((size - 1).bit_length() - 1)
-        grain //= _STEPS
+        grain = 1 << max(0, size.bit_length() - 1 - _STEP_BITS)
         capacity = -(-size // grain) * grain
         shelf = self._shelves.get(capacity)
         buffer = self._waiting(shelf) if shelf else None
@@ -117,8 +116,3 @@ _ALONE = _popped(deque([np.empty(1, np.uint8)]))[1]
 _BUFFERS = Buffers()
 
 empty = _BUFFERS.empty
-
-
-def empty_like_rows(rows: int, like: Array) -> Array:
-    """[n, ...] -> an array [rows, ...] of undefined values."""
-    return empty((rows, *like.shape[1:]), like.dtype)

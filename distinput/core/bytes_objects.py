@@ -7,17 +7,53 @@ import numpy as np
 
 __all__ = ["bytes_objects"]
 
+_MOST_BETWEEN = 2
+"""Bytes between two strings (the end of a line) that may become an object too, which is then passed over."""
 
-def bytes_objects(data: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An object array of bytes: string i is data[offsets[i]:offsets[i + 1]], the last one the rest.
+Array = np.ndarray[Any, np.dtype[Any]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:
+    """An object array of bytes: string i is data[starts[i]:starts[i] + sizes[i]].
+
+    Args:
+      data: bytes.
+      starts: [n].
+      sizes: [n].
+
+    Returns:
+      [n]; None unless each string begins where the one before it ends, or just behind that, all within the data.
 
     >>> import numpy as np
-    >>> bytes_objects(np.frombuffer(b"abc", np.uint8), np.array([0, 2, 2]))
+    >>> bytes_objects(np.frombuffer(b"ab,,c", np.uint8), np.array([0, 3, 4]), np.array([2, 0, 1]))
     array([b'ab', b'', b'c'], dtype=object)
     """
+    count = len(starts)
+    if not count:
+        return np.empty(0, object)
+    ends = np.empty((count, 2), np.int64)
+    ends[:, 0] = starts
+    np.add(starts, sizes, out=ends[:, 1])
+    if starts[0] < 0 or ends[-1, 1] > len(data) or int(sizes.min()) < 0:
+        return None
+    between = ends[1:, 0] - ends[:-1, 1]
+    most = int(between.max(initial=0))
+    if most > _MOST_BETWEEN or int(between.min(initial=0)) < 0:
+        return None
+    if not most:
+        side_by_side = np.empty(count + 1, np.int64)
+        side_by_side[:count], side_by_side[count] = starts, ends[-1, 1]
+        return _objects(data, side_by_side)
+    # String, what is between, string, ...: Arrow makes objects of pieces that lie side by side. What is between lines is
+    # nothing or one letter, and Python has one object for each of these.
+    return _objects(data, ends.reshape(-1))[::2]
+
+
+def _objects(data: Array, ends: Ints) -> Array:
     import pyarrow as pa
 
-    ends = np.append(offsets, len(data)).astype(np.int64, copy=False)
-    array = pa.Array.from_buffers(pa.large_binary(), len(offsets), [None, pa.py_buffer(ends), pa.py_buffer(data)])
-    made: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+    made: Array = array.to_numpy(zero_copy_only=False)
     return made

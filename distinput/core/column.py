@@ -12,11 +12,12 @@ Shapes below: n rows, b rows of a batch.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import FEWEST_BYTES, empty
+from distinput.core.buffers import empty
 from distinput.core.bytes_objects import bytes_objects
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.kernels.ragged import gather_spans
@@ -39,6 +40,9 @@ __all__ = [
 
 _MANY = 512
 """Strings from which on Arrow makes Python's bytes objects; its import does not pay for fewer."""
+
+_LARGE_BYTES = 1 << 20
+"""Bytes from which on rows are gathered into memory that is used again."""
 
 _LARGE = 512
 """Bytes of a row, on average, from which on copying it costs more than a Python object does."""
@@ -137,8 +141,8 @@ class Dense(Column):
     def take(self, indices: Ints) -> "Dense":
         array = self.array
         count = len(indices)
-        # Negative indices are huge ones without their sign.
-        if count * array.strides[0] < FEWEST_BYTES or int(indices.view(np.uint64).max()) >= len(array):
+        # The allocator hands out smaller memory again by itself. Negative indices are huge ones without their sign.
+        if count * array.strides[0] < _LARGE_BYTES or int(indices.view(np.uint64).max()) >= len(array):
             return Dense(array.take(indices, 0))  # which raises an error where an index is too large
         # With the bounds known, "clip" lets NumPy write to `out` at once; the default would fill a buffer first.
         return Dense(array.take(indices, 0, out=empty((count, *array.shape[1:]), array.dtype), mode="clip"))
@@ -200,8 +204,12 @@ class Strings(Column):
     def objects(self) -> Array:
         """An object array of bytes with the shape of `starts`."""
         if self.starts.size >= _MANY:
-            whole = self.compact()
-            return bytes_objects(whole.data, whole.starts.reshape(-1)).reshape(self.starts.shape)
+            made = bytes_objects(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
+            if made is None:
+                whole = self.compact()
+                made = bytes_objects(whole.data, whole.starts.reshape(-1), whole.sizes.reshape(-1))
+                assert made is not None, "compact strings lie side by side"
+            return made.reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
         view = memoryview(self.data)  # type: ignore[arg-type]
         spans = zip(self.starts.reshape(-1).tolist(), self.sizes.reshape(-1).tolist(), strict=True)
@@ -516,7 +524,8 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     if len({shape[1:] for shape in shapes}) == 1 and all(shapes):
         rows = Arrays(items, dtype)
         if dtype != STRING:
-            return rows if rows.nbytes >= _LARGE * len(items) else rows.joined()
+            each = prod(first.shape[1:]) * dtype.itemsize
+            return rows if sum(map(len, items)) * each >= _LARGE * len(items) else rows.joined()
         sizes = rows.lengths()
         joined = np.concatenate(items)
         flat_strings = Strings.of(joined.reshape(-1).tolist())

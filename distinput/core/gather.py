@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.buffers import empty_like_rows
+from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ints, concat_columns
 from distinput.kernels.gather import gather_rows
 
@@ -39,7 +39,7 @@ def take_rows(array: Array, rows: Ints) -> Array:
     [[4, 5], [0, 1]]
     """
     check_rows(rows, len(array))
-    out = empty_like_rows(len(rows), array)
+    out = empty((len(rows), *array.shape[1:]), array.dtype)
     width = out.nbytes // len(rows) if len(rows) else 0
     if width < _WIDE_BYTES or array.dtype.hasobject:
         return array.take(rows, 0, out=out, mode="clip") if len(array) else out  # raise would copy once more
@@ -69,7 +69,7 @@ def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
 def _in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Column:
     arrays = [part.array for part in parts if isinstance(part, Dense)]
     if len(arrays) == len(parts) and len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
-        out = empty_like_rows(size, arrays[0])
+        out = empty((size, *arrays[0].shape[1:]), arrays[0].dtype)
         for array, place in zip(arrays, places, strict=True):
             out[place] = array
         return Dense(out)

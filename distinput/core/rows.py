@@ -61,6 +61,23 @@ class RowQueue:
                 return False
         return True
 
+    def whole(self, size: int) -> Block | None:
+        """The stream's next block, if no rows wait and it holds a multiple of `size`; None: `fill` and `take` do the rest."""
+        if self.size or self._over or self.ended:
+            return None
+        item = next(self._stream, None)
+        if item is None:
+            self.ended = True
+            return None
+        block, state = item
+        self._drop_spent()
+        if block.size and not block.size % size:
+            self._state, self._skip = state, 0
+            return block
+        self._blocks.append(item)
+        self.size = block.size
+        return None
+
     @property
     def front(self) -> int:
         """Rows that can be taken without a copy: what is left of the oldest block."""

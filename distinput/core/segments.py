@@ -169,7 +169,7 @@ class Channel:
             part = segment.memory[place : place + length]
             parts.append(part.copy() if copies else part)
             place += _aligned(length)
-        return pickle.loads(memoryview(parts[0]), buffers=parts[1:])  # noqa: S301 - from a process of our own
+        return pickle.loads(memoryview(parts[0]), buffers=parts[1:])
 
     def _room(self, size: int) -> tuple[_Segment, int | None]:
         """A segment that may be written, and its descriptor if the other process does not have it yet."""
@@ -177,10 +177,8 @@ class Channel:
         for segment in free:
             if segment.size >= size:
                 return segment, None
-        if free:  # too small; the other process replaces it when it is told of the new one
-            number = free[0].number
-        else:
-            number = len(self._mine)
+        # One that is free and too small is replaced, by the other process as well when it is told of the new one.
+        number = free[0].number if free else len(self._mine)
         capacity = max(_LEAST, 1 << (size - 1).bit_length())
         descriptor = _memory_file(capacity)
         segment = _Segment(number, descriptor, capacity)

@@ -24,7 +24,7 @@ def this_is_one() -> bool:
 
 def main(descriptor: int) -> None:
     """Serve the parent at the other end of a socket: the function first, then its arguments."""
-    global _HERE  # noqa: PLW0603 - a fact about the process
+    global _HERE
     _HERE = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which is interrupted as well, decides
     channel = Channel(socket.socket(fileno=descriptor))
@@ -40,7 +40,7 @@ def _function(channel: Channel) -> Any:
     try:
         if preparation is not None:
             spawn.prepare(preparation)
-        function = pickle.loads(payload)  # noqa: S301 - from the parent
+        function = pickle.loads(payload)
     except Exception as error:  # noqa: BLE001 - told to the parent
         channel.send((None, f"{type(error).__name__}: {error}"))
         raise Closed from None

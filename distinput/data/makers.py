@@ -10,6 +10,7 @@ from distinput.files.paths import as_paths
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
+from distinput.formats.indexed_tfrecord import IndexedTFRecords
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
@@ -74,9 +75,13 @@ class TFRecordDataset(Dataset):
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.
+      index: true where each file has an index beside it (`distinput.io.write_tfrecord_index`). Then records are counted
+        and reached by their numbers: the cardinality is known, `skip`, a shard and a restart go to their place, and
+        policies DATA and BALANCED read nothing of other workers.
 
     Raises:
-      NotFoundError: at iteration, a file is not there.
+      NotFoundError: at iteration, a file is not there; with `index`, a file has no index.
+      InvalidArgumentError: `index` and a compression.
       DataLossError: at iteration, a checksum differs or a file ends inside a record.
 
     >>> import distinput as di
@@ -95,8 +100,11 @@ class TFRecordDataset(Dataset):
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
         name: str | None = None,
+        *,
+        index: bool = False,
     ) -> None:
-        super().__init__(_reading(filenames, TFRecords(compression_type), num_parallel_reads))
+        made = IndexedTFRecords(compression_type) if index else TFRecords(compression_type)
+        super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
 class FixedLengthRecordDataset(Dataset):

@@ -43,10 +43,13 @@ class Stats(dict[str, dict[str, Any]]):
         head = ("step", "blocks", "rows", "busy s", "waiting s", "workers", "chosen")
         lines: list[tuple[str, ...]] = [head]
         for name, told in self.items():
-            figures = [f"{told['blocks']}", f"{told['rows']}", f"{told['busy']:.3f}", f"{told['waiting']:.3f}"]
+            busy = told["busy"] + told.get("worked", 0.0)
+            figures = [f"{told['blocks']}", f"{told['rows']}", f"{busy:.3f}", f"{told['waiting']:.3f}"]
             lines.append((name, *figures, str(told.get("workers", "")), str(told.get("chose", ""))))
         widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-        table = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+        table = [
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
         return "\n".join([*table, self.bottleneck])
 
 
@@ -98,7 +101,7 @@ def _entry(counter: Counter) -> dict[str, Any]:
 
 def _slowest(named: Mapping[str, Counter], last: Counter) -> tuple[str, float]:
     """Of the threads the one with most work, and in it the step with most; and its seconds."""
-    if not last.seconds:
+    if not named:
         return "", 0.0
     threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": last.outside}}
     for name, counter in named.items():
@@ -110,13 +113,11 @@ def _slowest(named: Mapping[str, Counter], last: Counter) -> tuple[str, float]:
     return slowest, load[slowest]
 
 
-def _sentence(
-    slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter
-) -> str:
+def _sentence(slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter) -> str:
     if not slowest:
         return "No element was asked for yet."
-    wall = last.seconds + last.outside
-    share = f"{min(100.0, 100 * load / wall):.0f} % of {wall:.3g} s" if wall else "all the time"
+    wall = max(last.seconds + last.outside, load)
+    share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
     if slowest == "consumer":
         return f"The loop that takes the elements is the slowest part, with {share}; the data set waits for it."
     counter = named[slowest]

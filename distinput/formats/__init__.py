@@ -4,6 +4,7 @@
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.indexed_tfrecord import IndexedTFRecords
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
@@ -14,6 +15,7 @@ __all__ = ["FORMATS", "Format", "Fragment", "Position"]
 FORMATS: dict[str, type[Format]] = {
     "arrow": ArrowIpc,
     "fixed_length": FixedLengthRecords,
+    "indexed_tfrecord": IndexedTFRecords,
     "npy": Npy,
     "parquet": Parquet,
     "text": TextLines,

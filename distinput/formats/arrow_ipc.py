@@ -24,7 +24,7 @@ from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import open_binary, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, Position, cut_rows
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
 from distinput.kernels.gather import gather_rows, place_rows
 
@@ -94,17 +94,22 @@ class ArrowIpc(Format):
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self.read_groups(path, position, 1, 0)
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
         begin = 0 if position is None else position["row"]
         file, row = self._file(path), 0
         for number, batch in file.each(begin):
             if file.batches is not None:
                 row = int(file.batches.ends[number])
-            per_row = batch.nbytes // max(1, batch.num_rows)
-            size = block_rows(per_row)
-            for first in range(min(max(0, begin - row), batch.num_rows), batch.num_rows, size):
-                part = batch.slice(first, size)
-                block = self._block(file, number, part, range(first, first + part.num_rows))
-                yield block, {"row": row + first + block.size}
+            over = min(max(0, begin - row), batch.num_rows)
+            most = block_rows(batch.nbytes // max(1, batch.num_rows))
+            for first, stop in cut_rows(batch.num_rows - over, most, size, given + row + over - begin):
+                rows = range(over + first, over + stop)
+                block = self._block(file, number, batch.slice(rows.start, len(rows)), rows)
+                yield block, {"row": row + rows.stop}
             row += batch.num_rows
         if file.batches is not None:
             row = int(file.batches.ends[-1])

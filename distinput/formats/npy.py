@@ -23,7 +23,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import EMPTY, Source, read_range, size_of, stamp_of
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, Position, cut_rows
 
 __all__ = ["Npy"]
 
@@ -75,27 +75,31 @@ class Npy(Format):
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self.read_groups(path, position, 1, 0)
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
         row = 0 if position is None else position["row"]
         stamp = stamp_of(path)
         header = _header_of(path, stamp)
-        rows, size = header.shape[0], block_rows(header.row_bytes)
+        rows = header.shape[0]
         if row > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
+        cuts = cut_rows(rows - row, block_rows(header.row_bytes), size, given)
         local = local_path(path)
         if local is not None:
             whole = _array_of(path, local, stamp)
-            for first in range(row, rows, size):
-                stop = min(first + size, rows)
-                yield _block(whole[first:stop], header), {"row": stop}
+            for first, stop in cuts:
+                yield _block(whole[row + first : row + stop], header), {"row": row + stop}
             return
         with Source(path, start=header.start + row * header.row_bytes) as source:
-            for first in range(row, rows, size):
-                stop = min(first + size, rows)
+            for first, stop in cuts:
                 wanted = (stop - first) * header.row_bytes
                 data, _ = source.more(EMPTY, wanted)
                 if len(data) < wanted:
                     raise _too_short(path, header, source.offset)
-                yield _block(header.rows_of(data, stop - first), header), {"row": stop}
+                yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; nothing else is read.

@@ -191,8 +191,8 @@ class _Chunks:
         self._group, self._given = (group, given) if group <= BLOCK_ROWS else (1, 0)
         self._rows = self._bytes = 0
         self._next = FIRST_BYTES
-        self.rows = BLOCK_ROWS // self._group * self._group - self._given
-        """The most records to look for."""
+        self.rows = self._group - self._given if self._group > 1 else BLOCK_ROWS
+        """The most records to look for; at first one group, for the first batch must not wait for others."""
         self.expected = 0
         """Bytes that so many records will take, and a little more; 0 where nothing is known, or blocks may end anywhere."""
 

@@ -7,10 +7,13 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from distinput.errors import DataLossError
+import numpy as np
+
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
+from distinput.formats.record_index import save_index
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c
 from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
@@ -102,16 +105,25 @@ class TFRecordWriter:
     Args:
       path: where to write, a local path or a URL.
       options: None, a compression type, or `TFRecordOptions`.
+      index: write an index beside the file as well, when the file is whole; see `write_tfrecord_index`.
 
     Raises:
-      InvalidArgumentError: the compression is unknown.
+      InvalidArgumentError: the compression is unknown, or an index is wanted of a compressed file.
       NotFoundError: the folder is not there.
     """
 
-    def __init__(self, path: str | os.PathLike[str], options: str | TFRecordOptions | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], options: str | TFRecordOptions | None = None, *, index: bool = False
+    ) -> None:
         chosen = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
         level = -1 if chosen.compression_level is None else chosen.compression_level
-        self._sink = Sink(as_paths(path)[0], as_compression(chosen.compression_type), level)
+        compression = as_compression(chosen.compression_type)
+        if index and compression:
+            raise InvalidArgumentError(
+                f"TFRecordWriter: an index needs a file without compression, got {compression}; leave one of them out"
+            )
+        self._sizes: list[int] | None = [0] if index else None
+        self._sink = Sink(as_paths(path)[0], compression, level)
 
     def write(self, record: bytes) -> None:
         """Append a record.
@@ -122,29 +134,35 @@ class TFRecordWriter:
         payload = record.encode() if isinstance(record, str) else bytes(record)
         length = struct.pack("<Q", len(payload))
         self._sink.write(b"".join((length, _masked(length), payload, _masked(payload))))
+        if self._sizes is not None:
+            self._sizes.append(HEADER + len(payload) + FOOTER)
 
     def flush(self) -> None:
         """Everything written so far can be read from now on."""
         self._sink.flush()
 
     def close(self) -> None:
-        """Finish the file; may be called again."""
+        """Finish the file, and then its index if it is to have one; may be called again."""
         self._sink.close()
+        if self._sizes is not None:
+            sizes, self._sizes = self._sizes, None
+            save_index(self._sink.path, np.cumsum(sizes, dtype=np.int64))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
-            self._sink.close()
+            self.close()
         else:
+            self._sizes = None
             self._sink.discard()
 
     def __del__(self) -> None:
         # TensorFlow's writer finishes its file when it is forgotten, and code exists that relies on it.
         if hasattr(self, "_sink"):
             with contextlib.suppress(OSError, ValueError):
-                self._sink.close()
+                self.close()
 
 
 def _masked(data: bytes) -> bytes:

@@ -5,13 +5,18 @@ The decorated function is the source that numba compiles; `reference` is the sen
 The signature comes from the annotations, whose names are the types below; an array that is only read may be read-only.
 What happens at the first call is told by the environment variable `DISTINPUT_KERNELS`:
 
-* `auto` (the default): a kernel found in the cache on disk is loaded, which takes milliseconds. One that is not is
-  compiled in a background thread, while the reference serves. Without numba the reference serves for ever.
+* `auto` (the default): the reference serves while a background thread gets the compiled kernel. If that is in the cache
+  on disk, the second call waits for it, for a moment in which numba is imported; if not, it is compiled, and the reference
+  serves until it is. Once numba is there, a kernel in the cache is loaded at once. Without numba the reference serves for
+  ever.
 * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
 * `reference`: nothing is ever compiled.
 
 The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
 folder; where none can be written, each process compiles for itself. Nothing of numba is imported before a first call.
+
+At the end of the program the background thread is interrupted, and waited for: no thread may be inside LLVM when the
+interpreter takes itself apart. An optimisation by LLVM cannot be interrupted, but it is over within a second or two.
 """
 
 from __future__ import annotations
@@ -63,8 +68,11 @@ TYPES = {
     "tuple[int, int, int, int]": "UniTuple(int64, 4)",
 }
 MODES = ("auto", "compiled", "reference")
-LONGEST_EXIT = 5.0  # seconds that a compilation may go on after the end of the program, before it is interrupted
+LONGEST_EXIT = 5.0  # seconds that the end of the program waits for a compilation that was interrupted
+LONGEST_LOAD = 5.0  # seconds that a call waits for a kernel in the cache: an import of numba on a slow disk takes that
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
+
+_COMPILER = "distinput.kernels.compiler"
 
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
@@ -104,6 +112,7 @@ class Kernel(Generic[P, R]):
         self.error: Exception | None = None
         self._compiled: Callable[P, R] | None = None
         self._done = threading.Event()
+        self._looked = threading.Event()  # whether the cache holds it is known
         self._function: Callable[P, R] = self._first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -150,15 +159,29 @@ class Kernel(Generic[P, R]):
             self._function = self.reference
         elif mode == "compiled":
             self._function = self.compiled()
-        elif _cache_may_hold(self) and _compiler.acquire(blocking=False):
-            # Nobody is compiling, so loading cannot be held up.
-            try:
-                self._build(load_only=True)
-            finally:
-                _compiler.release()
-        if self._function == self._first:
-            self._enqueue()
-        return (self.reference if self._function == self._first else self._function)(*args, **kwargs)
+        else:
+            cached = _cache_may_hold(self)
+            if cached and _COMPILER in sys.modules and _compiler.acquire(blocking=False):
+                # Nobody is compiling, so loading cannot be held up.
+                try:
+                    self._build(load_only=True)
+                finally:
+                    _compiler.release()
+            if not self._done.is_set():
+                self._enqueue()
+                with _state:
+                    if cached and not self._done.is_set():
+                        self._function = self._second
+                return self.reference(*args, **kwargs)
+        return self._function(*args, **kwargs)
+
+    def _second(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """A later call, when the kernel is in the cache: many rows by the reference would take longer than to load it."""
+        self._looked.wait(LONGEST_LOAD)
+        with _state:
+            if self._function == self._second:
+                self._function = self.reference
+        return self._function(*args, **kwargs)
 
     def _enqueue(self) -> None:
         """Leave the kernel to the background thread."""
@@ -195,6 +218,8 @@ class Kernel(Generic[P, R]):
         else:
             if built is not None:
                 self._finish(built, None)
+        finally:
+            self._looked.set()
 
     def _finish(self, compiled: Callable[P, R] | None, error: Exception | None) -> None:
         with _state:
@@ -202,6 +227,7 @@ class Kernel(Generic[P, R]):
             if _mode() != "reference":
                 self._function = compiled or self.reference
             self._done.set()
+            self._looked.set()
 
     def _cache(self) -> tuple[str, list[Path]]:
         """The beginning of the kernel's file names in the cache, which tells the source, and the folders to look in."""
@@ -267,7 +293,7 @@ def _signature(source: FunctionType) -> str:
 
 def _numba() -> Any:
     """The module that knows numba; imported late, because that costs more than the first batch of most pipelines."""
-    return importlib.import_module("distinput.kernels.compiler")
+    return importlib.import_module(_COMPILER)
 
 
 def _stamp(source: FunctionType) -> str:
@@ -317,7 +343,7 @@ def _cache_may_hold(kernel: Kernel[..., Any]) -> bool:
 
 
 def _work() -> None:
-    """The background thread: compile what is in the queue, then end."""
+    """The background thread: load what is in the queue, compile what could not be loaded, then end."""
     global _worker
     try:
         while True:
@@ -327,10 +353,12 @@ def _work() -> None:
                         _worker = None
                         return
                     # Left in the queue, so that it is not queued again.
-                    each = _queue[0]
-                each._build()
+                    unknown = [each for each in _queue if not each._looked.is_set()]
+                    each = unknown[0] if unknown else _queue[0]
+                each._build(load_only=bool(unknown))
                 with _state:
-                    _queue.popleft()
+                    if each._done.is_set():
+                        _queue.remove(each)
     except _Interrupted:
         with _state:
             _worker = None
@@ -345,19 +373,18 @@ def _at_exit() -> None:
 
 
 def _stop() -> None:
-    """At the end of the program: no thread may be inside LLVM when the interpreter takes itself apart."""
+    """At the end of the program: interrupt the background thread, and wait until it is gone."""
     global _closed
     thread = _worker
     with _state:
         _closed = "the program is ending"
-        while len(_queue) > 1:  # the first is being compiled
-            _queue.pop()._finish(None, None)
-    for wait in (LONGEST_EXIT, 0.5, 0.5, 1.0, 2.0):
-        if thread is None or not thread.is_alive():
-            return
-        thread.join(wait)
-        if thread.is_alive() and thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
+    # LLVM calls Python back, where the interruption goes no further and would be told on the standard error.
+    told = sys.unraisablehook
+    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted else told(args)
+    deadline = time.monotonic() + LONGEST_EXIT
+    while thread is not None and thread.is_alive() and thread.ident is not None and time.monotonic() < deadline:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
+        thread.join(0.5)
 
 
 _forking_clean = False
@@ -384,7 +411,7 @@ def _after_fork_in_child() -> None:
         _closed = "this process was forked during a compilation"
     for each in KERNELS.values():
         if not each._done.is_set():
-            each._done = threading.Event()
+            each._done, each._looked = threading.Event(), threading.Event()
             each._function = each._first
     _queue.clear()
 

@@ -6,7 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64
+from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64, will_load
+
+AHEAD = 8192  # bytes of a row that are asked of the memory ahead of time
+LINE = 64  # bytes that come from memory together
 
 
 def pad_reference(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
@@ -79,6 +82,10 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOu
             raise ValueError("pad_spans: each span must be within the values")
     same = _is_one_byte(fill)
     for i in range(rows):
+        if i + 1 < rows:  # the memory works on the next row while this one is written
+            soon = starts[i + 1] * item
+            for at in range(soon, soon + min(sizes[i + 1] * item, AHEAD), LINE):
+                will_load(values, at)
         length = sizes[i] * item
         start = i * width * item
         copy_bytes(out, start, values, starts[i] * item, length)

@@ -76,8 +76,12 @@ class Batch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)
         size = int(self.batch_size)
-        while queue.fill(size):
-            block = queue.take(max(size, queue.front // size * size))
+        while True:
+            block = queue.whole(size)
+            if block is None:
+                if not queue.fill(size):
+                    break
+                block = queue.take(max(size, queue.front // size * size))
             yield from self._stacked(block, size, queue)
         if queue.size and not self.drop_remainder:
             rest = queue.size

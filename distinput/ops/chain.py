@@ -130,8 +130,13 @@ def _compiled(source: str) -> CodeType:
     return compile(source, _FILE, "exec")
 
 
-def _call(function: Callable[..., Any], index: int, given: Any, link_of: "Callable[[Any], _Link] | None") -> Any:
-    """A call as the written function makes it; `index` and `given` are read from the frame when it fails."""
+def _call(
+    function: Callable[..., Any],
+    index: int,  # noqa: ARG001 - read from the frame, as `given` is, when the call fails
+    given: Any,
+    link_of: "Callable[[Any], _Link] | None",
+) -> Any:
+    """A call as the written function makes it."""
     value = function(*given) if type(given) is tuple else function(given)
     if link_of is None:
         return value

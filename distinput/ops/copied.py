@@ -14,7 +14,7 @@ from distinput.plan.node import Node
 
 __all__ = ["Copied"]
 
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 19
 """Elements copied together: few enough to stay in a core's cache until they are used."""
 
 

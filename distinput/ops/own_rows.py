@@ -20,7 +20,7 @@ from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import INFINITE, Node
 from distinput.shard.pieces import Pieces
 
-__all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows"]
+__all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows", "fetches"]
 
 _FIRST_ROWS = 256
 _MOST_PIECES = 4096
@@ -57,7 +57,7 @@ class OwnRows(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         epoch, over = state["epoch"], state["skip"]
-        for starts, stops, piece in _groups(self.pieces, state["piece"]):
+        for starts, stops, piece in fetches(self.pieces, state["piece"]):
             sizes = stops - starts
             before = np.cumsum(sizes) - sizes
             rows = (np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes))[over:]
@@ -66,8 +66,8 @@ class OwnRows(Node):
                 yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece, "skip": 0}
 
 
-def _groups(pieces: Pieces, piece: int) -> Iterator[tuple[Ints, Ints, int]]:
-    """Some pieces at a time, few at first: where they begin and end, and the number of the next one."""
+def fetches(pieces: Pieces, piece: int) -> Iterator[tuple[Ints, Ints, int]]:
+    """Pieces from number `piece` on, some in each fetch, few at first: where they begin and end, and which is the next one."""
     count, most = pieces.count, _FIRST_ROWS
     largest = max(1, -(-pieces.batch_size // pieces.deal.pieces))
     while count is None or piece < count:

@@ -134,20 +134,20 @@ def padded(parts: Sequence[Block], shapes: Sequence[tuple[int | None, ...]], fil
     Raises:
       DataLossError: a row is longer than its shape.
     """
+    parts = [part for part in parts if part.size] or parts[:1]
     leaves = zip(zip(*[part.columns for part in parts], strict=True), shapes, fills, strict=True)
     return Block(parts[0].structure, [_padded_columns(columns, shape, fill) for columns, shape, fill in leaves], 1)
 
 
 def _padded_columns(columns: Sequence[Column], shape: tuple[int | None, ...], fill: Any) -> Column:
-    shapes = {_inner_shape(column) for column in columns}
-    if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
-        whole = concat_columns(columns)
-        return whole.stack(len(whole))
-    if columns[0].dtype != STRING:
-        spans = [_spans(column) for column in columns]
-        rows = {each[0].shape[1:] for each in spans if each is not None}
-        if None not in spans and len(rows) == 1:
-            return _padded_spans(spans, shape, fill)  # type: ignore[arg-type]
+    if isinstance(columns[0], Dense | Strings):
+        shapes = {_inner_shape(column) for column in columns}
+        if len(shapes) == 1 and _whole_shape(shape, shapes) in shapes:
+            whole = concat_columns(columns)
+            return whole.stack(len(whole))
+    spans = [each for each in map(_spans, columns) if each is not None]
+    if len(spans) == len(columns) and all(each[0].shape[1:] == spans[0][0].shape[1:] for each in spans):
+        return _padded_spans(spans, shape, fill)
     items = [item for column in columns for item in column.values()]
     longest = _whole_shape(shape, {shape_of(item) for item in items})
     out = np.full((len(items), *longest), fill, dtype=columns[0].dtype)
@@ -168,7 +168,7 @@ def _inner_shape(column: Column) -> tuple[int, ...] | None:
 
 def _spans(column: Column) -> _Spans | None:
     """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
-    if isinstance(column, Arrays):
+    if isinstance(column, Arrays) and column.dtype != STRING:
         column = column.joined()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return column.flat.array, column.starts, column.sizes
@@ -181,25 +181,29 @@ def _spans(column: Column) -> _Spans | None:
 
 def _padded_spans(spans: Sequence[_Spans], shape: tuple[int | None, ...], fill: Any) -> Column:
     """Rows that differ in their first dimension alone, by one call of a kernel for each block they come from."""
-    flat = spans[0][0]
-    width, *inner = _whole_shape(shape, [(int(sizes.max()), *flat.shape[1:]) for _, _, sizes in spans])
-    count = sum([len(sizes) for _, _, sizes in spans])
-    out = empty((1, count, width, *inner), flat.dtype)
-    item = prod(inner) * flat.dtype.itemsize
-    if out.size and tuple(inner) == flat.shape[1:]:
+    flat, inner = spans[0][0], spans[0][0].shape[1:]
+    count, longest = 0, 0
+    for _, _, sizes in spans:
+        count += len(sizes)
+        longest = max(longest, int(sizes.max()))
+    whole = _whole_shape(shape, [(longest, *inner)])
+    out = empty((1, count, *whole), flat.dtype)
+    if not out.size:
+        return Dense(out)
+    if whole[1:] == inner:
         target, first = out.reshape(-1).view(np.uint8), 0
-        fills = np.full(prod(inner), fill, flat.dtype).view(np.uint8)
+        item = np.frombuffer(np.asarray(fill, flat.dtype).tobytes() * prod(inner), np.uint8)
         for values, starts, sizes in spans:
-            end = first + len(sizes) * width * item
+            end = first + len(sizes) * whole[0] * item.size
             source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-            pad_spans(source, starts, sizes, width, target[first:end], fills)
+            pad_spans(source, starts, sizes, whole[0], target[first:end], item)
             first = end
         return Dense(out)
     out[...] = fill
     rows = iter(out[0])
     for values, starts, sizes in spans:
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-            next(rows)[(slice(size), *map(slice, flat.shape[1:]))] = values[start : start + size]
+            next(rows)[(slice(size), *map(slice, inner))] = values[start : start + size]
     return Dense(out)
 
 

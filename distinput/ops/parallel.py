@@ -180,21 +180,32 @@ def called_as_measured(
     counter.choice = "inline"
     alone = yield from _inline(parts, chain, run, note, trial=threads > 1)
     if alone is not None:
-        counter.choice = f"{threads} threads, on trial"
-        keep: bool | None = None
-        tried, rows, seconds = 0, 0, 0.0
-        begin = Run.clock()
-        for block, mark in _on_threads(parts, chain, threads, run, counter, note, lambda: keep is False):
-            tried, rows, seconds = tried + 1, rows + block.size, seconds + Run.clock() - begin
-            if keep is None and tried >= _TRIAL_PARTS:
-                keep = seconds * _GAIN < alone * rows
-                counter.choice = f"{threads} threads" if keep else "inline, since threads were not faster"
-            yield block, mark
-            begin = Run.clock()
-        if keep is False:
-            counter.workers = 0
-            yield from _inline(parts, chain, run, note, trial=False)
+        yield from _on_trial(parts, chain, threads, run, counter, note, alone)
     parts.close()
+
+
+def _on_trial(
+    parts: _Parts, chain: Chain, threads: int, run: Run, counter: Counter, note: Note, alone: float
+) -> Results:
+    """On threads, if results come faster from them than in `alone` seconds each; otherwise here again."""
+    counter.choice = f"{threads} threads, on trial"
+    keep: bool | None = None
+    tried, rows, seconds = 0, 0, 0.0
+
+    def given_up() -> bool:
+        return keep is False
+
+    begin = Run.clock()
+    for block, mark in _on_threads(parts, chain, threads, run, counter, note, given_up):
+        tried, rows, seconds = tried + 1, rows + block.size, seconds + Run.clock() - begin
+        if keep is None and tried >= _TRIAL_PARTS:
+            keep = seconds * _GAIN < alone * rows
+            counter.choice = f"{threads} threads" if keep else "inline, since threads were not faster"
+        yield block, mark
+        begin = Run.clock()
+    if keep is False:
+        counter.workers = 0
+        yield from _inline(parts, chain, run, note, trial=False)
 
 
 def _inline(
@@ -278,7 +289,7 @@ def called_in_processes(
 def _sendable(error: Exception) -> Exception:
     """`error`, or one that says the same and can be pickled."""
     try:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled here
+        copy = pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - any class may be wrong about pickling itself
         copy = None
     if type(copy) is type(error) and str(copy) == str(error):
@@ -303,5 +314,7 @@ def _packed_column(column: Column) -> Column:
         assert isinstance(flat, Dense | Strings)
         return Ragged(flat, sizes.cumsum() - sizes, sizes)
     if isinstance(column, Datasets):
-        raise TypeError("map: elements that hold data sets cannot be sent to worker processes; leave out processes=True")
+        raise TypeError(
+            "map: elements that hold data sets cannot be sent to worker processes; leave out processes=True"
+        )
     return column

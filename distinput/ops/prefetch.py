@@ -3,7 +3,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ _HAND_OVER, _AT_ONCE = 50e-6, 1e-3
 """Seconds of overlap that a block must promise before a thread is tried: a few times what handing it over takes. Where it
 promises less than the second figure, a trial that fails must be short beside the time before it."""
 
-_TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.95
+_TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.9
 """Blocks of a trial, and blocks before it where little is promised. A thread is kept when an element takes less than this
 part of its time without."""
 
@@ -164,7 +164,7 @@ class _Buffer:
             self.changed.notify_all()
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: the thread ended because it was told to
+class _Stopped(Exception):
     """Nothing more comes from the thread, but the stream goes on."""
 
 
@@ -188,7 +188,7 @@ def _fill(upstream: Stream, buffer: _Buffer) -> None:
 def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
     """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
     thread = threading.Thread(target=_fill, args=(upstream, buffer), name="distinput-prefetch", daemon=True)
-    thread.start()
+    counter.waits(thread.start)
     try:
         with run.closing(buffer.close):
             while True:
@@ -201,7 +201,7 @@ def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Ite
     finally:
         buffer.close()
         if thread is not threading.current_thread():
-            thread.join()
+            counter.waits(thread.join)
 
 
 def _tuned(upstream: Stream, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
@@ -260,14 +260,12 @@ def _inline(upstream: Stream, not_before: float) -> Generator[tuple[Block, State
     """Blocks made here until a thread may pay; the times of the last ones, or None at the end of the stream."""
     clock = Run.clock
     window = _Window()
-    blocks = 0
     begin = clock()
-    for item in upstream:
+    for blocks, item in enumerate(upstream):
         made = clock()
         yield item
         used = clock()
         window.add(item[0].size, made - begin, used - made)
-        blocks += 1
         least = _AT_ONCE if blocks < _BEFORE else _HAND_OVER
         if window.overlap > least and used >= not_before:
             return window

@@ -59,10 +59,18 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
     """The tree of one worker: its parts of the files, its range of the rows of what can be counted.
 
     Raises:
-      NotFoundError: an op needs to see all elements, and what it reads cannot be counted.
+      NotFoundError: an op needs to see all elements, and what it reads cannot be counted; or it was dealt before.
     """
+    if num_workers == 1:
+        return node
     if isinstance(node, AssertCardinality):
         return by_balance(node.input, num_workers, worker)
+    if isinstance(node, FragmentReader):
+        raise NotFoundError(
+            f"policy BALANCED: {node.op} reads the parts of files that one worker was given, and they are not dealt again; "
+            "distribute the data set of the whole files, or use policy DATA for these records or OFF to have all of them "
+            "on every worker"
+        )
     if isinstance(node, Reader):
         return _reader(node, num_workers, worker)
     if isinstance(node, FlatMap | Interleave) and is_of_names(node.input):

@@ -3,6 +3,7 @@
 
 from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
+from distinput.ops.copied import Copied
 from distinput.ops.identity import WithOptions
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.range import Range
@@ -16,7 +17,7 @@ from distinput.ops.unbatch import Unbatch
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, walk
 
-_VIEWS = (Batch, LegacyRebatch, Range, Rebatch, Repeat, Shard, Skip, Slices, Take, Unbatch, WithOptions)
+_VIEWS = (Batch, Copied, LegacyRebatch, Range, Rebatch, Repeat, Shard, Skip, Slices, Take, Unbatch, WithOptions)
 
 
 def take_everything(node: Node) -> Node | None:
@@ -80,7 +81,7 @@ def _is_static(leaf: object) -> bool:
 
 
 def prefetch_of_views(node: Node) -> Node | None:
-    """Elements that are views of memory are there at once; a thread would only hand them over."""
+    """Views of memory are there at once, and a copy is best made in the cache of the core that uses it, by its own thread."""
     match node:
         case Prefetch(x) if all(isinstance(step, _VIEWS) for step in walk(x)):
             return x

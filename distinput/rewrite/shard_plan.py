@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from distinput.core.column import Ints
 from distinput.core.run import Run
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError, NotFoundError
@@ -11,7 +12,7 @@ from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.ops.batch import Batch
 from distinput.ops.fragments import FragmentReader
 from distinput.ops.interleave import FlatMap, Interleave
-from distinput.ops.own_rows import OwnRows, RowReader
+from distinput.ops.own_rows import OwnRows, RowReader, fetches
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
@@ -24,6 +25,9 @@ from distinput.shard.fragments import END, Fragments
 from distinput.shard.plan import Part, ShardPlan, WorkerPlan, Workers
 
 __all__ = ["shard_plan"]
+
+_EVEN = 1.05
+"""Up to so many times the bytes of its own rows, read by a worker, are not worth a word."""
 
 _SENTENCES = {
     AutoShardPolicy.OFF: "every worker reads and delivers everything",
@@ -62,11 +66,11 @@ def shard_plan(
     applied, reason, sentence = _decision(node, asked, num_workers)
     reads = _reads(first, applied, num_workers)
     if applied == AutoShardPolicy.DATA and num_workers > 1:
-        sentence += {
-            "own": "; each worker reads only its own rows",
-            "memory": "",
-        }.get(reads, "; each worker reads everything and keeps its own, since rows cannot be reached by position at less cost: "
-              "policy BALANCED reads only its own parts")  # fmt: skip
+        sentence += {"own": _own_in_words(first), "memory": ""}.get(
+            reads,
+            "; each worker reads everything and keeps its own, since rows cannot be reached by position at less cost: "
+            "policy BALANCED reads only its own parts",
+        )
 
     def plan(worker: int) -> WorkerPlan:
         return _worker_plan(first if worker == 0 else tree(worker), worker, replicas_per_worker)
@@ -106,6 +110,22 @@ def _reads(tree: Node, applied: AutoShardPolicy, num_workers: int) -> str:
     return "whole files" if everything and not any(isinstance(step, OwnRows) for step in steps) else "own"
 
 
+def _own_in_words(tree: Node) -> str:
+    """What workers read that read their own rows, as far as the first one tells."""
+    readers = [step for step in walk(tree) if isinstance(step, RowReader)]
+    own = [step for step in walk(tree) if isinstance(step, OwnRows)]
+    if len(readers) == 1 and readers[0].counts and _reads_fragments(readers[0]) and own[0].input is readers[0]:
+        names, ends = readers[0].counts
+        mine = sum(map(size_of, names)) * own[0].cardinality / max(1, int(ends[-1]))
+        times = int(_whole_fragments(readers[0], own[0]).sum()) / max(1.0, mine)
+        if times > _EVEN:
+            return (
+                f"; each worker reads the parts of files that hold its own rows, the first one {times:.2f} times as many bytes "
+                "as its rows take: policy BALANCED, or files with smaller parts (row groups), read less"
+            )
+    return "; each worker reads only its own rows"
+
+
 def _makes_readers(step: Node) -> bool:
     return isinstance(step, FlatMap | Interleave) and (
         isinstance(step.map_func, PartsOf) or (is_of_names(step.input) and makes_reader(step))
@@ -137,7 +157,8 @@ def _tail(tree: Node, node: Node) -> str:
 
 def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPlan:
     parts = tuple(_parts(tree))
-    elements, sizes = elements_of(tree), sizes_of(tree)
+    sizes = sizes_of(tree)
+    elements = elements_of(tree) if sizes is None else sizes.count
     scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in tree.spec.leaves)
     rows: int | None
     steps: int | None
@@ -146,8 +167,27 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
     else:
         rows = sizes.rows if sizes is not None and not scalar else elements if scalar and elements >= 0 else None
         steps = None if elements == UNKNOWN else -(-elements // replicas_per_worker)
+    return WorkerPlan(worker, parts, rows, _bytes(tree, parts), steps)
+
+
+def _bytes(tree: Node, parts: tuple[Part, ...]) -> int | None:
+    """What is read of all parts once."""
     known = [part.nbytes for part in parts if part.nbytes is not None]
-    return WorkerPlan(worker, parts, rows, sum(known) if len(known) == len(parts) else None, steps)
+    if len(known) == len(parts):
+        return sum(known)
+    own = [step for step in walk(tree) if isinstance(step, OwnRows)]
+    records = [_record_bytes(step) for step in walk(tree) if isinstance(step, RowReader)]
+    # Rows in another order: which ones of a file is not said, but how many of all.
+    return (
+        own[0].cardinality * records[0]
+        if len(own) == len(records) == 1 and records[0] and own[0].cardinality >= 0
+        else None
+    )
+
+
+def _record_bytes(reader: RowReader) -> int:
+    """Bytes of a record where all are equally long, else 0."""
+    return reader.format.record_bytes if isinstance(reader.format, FixedLengthRecords) else 0
 
 
 def _parts(tree: Node) -> list[Part]:
@@ -206,16 +246,51 @@ def _of_rows(reader: RowReader, own: OwnRows) -> list[Part]:
     counts = reader.counts
     assert counts is not None
     names, ends = counts
-    record = reader.format.record_bytes if isinstance(reader.format, FixedLengthRecords) else None
     if own.input is not reader or own.pieces.count is None:
         return [Part(name) for name, a, b in zip(names, ends, ends[1:], strict=False) if b > a]
     starts, stops = own.pieces.bounds(0, own.pieces.count)
     rows = np.diff(_before(starts, stops, ends))
-    return [
-        Part(name, rows=int(n), nbytes=None if record is None else int(n) * record)
-        for name, n in zip(names, rows, strict=True)
-        if n
-    ]
+    nbytes: list[int | None] = [None] * len(names)
+    if record := _record_bytes(reader):
+        nbytes = [int(n) * record for n in rows]
+    elif _reads_fragments(reader):
+        nbytes = [int(n) for n in _whole_fragments(reader, own)]
+    return [Part(name, rows=int(n), nbytes=size) for name, n, size in zip(names, rows, nbytes, strict=True) if n]
+
+
+def _reads_fragments(reader: RowReader) -> bool:
+    """True where a row costs all of the fragment that it is in."""
+    return reader.format.lists_fragments and not reader.gathers
+
+
+def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
+    """[files] the bytes that are read of each where a fetch reads every fragment that holds one of its rows."""
+    counts = reader.counts
+    assert counts is not None
+    sizes: list[int] = []
+    nbytes: list[int] = []
+    file: list[int] = []
+    for number, path in enumerate(counts[0]):
+        fragments = reader.format.fragments(path)
+        # A format may count bytes before compression.
+        inside, size = max(1, sum(fragment.nbytes for fragment in fragments)), size_of(path)
+        sizes += [fragment.rows or 0 for fragment in fragments]
+        nbytes += [fragment.nbytes * size // inside for fragment in fragments]
+        file += [number] * len(fragments)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    changes = np.zeros(
+        len(ends) + 1, np.int64
+    )  # where reading begins and ends, so that sums of it are times of reading
+    for starts, stops, _ in fetches(own.pieces, 0):
+        some = stops > starts
+        first, last = np.searchsorted(ends, starts[some], "right"), np.searchsorted(ends, stops[some] - 1, "right")
+        first[1:] += first[1:] == last[:-1]  # one fetch reads a fragment once
+        np.add.at(changes, first, 1)
+        np.subtract.at(changes, last + 1, 1)
+    read = np.cumsum(changes)[:-1] * np.asarray(nbytes, np.int64)
+    found = np.zeros(len(counts[0]), np.int64)
+    np.add.at(found, file, read)
+    return found
 
 
 def _before(starts: np.ndarray, stops: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ EVEN = 1.01
 """Loads within this factor of their mean need no smaller parts."""
 
 _FEW = 20_000
+_ROUNDS = 4  # times as many rounds as there would be if each gave a part to every worker are tried
 _SMALL = 200  # files below this part of a worker's mean load are never taken apart
 
 
@@ -166,9 +167,11 @@ def _dealt(parts: Fragments, num_workers: int) -> DealtParts:
     falling = _largest_first(weights)
     owners = np.empty(len(parts), np.int64)
     loads = np.zeros(num_workers, np.int64)
-    # For a few parts loading the compiled loop would take longer than they do.
-    deal = deal_by_size if len(parts) > _FEW else deal_by_size.reference
-    deal(weights.take(falling), loads, owners)
+    sizes = weights.take(falling)
+    if not deal_in_rounds(sizes, loads, owners):
+        # For a few parts loading the compiled loop would take longer than they do.
+        deal = deal_by_size if len(parts) > _FEW else deal_by_size.reference
+        deal(sizes, loads, owners)
     owner_of = np.empty(len(parts), np.uint16 if num_workers < 1 << 16 else np.int64)
     owner_of[falling] = owners
     order = np.argsort(owner_of, kind="stable")  # of 16 bits: one pass for each byte
@@ -176,6 +179,42 @@ def _dealt(parts: Fragments, num_workers: int) -> DealtParts:
     np.cumsum(np.bincount(owner_of, minlength=num_workers), out=begins[1:])
     loads -= np.bincount(owner_of[parts.nbytes == 0], minlength=num_workers)
     return DealtParts(parts.files, num_workers, parts, order, begins, loads)
+
+
+def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
+    """`deal_by_size` in a few array operations for each time that about every worker gets a part.
+
+    A round deals the next sizes to the workers in the order of their loads, as far as none that got one would be the least
+    loaded again before: so the owners are the very same.
+
+    Args:
+      sizes: [n], positive.
+      loads: [w], all 0; out: the sum of each worker's sizes.
+      owners: [n]; out: the worker of each size.
+
+    Returns:
+      Whether it was done: not where rounds would be short, since sizes are very uneven, or sums would not fit into 64 bits.
+    """
+    n, workers = len(sizes), len(loads)
+    if (float(sizes.sum(dtype=np.float64)) + 1) * workers >= 1 << 62:
+        return False
+    keys = np.arange(workers)  # load * workers + worker, ascending
+    added = sizes * workers
+    done, left = 0, _ROUNDS * (n // workers + 16)
+    while done < n:
+        if not left:
+            return False
+        left -= 1
+        most = min(workers, n - done)
+        after = keys[:most] + added[done : done + most]
+        again = keys[1:most] > np.minimum.accumulate(after)[:-1]
+        stop = int(again.argmax()) + 1 if again.any() else most
+        owners[done : done + stop] = keys[:stop] % workers
+        keys[:stop] = after[:stop]
+        keys.sort()
+        done += stop
+    loads[keys % workers] = keys // workers
+    return True
 
 
 def _largest_first(weights: Ints) -> Ints:

@@ -92,7 +92,9 @@ class Pieces:
         size = self.batch_size if self.rows is None else np.minimum(self.batch_size, self.rows - begin)
         if self.deal.balanced:
             low, more = np.divmod(size, pieces)
-            return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(piece + 1, more)
+            return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(
+                piece + 1, more
+            )
         each = -(-size // pieces)
         return begin + np.minimum(piece * each, size), begin + np.minimum((piece + 1) * each, size)
 

@@ -51,7 +51,8 @@ class WorkerPlan:
       worker: which one, from 0.
       parts: of files that it reads, in order; empty for data in memory.
       rows: that it delivers; None if that is not known, -1 without end.
-      nbytes: that it reads of files; None if that is not known.
+      nbytes: that it reads of files to read each part once, as `repeat` may do more often and `take` not to the end; None
+        if that is not known. What a format keeps beside its records (the footer of Parquet) counts with them.
       steps: in which one of its replicas has an element; None if that is not known, -1 without end.
     """
 

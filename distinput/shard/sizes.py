@@ -27,7 +27,9 @@ class Sizes:
     @staticmethod
     def of(runs: Iterable[tuple[Sequence[int] | Ints, int]]) -> "Sizes":
         """From patterns, those left out that are empty or never come."""
-        return Sizes(tuple([(np.asarray(pattern, np.int64), times) for pattern, times in runs if len(pattern) and times > 0]))
+        return Sizes(
+            tuple([(np.asarray(pattern, np.int64), times) for pattern, times in runs if len(pattern) and times > 0])
+        )
 
     @cached_property
     def count(self) -> int:

@@ -5,6 +5,7 @@ They hold for every pipeline that distinput can describe; call them on your own 
 keeps them too.
 """
 
+import contextlib
 import gc
 import json
 import os
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -580,7 +582,7 @@ def _check_number(operation: str, given: Any, expected: Any) -> None:
 
 
 def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) -> None:
-    """Law 8: no thread and no open file is left behind, however an iteration ends.
+    """Law 8: no thread, process or open file is left behind, however an iteration ends.
 
     A pass is run to its end (or its error), closed after one element, closed before the first, abandoned after one element,
     and abandoned before the first.
@@ -604,7 +606,7 @@ def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) 
         ("an iterator abandoned before the first element", lambda ds: _abandon_after(ds, 0)),
     ):
         gc.collect()
-        threads, files = set(threading.enumerate()), _open_files()
+        threads, files, processes = set(threading.enumerate()), _open_files(), _children()
         use(factory())
         left: list[str] = []
         deadline = time.monotonic() + seconds
@@ -612,6 +614,7 @@ def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) 
             gc.collect()
             left = [thread.name for thread in threading.enumerate() if thread not in threads]
             left += list((_open_files() - files).elements())
+            left += [f"process {pid}" for pid in _children() - processes]
             if not left or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
@@ -636,6 +639,15 @@ def _abandon_after(dataset: Dataset, count: int) -> None:
     for _ in _until_error(elements, count):
         pass
     del elements
+
+
+def _children() -> set[str]:
+    """The processes that this one started and that have not ended; nothing where the system does not tell."""
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            found.update(thread.read_text().split())
+    return found
 
 
 def _open_files() -> "Counter[str]":

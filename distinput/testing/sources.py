@@ -257,15 +257,21 @@ def _record(index: int) -> bytes:
 
 def _tfrecords(a: dict[str, Any]) -> list[str]:
     def write(path: Path, rows: list[int]) -> None:
-        with TFRecordWriter(str(path), a["compression"]) as writer:
+        with TFRecordWriter(str(path), a["compression"], index=indexed) as writer:
             for index in rows:
                 writer.write(_record(index))
 
-    return written({"rows": a["rows"], "compression": a["compression"], "format": "tfrecord"}, write)
+    indexed = a.get("index", False)
+    return written({"rows": a["rows"], "compression": a["compression"], "format": "tfrecord", "index": indexed}, write)
+
+
+def _draw_records(draw: Draw, _: Any) -> dict[str, Any]:
+    found = _draw_files(draw, _)
+    return {**found, "index": not found["compression"] and draw(st.booleans())}
 
 
 def _build_tfrecord(_: None, a: dict[str, Any]) -> Dataset:
-    return TFRecordDataset(_tfrecords(a), a["compression"], num_parallel_reads=a["reads"])
+    return TFRecordDataset(_tfrecords(a), a["compression"], num_parallel_reads=a["reads"], index=a.get("index", False))
 
 
 def _digits(index: int) -> bytes:
@@ -420,7 +426,7 @@ def _draw_part(draw: Draw, _: Any) -> dict[str, Any]:
         "workers": workers,
         "worker": draw(st.integers(0, workers - 1)),
         "mixed": draw(st.booleans()),
-        "format": draw(st.sampled_from(["fixed", "tfrecord"])),
+        "format": draw(st.sampled_from(["fixed", "indexed", "tfrecord"])),
     }
 
 
@@ -429,8 +435,10 @@ def _names(paths: list[str], a: dict[str, Any]) -> Any:
 
 
 def _fixed_or_records(a: dict[str, Any]) -> Dataset:
-    if a["format"] == "tfrecord":
-        return TFRecordDataset(_names(_tfrecords({"rows": a["rows"], "compression": ""}), a))
+    if a["format"] in ("indexed", "tfrecord"):
+        indexed = a["format"] == "indexed"
+        paths = _tfrecords({"rows": a["rows"], "compression": "", "index": indexed})
+        return TFRecordDataset(_names(paths, a), index=indexed)
     return FixedLengthRecordDataset(
         _names(_fixed({"rows": a["rows"], "header": 0, "footer": 0, "compression": ""}), a), 3
     )
@@ -449,7 +457,7 @@ def _build_own(_: None, a: dict[str, Any]) -> Dataset:
 
 def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
     """What one worker reads is no element twice; that all workers together read all is a law of its own."""
-    record = _record if a["format"] == "tfrecord" else _digits
+    record = _digits if a["format"] == "fixed" else _record
     all_rows = {record(i) for i in range(sum(a["rows"]))}
     if len(set(seen)) != len(seen) or not all_rows.issuperset(seen):
         raise AssertionError(f"part of files: {seen!r} is not a part of {all_rows!r}")
@@ -481,7 +489,7 @@ SOURCES: tuple[Ingredient, ...] = (
         (Reader, Interleave),
         _build_tfrecord,
         lambda _, a: _read_order(_by_file(a, _record), a["reads"]),
-        _draw_files,
+        _draw_records,
     ),
     Ingredient(
         "fixed_length",

@@ -3,12 +3,15 @@
 
 import importlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import run
 from benchmarks.harness import missing_packages, timed
 from benchmarks.run import BENCHMARKS, main
+from tests.benchmarks import played
 
 TINY = 0.001
 
@@ -67,6 +70,20 @@ def test_a_run_prints_tables_and_writes_json(tmp_path: Path, capsys: pytest.Capt
     assert [len(contender["seconds"]) for contender in result["contenders"]] == [2, 2, 2]
     assert result["summary"][0]["ratio"] > 0
     assert written["machine"]["packages"]["numpy"]
+
+
+def test_a_case_that_fails_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "BENCHMARKS", ("played",))
+    monkeypatch.setitem(sys.modules, "benchmarks.played", played)
+    assert main(["--scale", "1", "--rounds", "1", "--results", str(tmp_path)]) == 1
+    written = json.loads((tmp_path / "played.json").read_text(encoding="utf-8"))
+    assert [result["case"] for result in written["results"]] == ["agree", "peer fails"]
+    said = capfd.readouterr()
+    assert "failed: played, differ: differ: other delivered other values than ours" in said.err
+    assert "failed: played, limit fails: broken: failed at 'check'" in said.err
+    assert "no_such_package is not installed" in said.out
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

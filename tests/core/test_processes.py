@@ -115,9 +115,10 @@ def test_workers_are_kept_until_nobody_has_use_for_them() -> None:
 
 def test_broken_workers_are_replaced() -> None:
     force = Workforce(lambda: Processes(answer, 1, "test"))
-    with pytest.raises(UnavailableError), force.lent() as workers:
+    with force.lent() as workers:
         workers.send(0, "die")
-        workers.receive(0, always)
+        with pytest.raises(UnavailableError):
+            workers.receive(0, always)
     with force.lent() as workers:
         workers.send(0, 5)
         assert workers.receive(0, always) == 5
@@ -126,13 +127,13 @@ def test_broken_workers_are_replaced() -> None:
 @pytest.mark.parametrize("function", [lambda x: x, types.SimpleNamespace(f=lambda x: x)])
 def test_a_function_that_cannot_be_sent_is_an_error_with_a_cure(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TypeError, match="test: .* cannot be sent to worker processes: .* install cloudpickle"):
+    with pytest.raises(TypeError, match=r"test: .* cannot be sent to worker processes: .* install cloudpickle"):
         Processes(function, 1, "test")
 
 
 def test_a_local_function_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TypeError, match="map: .* it has no name that another process could import"):
+    with pytest.raises(TypeError, match=r"map: .* it has no name that another process could import"):
         check_sendable("map", lambda x: x)
     check_sendable("map", answer)
 
@@ -177,7 +178,9 @@ def ran(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cloudpickle") is not None, reason="cloudpickle sends main's functions whole")
+@pytest.mark.skipif(
+    importlib.util.find_spec("cloudpickle") is not None, reason="cloudpickle sends main's functions whole"
+)
 def test_a_function_of_the_main_script(tmp_path: Path) -> None:
     assert ran(tmp_path, GUARDED).stdout == "[0, 2, 4, 6, 8]\n"
     failed = ran(tmp_path, SCRIPT + "\nrun()\n")

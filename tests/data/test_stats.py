@@ -34,7 +34,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def mapping(clock: Clock, seconds: float, name: str, threads: int | None) -> Callable[[di.data.Dataset], di.data.Dataset]:
+def mapping(
+    clock: Clock, seconds: float, name: str, threads: int | None
+) -> Callable[[di.data.Dataset], di.data.Dataset]:
     def function(x: Any) -> Any:
         clock.work(seconds)
         return x

@@ -91,3 +91,16 @@ def peak_memory(call: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def check_groups(format: Format, path: str | Path, want: list[Any], size: int, given: int) -> None:
+    """Reading in groups gives the same records, in blocks that end where groups do wherever the format can do that."""
+    found: list[Any] = []
+    ends = []
+    for block, position in format.read_groups(str(path), None, size, given):
+        found += map(plain, block.elements())
+        assert position["row"] == len(found)
+        ends.append((given + len(found)) % size)
+    assert found == want
+    # Rows decoded apart are not put together, so a block may also end where they do.
+    assert all(end == 0 for end in ends[:-1]) or len(format.fragments(str(path))) > 1

@@ -16,7 +16,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError,
 from distinput.files.mapping import mapped
 from distinput.formats import arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
-from tests.formats.reading import check_positions, cut_short, flipped, plain, records, records_until_error
+from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 from tests.formats.test_parquet import N, in_python, table
 
 KINDS = [(stream, compression) for stream in (False, True) for compression in (None, "lz4", "zstd")]
@@ -44,6 +44,17 @@ def test_every_type(tmp_path: Path, stream: bool, compression: str | None) -> No
             check_positions(ArrowIpc(), path, want)
             rows = np.array([24, 3, 3, 11, 0, 19])
             assert [plain(e) for e in ArrowIpc().fetch(path, rows).elements()] == [want[row] for row in rows]
+
+
+@given(size=st.integers(1, 9), given_before=st.integers(0, 8), group=st.sampled_from([5, 30]))
+def test_blocks_end_where_groups_do(
+    tmp_path_factory: pytest.TempPathFactory, size: int, given_before: int, group: int
+) -> None:
+    path = str(tmp_path_factory.getbasetemp() / f"groups-{group}.arrow")
+    if not Path(path).exists():
+        write(path, table(), group)
+    want = [in_python(row) for row in table().to_pylist()]
+    check_groups(ArrowIpc(), path, want, size, given_before % size)
 
 
 def test_elements_fit_the_spec(file: str) -> None:

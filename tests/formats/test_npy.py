@@ -46,6 +46,23 @@ def test_rows_of_any_array(
     assert [np.asarray(row).tolist() for row in found.elements()] == array[rows].tolist()
 
 
+@given(st.integers(0, 50), st.integers(1, 9), st.integers(0, 8))
+def test_blocks_end_where_groups_do(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, size: int, given_before: int
+) -> None:
+    for path in (str(tmp_path_factory.getbasetemp() / "groups.npy"), "memory://npy/groups.npy"):
+        save(path, np.zeros((rows, 1 << 17)).view("u1")[:, : 1 << 17] + np.arange(rows, dtype="u1")[:, None])
+        ends = []
+        done = 0
+        for block, position in Npy().read_groups(path, None, size, given_before % size):
+            assert block.columns[0].array[:, 5].tolist() == list(range(done, done + block.size))  # type: ignore[attr-defined]
+            done += block.size
+            assert position == {"row": done}
+            ends.append((given_before % size + done) % size)
+        assert done == rows
+        assert not any(ends[:-1])
+
+
 def test_rows_are_views_of_the_file(tmp_path: Path) -> None:
     path = str(tmp_path / "a.npy")
     np.save(path, np.arange(100_000.0).reshape(-1, 10))

@@ -14,7 +14,7 @@ from distinput.core.arrow import to_arrow
 from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.formats.parquet import Parquet, write_parquet
-from tests.formats.reading import check_positions, cut_short, flipped, plain, records, records_until_error
+from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 
 N = 25
 
@@ -64,6 +64,17 @@ def test_every_type(file: str) -> None:
     want = [in_python(row) for row in table().to_pylist()]
     check_positions(Parquet(), file, want)
     check_positions(Parquet(batch_rows=4), file, want)
+
+
+@given(size=st.integers(1, 9), given_before=st.integers(0, 8), group=st.sampled_from([5, 30]))
+def test_blocks_end_where_groups_do(
+    tmp_path_factory: pytest.TempPathFactory, size: int, given_before: int, group: int
+) -> None:
+    path = str(tmp_path_factory.getbasetemp() / f"groups-{group}.parquet")
+    if not Path(path).exists():
+        pq.write_table(table(), path, row_group_size=group)
+    want = [in_python(row) for row in table().to_pylist()]
+    check_groups(Parquet(batch_rows=7), path, want, size, given_before % size)
 
 
 def test_elements_fit_the_spec(file: str) -> None:

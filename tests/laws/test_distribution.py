@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laws 7 and 9 for random jobs: every row exactly once, in lockstep, with the numbers of one replica."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
 from distinput.plan.options import AutoShardPolicy
-from distinput.testing import check_distributed, check_workers
+from distinput.testing import check_distributed, check_workers, laws
 from distinput.testing.pipelines import INGREDIENTS, Pipeline, built, pipelines
 
 FLAT = ("batch", "cache", "concatenate", "filter", "map", "prefetch", "repeat", "shard", "shuffle", "skip")
@@ -69,3 +72,78 @@ def test_run_on_replicas_is_run_on_the_whole(replicas: int) -> None:
     ):
         many = strategy.gather(strategy.run(lambda x: x * x + 1, args=(step,)), axis=0)
         assert many.tolist() == one.run(lambda x: x * x + 1, args=(whole,)).tolist()
+
+
+def test_workers_that_all_deliver_everything_break_the_law() -> None:
+    with pytest.raises(AssertionError, match=r"2 workers of 1 replicas: missing \[\], too many \[\("):
+        check_workers(lambda: with_policy(di.data.Dataset.range(7).batch(3), "OFF"), 2, 1, even=False)
+
+
+def test_a_worker_that_loses_a_piece_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    def losing(dataset: Any, workers: int, worker: int, *rest: Any) -> Any:
+        part = di.data.experimental.auto_shard_dataset(dataset, workers, worker, *rest)
+        return part.skip(1) if worker == 1 else part
+
+    monkeypatch.setattr(laws, "auto_shard_dataset", losing)
+    with pytest.raises(AssertionError, match=r"missing \[\(.*x02.*\], too many \[\]"):
+        check_workers(lambda: di.data.Dataset.range(7).batch(3), 2, 1, even=False)
+
+
+def test_workers_out_of_step_break_the_law() -> None:
+    def uneven() -> di.data.Dataset:
+        return with_policy(built([["text", {"rows": [9, 1], "reads": None, "compression": ""}]]).batch(4), "FILE")
+
+    check_workers(uneven, 2, 1, even=False)
+    with pytest.raises(AssertionError, match=r"they have \[5, 1\] pieces, which must be equal"):
+        check_workers(uneven, 2, 1, even=True)
+
+
+@pytest.mark.parametrize(
+    "broken, says",
+    [
+        (
+            {"experimental_distribute_dataset": lambda whole, ds, options=None: whole(ds.skip(1), options)},
+            "distributed over 2",
+        ),
+        ({"gather": lambda whole, value, axis: whole(value, axis)[::-1]}, "gather over 2: got"),
+        ({"reduce": lambda whole, op, value, axis: whole(op, value, axis) + (op == "SUM")}, r"reduce\(SUM, axis=0\)"),
+        # The mean of the replicas' means, where one has more rows than another.
+        (
+            {
+                "reduce": lambda whole, op, value, axis: (
+                    whole(op, value, axis) if op == "SUM" else np.mean([*map(np.mean, value.values)])
+                )
+            },
+            r"reduce\(MEAN, axis=0\)",
+        ),
+    ],
+    ids=["a row is lost", "gather in another order", "a wrong sum", "a mean of means"],
+)
+def test_a_strategy_that_is_wrong_breaks_the_law(
+    broken: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy = mirrored(2)
+    check_distributed(strategy, di.data.Dataset.range(7).batch(3))
+    for name, wrong in broken.items():
+        whole = getattr(strategy, name)
+        monkeypatch.setattr(
+            strategy, name, lambda *args, whole=whole, wrong=wrong, **named: wrong(whole, *args, **named)
+        )
+    with pytest.raises(AssertionError, match=says):
+        check_distributed(strategy, di.data.Dataset.range(7).batch(3))
+
+
+def test_a_state_that_is_wrong_breaks_the_law() -> None:
+    """Each batch is said to be the first one: a restart sends it again."""
+
+    class Forgetful(type(di.data.Dataset.range(7).batch(3).node)):  # type: ignore[misc]
+        def stream(self, state: Any, run: Any) -> Any:
+            for block, _ in super().stream(state, run):
+                yield block, self.start(0)
+
+        def start_at(self, row: int, epoch: int) -> None:
+            return None
+
+    batches = Forgetful(di.data.Dataset.range(7).node, 3)
+    with pytest.raises(AssertionError, match="restart at step"):
+        check_distributed(mirrored(2), di.data.Dataset(batches))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law 8: no thread and no open file is left behind."""
+"""Law 8: no thread, process and open file is left behind."""
 
 import threading
 import time
@@ -53,6 +53,10 @@ def files(tmp_path: Path) -> list[str]:
 PIPELINES: dict[str, Callable[[list[str]], di.data.Dataset]] = {
     "an error in a function": lambda _: Dataset.range(50).map(fails_at(20)).batch(4),
     "an error in threads": lambda _: Dataset.range(50).map(fails_at(20), num_parallel_calls=3).prefetch(4),
+    "processes": lambda _: Dataset.range(50).map(np.negative, num_parallel_calls=2, processes=True).prefetch(4),
+    "an error in a process": lambda _: Dataset.range(50).map(
+        int.__neg__, num_parallel_calls=1, processes=True, output_signature=di.TensorSpec([], "int64")
+    ),
     "an error in an interleave": lambda _: Dataset.range(9).interleave(
         lambda x: Dataset.range(9).map(fails_at(5)), cycle_length=4, num_parallel_calls=4
     ),

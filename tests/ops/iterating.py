@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the ops share: elements in Python's types, what came before an error, and how small a state is."""
+"""What the tests of the ops share: elements in Python's types, what came before an error, small states, calls that overlap."""
 
 import json
+import threading
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,22 @@ def state_bytes(dataset: Dataset, elements: int) -> int:
         for _ in range(elements):
             next(it)
         return len(json.dumps(it.state()))
+
+
+class Pairs:
+    """Calls that are quick when two of them run at the same time, and slow when one runs alone."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.alone: threading.Event | None = None
+
+    def __call__(self, x: Any) -> Any:
+        with self.lock:
+            other, mine = self.alone, threading.Event()
+            self.alone = mine if other is None else None
+        if other is not None:
+            other.set()
+        elif not mine.wait(0.1):
+            with self.lock:
+                self.alone = None
+        return x

@@ -12,7 +12,7 @@ import distinput as di
 from distinput.errors import UnavailableError
 from distinput.testing import check_restart
 from distinput.testing.functions import MAPS, SIGNATURES
-from tests.ops.iterating import until_error
+from tests.ops.iterating import Pairs, until_error
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
@@ -154,27 +154,32 @@ def test_data_sets_do_not_go_to_processes() -> None:
 
 def test_a_function_that_cannot_be_sent_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(TypeError, match="map: .*<lambda>.* cannot be sent to worker processes"):
+    with pytest.raises(TypeError, match=r"map: .*<lambda>.* cannot be sent to worker processes"):
         RANGE(3).map(lambda x: x, processes=True)
 
 
-@pytest.mark.parametrize(
-    "seconds, chosen", [(0.005, "2 threads"), (0.0, "inline")], ids=["calls that overlap", "calls too short"]
-)
-def test_autotune_uses_threads_where_they_pay(seconds: float, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.parallel._MOST_ROWS", 4)
+    dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    assert dataset.to_list() == list(range(200))
+    assert dataset.stats()["1:map"]["chose"] == "2 threads"
+
+
+def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
+    monkeypatch.setattr("distinput.ops.parallel._BEFORE_TRIAL", 0.0)
+    monkeypatch.setattr("distinput.ops.parallel._LEAST_CALL", 0.1)
     threads = set()
 
-    def wait(x: Any) -> Any:
+    def note(x: Any) -> Any:
         threads.add(threading.current_thread())
-        if seconds:
-            time.sleep(seconds)
         return x
 
-    dataset = RANGE(150).map(wait, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
-    assert dataset.to_list() == list(range(150))
-    assert dataset.stats()["1:map"]["chose"] == chosen
-    assert (len(threads) > 1) == bool(seconds)
+    dataset = RANGE(1000).map(note, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    assert dataset.to_list() == list(range(1000))
+    assert threads == {threading.main_thread()}
+    assert dataset.stats()["1:map"]["chose"] == "inline"
 
 
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +188,9 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
 
     def one_at_a_time(x: Any) -> Any:
         with lock:
-            time.sleep(0.005)
+            time.sleep(0.02)
         return x
 
-    dataset = RANGE(150).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
-    assert dataset.to_list() == list(range(150))
+    dataset = RANGE(40).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    assert dataset.to_list() == list(range(40))
     assert dataset.stats()["1:map"]["chose"] == "inline, since threads were not faster"

@@ -3,11 +3,18 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
+from distinput.core.block import Block
+from distinput.core.column import Dense
+from distinput.core.nest import LEAF
 from distinput.errors import InvalidArgumentError
-from tests.ops.iterating import until_error
+from distinput.ops.prefetch import _Buffer
+from distinput.testing import check_nothing_left, check_restart
+from distinput.testing.block_sizes import small_blocks
+from tests.ops.iterating import Pairs, until_error
 
 RANGE = di.data.Dataset.range
 
@@ -54,3 +61,104 @@ def test_an_error_comes_in_its_turn() -> None:
 def test_the_size_is_checked(size: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"prefetch: buffer_size must be .*, got {size}"):
         RANGE(3).prefetch(size)
+
+
+INT64 = di.TensorSpec([], "int64")
+AUTOTUNE = di.data.AUTOTUNE
+
+
+def test_autotune_takes_a_thread_where_it_saves_time() -> None:
+    both = Pairs()  # quick for the loop and the function together, slow for each alone
+    dataset = RANGE(40).map(both, output_signature=INT64).prefetch(AUTOTUNE)
+    with small_blocks(1):
+        assert [both(int(x)) for x in dataset] == list(range(40))
+    assert dataset.stats()["2:prefetch"]["chose"].startswith("a thread, up to ")
+
+
+def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over() -> None:
+    before = threading.active_count()
+    dataset = RANGE(200_000).map_rows(lambda x: x + 1).batch(32).prefetch(AUTOTUNE)
+    most = max(threading.active_count() for _ in dataset)
+    assert most == before
+    assert dataset.stats()["3:prefetch"]["chose"] == "inline"
+
+
+def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.ops.prefetch._AGAIN", 60.0)
+
+    def slower_elsewhere(x: int) -> int:
+        time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.03)
+        return x
+
+    dataset = RANGE(40).map(slower_elsewhere, output_signature=INT64).prefetch(AUTOTUNE)
+    choices = []
+    with iter(dataset) as elements:
+        for _ in elements:
+            time.sleep(0.005)
+            choices.append(elements.stats()["2:prefetch"]["chose"].split(",")[0])
+    assert "a thread" in choices
+    assert choices[-1] == "inline"
+
+
+@pytest.fixture
+def restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AUTOTUNE that tries a thread and gives it up again and again."""
+    for name, value in {"_AT_ONCE": -1.0, "_HAND_OVER": -1.0, "_TRIAL_BLOCKS": 2, "_AGAIN": 0.0}.items():
+        monkeypatch.setattr(f"distinput.ops.prefetch.{name}", value)
+
+
+@pytest.mark.usefixtures("restless")
+def test_nothing_is_lost_when_autotune_changes_its_mind() -> None:
+    with small_blocks(1):
+        dataset = RANGE(200).map(lambda x: x + 1, output_signature=INT64).prefetch(AUTOTUNE)
+        seen = set()
+        found = []
+        with iter(dataset) as elements:
+            for element in elements:
+                found.append(int(element))
+                seen.add(elements.stats()["2:prefetch"]["chose"].split(",")[0])
+        assert found == list(range(1, 201))
+        assert seen == {"inline", "a thread"}
+
+
+@pytest.mark.usefixtures("restless")
+def test_states_are_exact_while_autotune_changes_its_mind() -> None:
+    with small_blocks(1):
+        check_restart(RANGE(12).map(lambda x: x + 1, output_signature=INT64).prefetch(AUTOTUNE).batch(2))
+        check_nothing_left(lambda: RANGE(30).map(lambda x: x, output_signature=INT64).prefetch(AUTOTUNE))
+
+
+@pytest.mark.usefixtures("restless")
+def test_an_error_comes_in_its_turn_while_autotune_changes_its_mind() -> None:
+    with small_blocks(1):
+        for row in range(9):
+            dataset = RANGE(9).map(lambda x, row=row: 1 // int(x != row), output_signature=INT64).prefetch(AUTOTUNE)
+            before, error = until_error(dataset)
+            assert before == [1] * row
+            assert isinstance(error, ZeroDivisionError)
+
+
+def test_the_buffer_grows_where_it_was_full_and_is_empty() -> None:
+    buffer = _Buffer(None, 1 << 30)
+    item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
+    for _ in range(2):
+        buffer.put(item)
+    threading.Timer(0.05, buffer.get).start()
+    assert buffer.put(item)  # waits, since two blocks are there
+    for _ in range(2):
+        buffer.get()
+    threading.Timer(0.05, buffer.put, [item]).start()
+    buffer.get()
+    assert buffer.blocks == 4
+
+
+def test_the_buffer_keeps_to_the_budget() -> None:
+    options = di.data.Options()
+    options.autotune.ram_budget = 1
+    dataset = RANGE(5).with_options(options)
+    assert dataset.__iter__()._run.ram_budget == 1
+    buffer = _Buffer(None, 1)
+    item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
+    buffer.put(item)
+    threading.Timer(0.05, buffer.close).start()
+    assert not buffer.put(item)

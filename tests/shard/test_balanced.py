@@ -20,7 +20,8 @@ from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
-from distinput.shard.balanced import deal_files
+from distinput.kernels.balance import deal_by_size
+from distinput.shard.balanced import deal_files, deal_in_rounds
 
 BALANCED = di.data.experimental.AutoShardPolicy.BALANCED
 
@@ -53,6 +54,30 @@ def written(folder: str, contents: list[bytes]) -> list[str]:
     for path, content in zip(paths, contents, strict=True):
         Path(path).write_bytes(content)
     return paths
+
+
+@given(
+    sizes=st.lists(st.one_of(st.integers(1, 3), st.integers(1, 1000), st.integers(1, 1 << 40)), max_size=300),
+    num_workers=st.integers(1, 20),
+)
+def test_dealing_in_rounds_is_dealing_one_by_one(sizes: list[int], num_workers: int) -> None:
+    falling = np.array(sorted(sizes, reverse=True), np.int64)
+    loads, owners = np.zeros((2, num_workers), np.int64), np.zeros((2, len(sizes)), np.int64)
+    deal_by_size.reference(falling, loads[0], owners[0])
+    if deal_in_rounds(falling, loads[1], owners[1]):
+        assert owners[0].tolist() == owners[1].tolist()
+        assert loads[0].tolist() == loads[1].tolist()
+
+
+def test_rounds_are_given_up_where_they_would_be_short() -> None:
+    even = np.sort(np.random.default_rng(0).lognormal(15, 1.5, 20_000).astype(np.int64))[::-1]
+    uneven = np.array(
+        7 * [1 << 40] + 100_000 * [1], np.int64
+    )  # all the small ones go to the one worker without a large one
+    huge = np.full(3, 1 << 61)
+    for sizes, num_workers, done in ((even, 100, True), (uneven, 8, False), (huge, 2, False)):
+        loads, owners = np.zeros(num_workers, np.int64), np.zeros(len(sizes), np.int64)
+        assert deal_in_rounds(np.ascontiguousarray(sizes), loads, owners) is done
 
 
 @given(contents=st.lists(texts, min_size=1, max_size=5), num_workers=workers)
@@ -277,3 +302,16 @@ def test_the_largest_row_groups_are_only_looked_up_where_that_helps(
     uneven = deal_files(FileTable.of(paths[:3]), Parquet(), 8)
     assert len(looked) == 3
     assert uneven.loads.max() <= 1.1 * uneven.loads.mean()  # 30 row groups: some workers have 4, some 3
+
+
+def test_parts_are_not_dealt_again(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(b"%04d\n" % number for number in range(40)))
+    again = di.data.experimental.auto_shard_dataset
+    part = again(balanced(di.data.TextLineDataset([str(path)])), 2, 1)
+    assert list(again(part, 1, 0)) == [b"%04d" % number for number in range(20, 40)]
+    with pytest.raises(NotFoundError, match=r"text reads the parts of files that one worker was given.*policy DATA"):
+        again(part, 2, 0)
+    other = di.data.Options()
+    other.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.DATA
+    assert len(list(again(part.with_options(other), 2, 0))) == 10

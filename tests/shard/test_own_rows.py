@@ -61,13 +61,20 @@ def source(kind: str, counts: list[int], folder: str) -> Dataset:
         first += count
         if kind == "fixed":
             Path(path).write_bytes(b"H" + b"".join(b"%04d" % row for row in rows) + b"FF")
+            continue
+        columns = {"a": np.array(rows, np.int64), "b": Strings.of([b"%d" % row for row in rows])}
+        if kind == "npy":
+            with open(path, "wb") as file:
+                np.save(file, np.stack([columns["a"], columns["a"]], axis=1))
+        elif kind == "arrow":
+            di.io.write_arrow(path, columns, 2)
         else:
-            di.io.write_parquet(
-                path, {"a": np.array(rows, np.int64), "b": Strings.of([b"%d" % row for row in rows])}, row_group_size=2
-            )
+            di.io.write_parquet(path, columns, row_group_size=2)
     if kind == "fixed":
         return di.data.FixedLengthRecordDataset(paths, 4, 1, 2)
-    return di.data.ParquetDataset(paths)
+    if kind == "npy":
+        return di.data.NpyDataset(paths)
+    return di.data.ArrowDataset(paths) if kind == "arrow" else di.data.ParquetDataset(paths)
 
 
 def twice(*element: Any, **named: Any) -> Any:
@@ -93,7 +100,7 @@ steps_of_batches = st.lists(st.tuples(st.sampled_from(sorted(OPS_OF_BATCHES)), s
 
 
 @given(
-    kind=st.sampled_from(["range", "slices", "fixed", "parquet"]),
+    kind=st.sampled_from(["range", "slices", "fixed", "parquet", "arrow", "npy"]),
     counts=st.lists(st.integers(0, 14), min_size=1, max_size=3),
     before=steps,
     batch=st.one_of(st.none(), st.integers(1, 9)),

@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -178,7 +179,7 @@ RUNS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4), s
 
 
 def flat(sizes: Sizes) -> list[int]:
-    return sizes.flat().tolist()
+    return [int(size) for size in sizes.flat()]
 
 
 @given(RUNS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))
@@ -215,6 +216,95 @@ def test_reasons_are_codes_and_sentences(tmp_path: Path) -> None:
         plan(text, 0)
     with pytest.raises(NotFoundError, match="unshardable"):
         plan(di.data.Dataset.range(3).batch(1), 2, 1, AutoShardPolicy.FILE)
+
+
+@given(
+    kind=st.sampled_from(["text", "fixed", "parquet", "tfrecord"]),
+    counts=st.lists(st.integers(0, 4000), min_size=1, max_size=4),
+    row_group=st.integers(500, 3000),
+    shuffle=st.booleans(),
+    batch=st.integers(1, 4000),
+    num_workers=st.integers(1, 5),
+    replicas=st.integers(1, 3),
+    policy=st.sampled_from(POLICIES),
+)
+@settings(max_examples=60)
+def test_predicted_bytes_are_those_of_a_run(
+    kind: str,
+    counts: list[int],
+    row_group: int,
+    shuffle: bool,
+    batch: int,
+    num_workers: int,
+    replicas: int,
+    policy: AutoShardPolicy,
+) -> None:
+    paths = [put_rows(kind, number, rows, row_group) for number, rows in enumerate(counts)]
+    dataset = MAKERS[kind](paths)
+    dataset = (dataset.shuffle(50, seed=1) if shuffle else dataset).batch(batch)
+    try:
+        plan = di.data.experimental.shard_plan(dataset, num_workers, replicas, policy)
+    except InvalidArgumentError:  # too few files
+        return
+    predicted = [worker.nbytes for worker in plan.workers]
+    for worker, nbytes in enumerate(predicted):
+        cut = rebatch_for(dataset.node, num_workers, replicas, worker)
+        tree = auto_shard(cut, num_workers, worker, num_workers * replicas, policy=policy)
+        bytes_read()
+        for _ in Dataset(tree):
+            pass
+        read = bytes_read()
+        assert nbytes is not None
+        # The last line of a range of a text may end up to 4096 bytes behind it, and whether a line begins at its beginning is
+        # told by the byte before; the footers of Parquet were read for the plan.
+        parts = len(plan.workers[worker].parts)
+        beside = {
+            "text": 4097 * parts * (policy == AutoShardPolicy.BALANCED),
+            "parquet": nbytes // 10 + 1500 * parts,
+        }.get(kind, 0)
+        assert abs(read - nbytes) <= beside, (kind, plan.reads)
+
+
+def put_rows(kind: str, number: int, rows: int, row_group: int) -> str:
+    """A file of so many records of 8 bytes in the file system that counts."""
+    values = np.random.default_rng(number).integers(0, 10**8, rows)
+    name = f"bytes/{kind}/{number}"
+    if kind == "parquet":
+        path = f"counting://{name}"
+        di.io.write_parquet(path, {"a": values}, row_group_size=row_group)
+        return path
+    records = [b"%08d" % value for value in values]
+    if kind == "tfrecord":
+        with di.io.TFRecordWriter(f"counting://{name}") as writer:
+            for record in records:
+                writer.write(record)
+        return f"counting://{name}"
+    return put(name, b"".join(record + b"\n" * (kind == "text") for record in records))
+
+
+MAKERS: dict[str, Callable[[list[str]], Dataset]] = {
+    "text": lambda paths: di.data.TextLineDataset(paths),
+    "fixed": lambda paths: di.data.FixedLengthRecordDataset(paths, 8),
+    "parquet": lambda paths: di.data.ParquetDataset(paths),
+    "tfrecord": lambda paths: di.data.TFRecordDataset(paths),
+}
+
+
+def test_a_plan_says_what_large_row_groups_cost() -> None:
+    """Pieces of 3,086 rows of row groups of 3,000: each worker reads two or three groups for each piece."""
+    paths = [put_rows("parquet", number, 20_000, 3_000) for number in range(3)]
+    plan = di.data.experimental.shard_plan(di.data.ParquetDataset(paths).batch(12_345), 4)
+    assert plan.policy == "DATA"
+    assert plan.reads == "own"
+    times = sum(worker.nbytes or 0 for worker in plan.workers) / sum(source.size_of(path) for path in paths)
+    assert times > 1.5
+    assert re.search(
+        r"2\.\d+ times as many bytes as its rows take: policy BALANCED, or files with smaller parts", plan.sentence
+    )
+    smaller = [put_rows("parquet", number, 20_000, 100) for number in range(3)]
+    plan = di.data.experimental.shard_plan(di.data.ParquetDataset(smaller).batch(12_345), 4)
+    assert plan.sentence.endswith("each worker reads only its own rows")
+    assert sum(worker.nbytes or 0 for worker in plan.workers) < 1.05 * sum(map(source.size_of, smaller))
 
 
 def test_a_plan_says_whether_the_end_is_known(tmp_path: Path) -> None:

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What do several workers save, and what does one cost?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checksum import in_any_order, in_order
+from benchmarks.harness import Case, Contender, Work, delivering, scaled
+
+QUESTION = "a Python function on every element, by 2 workers"
+BATCH = 64
+LARGE = 1 << 17  # numbers of 8 bytes: 1 MiB
+WAVE = np.linspace(0.0, 1.0, 16_000)
+GIVEN = np.arange(LARGE, dtype=np.int64)
+
+
+def holding(x: Any) -> Any:
+    """Some 50 us of Python, which holds the interpreter's lock."""
+    total = 0
+    for i in range(1_400):
+        total += i & 3
+    return np.int64(x) * 3 + (total & 1)
+
+
+def releasing(x: Any) -> Any:
+    """Some 100 us of NumPy on one array, which releases it."""
+    return np.int64(x) + np.int64(np.sin(WAVE).argmin())
+
+
+class Handing:
+    """An array of 1 MiB for every order, without a pipeline around it."""
+
+    def __call__(self, order: int) -> Any:
+        return GIVEN
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """Nothing is read."""
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Two processes, two threads, none; and arrays that come from a process."""
+    many, some = scaled(12_000, scale, 130), scaled(6_000, scale, 130)
+    hands = scaled(2_000, scale, 8)
+    return [
+        _case(
+            "50 us, holding the lock, 2 processes", many, holding, {"num_parallel_calls": 2, "processes": True}, 1 / 0.6
+        ),
+        _case("100 us, releasing it, 2 threads", some, releasing, {"num_parallel_calls": 2}, 1 / 0.6),
+        _case("100 us, releasing it, AUTOTUNE", some, releasing, {"num_parallel_calls": -1}, 1 / 0.6),
+        _case("50 us, no worker", some, holding, {}, 1 / 1.05),
+        Case(
+            "arrays of 1 MiB from a process",
+            {"array": hands, "byte": 8 * LARGE * hands},
+            [
+                Contender("distinput", "ours", lambda: _handed(hands)),
+                Contender("memcpy", "limit", lambda: _copied(hands)),
+            ],
+        ),
+    ]
+
+
+def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -> Case:
+    processes, parallel = bool(how.get("processes")), bool(how)
+    # Grain's processes take every other element each, and give batches of their own.
+    checksum = in_any_order if processes else in_order
+
+    def ours() -> Work:
+        import distinput as di
+
+        dataset = di.data.Dataset.range(n).map(function, **how).batch(BATCH)
+        return delivering(lambda: dataset, checksum=checksum)
+
+    def grain() -> Work:
+        import grain.python as grain
+
+        source = grain.MapDataset.range(n).map(function)
+        if processes:
+            plain = source.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)).batch(BATCH)
+            dataset: Any = plain.mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
+        else:
+            dataset = source.to_iter_dataset(grain.ReadOptions(num_threads=2, prefetch_buffer_size=64)).batch(BATCH)
+        return delivering(lambda: dataset, checksum=checksum)
+
+    def torch() -> Work:
+        from torch.utils.data import DataLoader
+
+        loader: Any = DataLoader(
+            _Mapped(function, n), BATCH, num_workers=2, persistent_workers=True, multiprocessing_context="spawn"
+        )
+        return delivering(lambda: loader, plain=lambda batch: batch.numpy(), checksum=checksum)
+
+    peers = [Contender("grain", "peer", grain, ("grain",), 1.25)]
+    if processes:
+        peers.append(Contender("torch", "peer", torch, ("torch",), 1.25))
+    return Case(
+        name,
+        {"element": n},
+        [
+            Contender("distinput", "ours", ours),
+            Contender("a loop", "limit", lambda: _loop(n, function, checksum), reach=reach),
+            *(peers if parallel and how["num_parallel_calls"] == 2 else []),
+        ],
+    )
+
+
+class _Mapped:
+    """A data set as PyTorch wants it."""
+
+    def __init__(self, function: Any, n: int) -> None:
+        self.function, self.n = function, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: int) -> Any:
+        return self.function(index)
+
+
+def _loop(n: int, function: Any, checksum: Any) -> Work:
+    def batches() -> Iterator[Any]:
+        for first in range(0, n, BATCH):
+            yield np.array([function(x) for x in np.arange(first, min(first + BATCH, n))])
+
+    return delivering(batches, checksum=checksum)
+
+
+def _handed(count: int) -> Work:
+    from distinput.core.processes import Processes, Workforce
+
+    workforce = Workforce(lambda: Processes(Handing(), 1, "benchmark"))
+
+    def arrays() -> Iterator[Any]:
+        with workforce.lent() as workers:
+            for place in range(-4, count):
+                if place >= 0:
+                    yield workers.receive(0, lambda: True)
+                if place + 4 < count:
+                    workers.send(0, 0)
+
+    return Work(lambda: _drained(arrays()), lambda: in_order(arrays()))
+
+
+def _copied(count: int) -> Work:
+    """Every array copied once, to memory that is warm."""
+    rooms = [np.empty_like(GIVEN) for _ in range(4)]
+
+    def arrays() -> Iterator[Any]:
+        for place in range(count):
+            np.copyto(rooms[place % 4], GIVEN)
+            yield rooms[place % 4]
+
+    return Work(lambda: _drained(arrays()), lambda: in_order(arrays()))
+
+
+def _drained(values: Iterator[Any]) -> None:
+    for _ in values:
+        pass

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Index files: where each record of a TFRecord file begins, kept beside it.
+
+Ours is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the size of the file.
+`<file>.idx`, as the scripts called `tfrecord2idx` write it, is read as well: a line of offset and length for each record.
+"""
+
+import io
+from functools import lru_cache
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.sink import Sink
+from distinput.files.source import naming, open_binary, size_of, version_of
+from distinput.kernels.tfrecord import FOOTER, HEADER
+
+__all__ = ["CURE", "load_index", "save_index"]
+
+ENDING, OTHERS_ENDING = ".index", ".idx"
+CURE = "write the index again with distinput.io.write_tfrecord_index"
+
+
+def save_index(path: str, offsets: Ints) -> None:
+    """Write the index of a file.
+
+    Args:
+      path: of the TFRecord file.
+      offsets: [n + 1]; where each record begins, and the size of the file.
+    """
+    content = io.BytesIO()
+    np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
+    with Sink(path + ENDING) as sink:
+        sink.write(content.getvalue())
+
+
+def load_index(path: str) -> Ints:
+    """Where each record of a TFRecord file begins, and its size: [n + 1].
+
+    Raises:
+      NotFoundError: the file is not there, or it has no index.
+      DataLossError: the index is damaged, or it was made of another version of the file.
+    """
+    size = size_of(path)
+    for ending in (ENDING, OTHERS_ENDING):
+        try:
+            version = version_of(path + ending)
+        except NotFoundError:
+            continue
+        offsets = _loaded(path + ending, version)
+        if size and offsets[-1] != size:
+            raise DataLossError(
+                f"{path}: has {size} bytes, but its index {path + ending} is of a file of {offsets[-1]} bytes; {CURE}"
+            )
+        return offsets
+    raise NotFoundError(
+        f"{path}: has no index, neither {path + ENDING} nor {path + OTHERS_ENDING}; write one with "
+        "distinput.io.write_tfrecord_index, or read the file without index"
+    )
+
+
+@lru_cache(maxsize=256)
+def _loaded(path: str, version: str) -> Ints:
+    del version  # it tells one version of the index from the next
+    with naming(path), open_binary(path) as file:
+        content = file.read()
+    try:
+        offsets = _from_lines(content) if path.endswith(OTHERS_ENDING) else np.load(io.BytesIO(content))
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets) or offsets[0]:
+            raise ValueError("an index is int64 [records + 1], and the first record begins at 0")
+        if (np.diff(offsets) < HEADER + FOOTER).any():
+            raise ValueError(f"a record takes at least {HEADER + FOOTER} bytes")
+    except (ValueError, EOFError) as error:
+        raise DataLossError(f"{path}: no index of a TFRecord file, or damaged: {error}; {CURE}") from error
+    offsets.flags.writeable = False  # many readers share it
+    found: Ints = offsets
+    return found
+
+
+def _from_lines(content: bytes) -> Ints:
+    lines = np.array([line.split() for line in content.splitlines()], np.int64).reshape(-1, 2)
+    offsets = np.append(lines[:, 0], lines[-1:].sum() if len(lines) else 0)
+    if (np.diff(offsets) != lines[:, 1]).any():
+        raise ValueError("each record must begin where the one before it ends")
+    return offsets
