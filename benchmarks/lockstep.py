@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does a training loop wait for the workers to agree that there is another step?"""
 
-import atexit
 import contextlib
 import importlib.util
 import os
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -107,8 +107,8 @@ LOOPS: dict[str, Loop] = {"ahead": ahead, "plain": plain, "waiting": waiting}
 
 
 def _waiting(engine: str, loop: str, steps: int) -> Work:
-    """This process is worker 0; another process or thread is worker 1 and takes part in every pass."""
-    group = _workers(engine, loop)
+    """This process is worker 0; another process or thread is worker 1, takes part in every pass, and ends with the work."""
+    group, other = _workers(engine, loop)
     found: list[float] = []
 
     def once() -> Measured:
@@ -121,7 +121,19 @@ def _waiting(engine: str, loop: str, steps: int) -> Work:
         group.broadcast(steps, 0)
         return f"{len(LOOPS[loop](group, steps)) - 1} steps"
 
+    weakref.finalize(once, _end, group, other)
     return Work(once, check, lambda: {"median wait in us": 1e6 * median(found)})
+
+
+def _end(group: Any, other: "subprocess.Popen[bytes] | None") -> None:
+    """Nobody measures any more; worker 1 sees that worker 0 has gone."""
+    group.close()
+    if other is not None:
+        try:
+            other.wait(10)
+        except subprocess.TimeoutExpired:
+            other.kill()
+            other.wait()
 
 
 def _serve(group: Any, loop: str) -> None:
@@ -133,20 +145,20 @@ def _serve(group: Any, loop: str) -> None:
             LOOPS[loop](group, int(group.broadcast(timeout=3600)))
 
 
-def _workers(engine: str, loop: str) -> Any:
+def _workers(engine: str, loop: str) -> "tuple[Any, subprocess.Popen[bytes] | None]":
+    """The group of worker 0, and the process of worker 1 if it is one."""
     if engine == "local":
         from distinput.distribute.backends.local import open_groups
 
         here, there = open_groups(2, timeout=TIMEOUT)
         threading.Thread(target=_serve, args=(there, loop), daemon=True).start()
-        return here
+        return here, None
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "benchmarks.lockstep", loop, str(port)]
     other = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    atexit.register(other.kill)
-    return _open(loop, port, 0)
+    return _open(loop, port, 0), other
 
 
 def _open(loop: str, port: int, rank: int) -> Any:

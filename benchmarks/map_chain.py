@@ -2,6 +2,7 @@
 """What does one more step cost each element?"""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ def bumped(x: Any) -> Any:
     return x + 1
 
 
+@cache
+def _bumped_by_numba() -> Any:
+    import numba
+
+    return numba.njit(bumped)
+
+
 def chain(dataset: Any, step: Callable[[Any, int], Any]) -> Any:
     """16 steps and a batch."""
     for number in range(STEPS):
@@ -33,8 +41,16 @@ def chain(dataset: Any, step: Callable[[Any, int], Any]) -> Any:
 STEP: dict[str, Callable[[Any, int], Any]] = {
     "map_rows": lambda dataset, _: dataset.map_rows(bumped),
     "map": lambda dataset, _: dataset.map(bumped),
+    "map, numba": lambda dataset, _: dataset.map(_bumped_by_numba()),
     "take and skip": lambda dataset, number: dataset.skip(1) if number % 2 else dataset.take(10**9),
     "enumerate": lambda dataset, _: dataset.enumerate(),
+}
+
+
+GRAIN_STEP: dict[str, Callable[[Any, int], Any]] = {
+    "map": lambda dataset, _: dataset.map(bumped),
+    "take and skip": lambda dataset, number: dataset[1:] if number % 2 else dataset[: 10**9],
+    "enumerate": lambda dataset, _: dataset.map_with_index(lambda index, x: (np.int64(index), x)),
 }
 
 
@@ -48,6 +64,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
     return [
         _case("map_rows", many, "map_rows", None, 0.0, numpy),
         _case("map_rows, fewer", few, "map_rows", "map", 200.0, []),
+        _case("map, numba function", many, "map, numba", None, 0.0, numpy),
         _case("map, Python function", few, "map", "map", 0.0, calls),
         _case("take and skip", many, "take and skip", None, 0.0, slices),
         _case("take and skip, fewer", few, "take and skip", "take and skip", 200.0, []),
@@ -70,7 +87,19 @@ def _case(name: str, n: int, ours: str, theirs: str | None, reach: float, limits
         dataset = chain(tf.data.Dataset.range(n), STEP[theirs]).prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: dataset)
 
-    peers = [] if theirs is None else [Contender("tf.data", "peer", tensorflow, ("tensorflow",), reach or None)]
+    def grain() -> Work:
+        import grain.python as grain
+
+        assert theirs is not None
+        dataset = grain.MapDataset.range(n)
+        for number in range(STEPS):
+            dataset = GRAIN_STEP[theirs](dataset, number)
+        return delivering(lambda: dataset.batch(BATCH))
+
+    peers = []
+    if theirs is not None:
+        peers.append(Contender("tf.data", "peer", tensorflow, ("tensorflow",), reach or None))
+        peers.append(Contender("grain", "peer", grain, ("grain",), reach or None))
     return Case(
         name, {"element and step": n * STEPS, "element": n}, [Contender("distinput", "ours", load), *limits, *peers]
     )

@@ -45,6 +45,8 @@ def page(results: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, str]]:
             plots[f"{name}.svg"] = plot
             text.append(f"![{name}](performance/{name}.svg)\n")
         text += _tables(result)
+        if result["notes"]:
+            text.append(f"{result['notes'].strip()}\n")
     return "\n".join(text).rstrip() + "\n", plots
 
 

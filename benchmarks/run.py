@@ -117,6 +117,7 @@ def run(name: str, plan: Plan) -> tuple[dict[str, Any], set[str]]:
     return {
         "benchmark": name,
         "question": module.QUESTION,
+        "notes": getattr(module, "NOTES", ""),
         "date": datetime.now(UTC).isoformat(timespec="minutes"),
         "machine": machine(),
         "results": results,

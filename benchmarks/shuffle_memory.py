@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,38 +65,34 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
     needs = ("tensorflow",)
 
-    def work(case: str, name: str, make: Callable[[int, int], Any]) -> Work:
-        return _work(make, rows, buffer, lambda: _memory(case, name, scale))
+    def contender(
+        case: str,
+        name: str,
+        make: Callable[[int, int], Any],
+        kind: Literal["ours", "peer"] = "peer",
+        reach: float | None = None,
+    ) -> Contender:
+        def load() -> Work:
+            return _work(make(rows, buffer), lambda: _memory(case, name, scale))
 
-    made = []
-    for case, ours in (("a stream", stream), ("an array", array), ("the whole array", whole)):
-        contenders: list[tuple[str, Any, Callable[[int, int], Any], tuple[str, ...], float | None]] = [
-            ("distinput", "ours", ours, (), None),
-            ("tf.data", "peer", tensorflow, needs, 40.0),
-            ("tf.data, numbers + gather", "peer", gathered, needs, None),
-        ]
-        limit = Contender("permutation + take", "limit", lambda: _taking(rows))
-        made.append(
-            Case(
-                case,
-                units,
-                [
-                    *[
-                        Contender(
-                            name, kind, lambda case=case, name=name, make=make: work(case, name, make), lacks, reach
-                        )  # type: ignore[misc]
-                        for name, kind, make, lacks, reach in contenders
-                    ],
-                    limit,
-                ],
-            )
+        return Contender(name, kind, load, needs if kind == "peer" else (), reach)
+
+    return [
+        Case(
+            case,
+            units,
+            [
+                contender(case, "distinput", ours, "ours"),
+                Contender("permutation + take", "limit", lambda: _taking(rows)),
+                contender(case, "tf.data", tensorflow, reach=40.0),
+                contender(case, "tf.data, numbers + gather", gathered),
+            ],
         )
-    return made
+        for case, ours in (("a stream", stream), ("an array", array), ("the whole array", whole))
+    ]
 
 
-def _work(make: Callable[[int, int], Any], rows: int, buffer: int, facts: Callable[[], Mapping[str, float]]) -> Work:
-    dataset = make(rows, buffer)
-
+def _work(dataset: Any, facts: Callable[[], Mapping[str, float]]) -> Work:
     def once() -> Any:
         iterator = iter(dataset)
         for _ in iterator:

@@ -52,7 +52,7 @@ def _case(name: str, files: list[str], records: int, size: int, padded: bool) ->
             features["tags"] = di.io.VarLenFeature("int64")
         parsed = di.data.TFRecordDataset(files).parse_example(features)
         dataset = parsed.padded_batch(BATCH) if padded else parsed.batch(BATCH)
-        return delivering(lambda: dataset)
+        return delivering(lambda: dataset.prefetch(di.data.AUTOTUNE))
 
     def tensorflow() -> Work:
         import tensorflow as tf

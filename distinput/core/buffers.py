@@ -62,7 +62,7 @@ class Buffers:
         buffer = self._waiting(shelf) if shelf else None
         if buffer is None:
             buffer = self._new(capacity)
-        return np.ndarray(shape, dtype, buffer)  # type: ignore[arg-type]  # its base is the buffer
+        return np.ndarray(shape, dtype, buffer)  # its base is the buffer
 
     def _waiting(self, shelf: deque[Array]) -> Array | None:
         """A buffer that nobody holds, among the first few; those in use go to the end."""

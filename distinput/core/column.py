@@ -436,12 +436,18 @@ class Arrays(Objects):
     def copied(self) -> Ragged:
         return self.joined()
 
-    def joined(self) -> Ragged:
-        """The same rows side by side."""
+    def joined(self, *, for_now: bool = False) -> Ragged:
+        """The same rows side by side; `for_now`: in memory of a round size, which is found warm again the next time."""
         sizes = self.lengths()
         if not self.items:
             return Ragged(Dense(np.empty(0, self.dtype)), sizes, sizes)
-        flat = empty((int(sizes.sum()), *self.items[0].shape[1:]), self.dtype)
+        shape = (int(sizes.sum()), *self.items[0].shape[1:])
+        if for_now:
+            size = prod(shape) * self.dtype.itemsize
+            room = empty((1 << size.bit_length(),), np.dtype(np.uint8))
+            flat: Array = room[:size].view(self.dtype).reshape(shape)
+        else:
+            flat = empty(shape, self.dtype)
         np.concatenate(self.items, out=flat)
         return Ragged(Dense(flat), np.cumsum(sizes) - sizes, sizes)
 

@@ -62,7 +62,7 @@ class _DenseSlots:
     def __init__(self, leaf: TensorSpec, size: int) -> None:
         self._size = size
         first = max(1, _FIRST_BYTES // max(1, (leaf.size or 0) * leaf.dtype.itemsize))
-        self._array: Array = np.empty((min(size, first), *(leaf.shape or ())), leaf.dtype)  # type: ignore[arg-type]
+        self._array: Array = np.empty((min(size, first), *(leaf.shape or ())), leaf.dtype)
 
     def add(self, count: int, column: Column) -> None:
         end = count + len(column)

@@ -13,6 +13,7 @@ from distinput.data.makers import (
     TextLineDataset,
     TFRecordDataset,
 )
+from distinput.data.stats import Stats
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
@@ -30,6 +31,7 @@ __all__ = [
     "NpyDataset",
     "Options",
     "ParquetDataset",
+    "Stats",
     "TFRecordDataset",
     "TensorSpec",
     "TextLineDataset",

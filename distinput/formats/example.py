@@ -396,12 +396,16 @@ class ExampleParser:
         """See `parse_examples`."""
         messages = _contiguous(serialized)
         found = self._decoded(messages) or self._located(messages)
-        complete = bool(found.kinds.all())  # MISSING is 0
+        complete = found.kinds.tobytes().find(MISSING) < 0
         columns: dict[str, Column] = {}
         for key, feature in self.features.items():
             j = self.indices[key]
-            data, kind, starts, sizes = found.messages.data, _KINDS[feature.dtype], found.spans[0, j], found.spans[1, j]
-            lists = _Lists(self.names[j], data, kind, found.kinds[j], starts, sizes, found.values.get(j))
+            values = found.values.get(j)
+            if values is not None and complete and feature.dtype != STRING:  # nothing is left to do
+                columns[key] = Dense(values.view(feature.dtype).reshape(-1, *feature.shape))  # type: ignore[union-attr]
+                continue
+            data, kind, (starts, sizes) = found.messages.data, _KINDS[feature.dtype], found.spans[:, j]
+            lists = _Lists(self.names[j], data, kind, found.kinds[j], starts, sizes, values)
             if isinstance(feature, FixedLenFeature):
                 columns[key] = _fixed(lists, feature, complete)
             else:

@@ -16,7 +16,9 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.kernels.rows import is_numba
 from distinput.ops.chain import Chain
+from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
 from distinput.ops.parallel import Note, Task, block_of, called_as_measured, called_in_processes, called_in_threads
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
@@ -31,6 +33,9 @@ class Map(Node):
 
     Shapes: whatever `map_func` returns: any nest; a list becomes a tuple. Order: unchanged.
     State: where the next element stands in the input.
+
+    A function compiled with numba (`njit`) that takes and returns numbers, or tuples of them, is called in compiled code, a
+    block at a time; its results have the types that numba infers.
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
@@ -72,7 +77,14 @@ class Map(Node):
         return calling(self.map_func)
 
     @cached_property
+    def compiled(self) -> Compiled | None:
+        """The function as compiled code over blocks, if it can be that."""
+        return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
+
+    @cached_property
     def spec(self) -> Spec:
+        if self.compiled is not None:
+            return self.compiled.spec
         if self.output_signature is not None:
             return Spec.of(self.output_signature)
         return infer("map", self.call, self.input)
@@ -101,6 +113,8 @@ class Map(Node):
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
+        if self.compiled is not None:
+            return self.compiled.block(self.input.fetch(rows, epoch))
         made = [self.call(element) for element in self.input.fetch(rows, epoch).elements()]
         return Block.of_elements(structure_of(made[0]) if made else self.spec.structure, made)
 
@@ -156,7 +170,7 @@ class FusedMap(Node):
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        chain = _chain(self.functions.maps)
+        chain = Chain([step.map_func for step in self.functions.maps])
         made = [chain(element) for element in self.input.fetch(rows, epoch).elements()]
         return block_of(made, None if made else self.spec.structure)
 
@@ -164,13 +178,15 @@ class FusedMap(Node):
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
     """`then` over `first` as one node; None where they are not called in the same way."""
     maps = (first,) if isinstance(first, Map) else first.functions.maps
+    if is_numba(maps[0].map_func) or is_numba(then.map_func):
+        return None  # these run over blocks
     if (maps[0].num_parallel_calls, maps[0].processes) != (then.num_parallel_calls, then.processes):
         return None
     return FusedMap(first.input, _Maps((*maps, then)), origin=then.origin)
 
 
-def _chain(maps: Sequence[Map]) -> Chain:
-    return Chain([step.map_func for step in maps])
+def _chain(maps: Sequence[Map]) -> Chain | Compiled:
+    return maps[0].compiled or Chain([step.map_func for step in maps])
 
 
 def _workforce(maps: Sequence[Map]) -> Workforce | None:
@@ -197,6 +213,8 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
     calls = maps[0].num_parallel_calls
     if workforce is not None:
         return called_in_processes(upstream, state, workforce, run, counter, note)
+    if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
+        return chain.stream(upstream, state, lambda error, element: note(error, 0, element_text(element)))
     if calls == AUTOTUNE:
         return called_as_measured(upstream, state, chain, _cores(), run, counter, note)
     if calls is not None and calls > 1:
@@ -204,7 +222,7 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
     return _called_here(upstream, state, chain, note)
 
 
-def _called_here(upstream: Stream, state: State, chain: Chain, note: Note) -> Stream:
+def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: Note) -> Stream:
     def place(error: Exception, element: Any) -> None:
         index, given = chain.place(error, element)
         note(error, index, element_text(given))

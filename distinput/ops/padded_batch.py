@@ -161,15 +161,15 @@ _Spans = tuple[Array, Ints, Ints]
 
 def _inner_shape(column: Column) -> tuple[int, ...] | None:
     """The shape that all rows have, None where they differ in their first dimension or more."""
-    if isinstance(column, Dense):
-        return column.array.shape[1:]
-    return column.starts.shape[1:] if isinstance(column, Strings) else None
+    whole = column.array if isinstance(column, Dense) else column.starts if isinstance(column, Strings) else None
+    shape: tuple[int, ...] | None = None if whole is None else whole.shape[1:]
+    return shape
 
 
 def _spans(column: Column) -> _Spans | None:
     """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
     if isinstance(column, Arrays) and column.dtype != STRING:
-        column = column.joined()
+        column = column.joined(for_now=True)
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return column.flat.array, column.starts, column.sizes
     if isinstance(column, Dense) and column.array.ndim > 1:

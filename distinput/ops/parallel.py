@@ -25,8 +25,11 @@ from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
 from distinput.core.state import Mark, State
 from distinput.ops.chain import Chain
+from distinput.ops.compiled import Compiled
 
 __all__ = ["Note", "Task", "block_of", "called_as_measured", "called_in_processes", "called_in_threads"]
+
+Calls = Chain | Compiled
 
 Note = Callable[[Exception, int, str], None]
 """Told of an error: which function of the chain raised it, and on which element."""
@@ -105,7 +108,7 @@ class _Done:
             raise self.failure
 
 
-def _work(chain: Chain, part: Block, over: Callable[[], bool] | None) -> _Done:
+def _work(chain: Calls, part: Block, over: Callable[[], bool] | None) -> _Done:
     stride = 1 if over is not None else part.size
     results: list[Any] = []
     failure: Exception | None = None
@@ -132,7 +135,7 @@ def _work(chain: Chain, part: Block, over: Callable[[], bool] | None) -> _Done:
 
 
 def called_in_threads(
-    upstream: Stream, state: State, chain: Chain, threads: int, run: Run, counter: Counter, note: Note
+    upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
 ) -> Results:
     """Blocks of the results of `chain`, called on threads."""
     parts = _Parts(upstream, state)
@@ -141,7 +144,7 @@ def called_in_threads(
 
 
 def _on_threads(
-    parts: _Parts, chain: Chain, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
+    parts: _Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
 ) -> Results:
     """Until the parts have ended or are `enough`."""
     over = Event()
@@ -169,7 +172,7 @@ def _on_threads(
 
 
 def called_as_measured(
-    upstream: Stream, state: State, chain: Chain, threads: int, run: Run, counter: Counter, note: Note
+    upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
 ) -> Results:
     """Blocks of the results of `chain`, called here or on threads: AUTOTUNE.
 
@@ -185,7 +188,7 @@ def called_as_measured(
 
 
 def _on_trial(
-    parts: _Parts, chain: Chain, threads: int, run: Run, counter: Counter, note: Note, alone: float
+    parts: _Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, alone: float
 ) -> Results:
     """On threads, if results come faster from them than in `alone` seconds each; otherwise here again."""
     counter.choice = f"{threads} threads, on trial"
@@ -209,7 +212,7 @@ def _on_trial(
 
 
 def _inline(
-    parts: _Parts, chain: Chain, run: Run, note: Note, *, trial: bool
+    parts: _Parts, chain: Calls, run: Run, note: Note, *, trial: bool
 ) -> Generator[tuple[Block, Mark], None, float | None]:
     """Until the parts have ended, or until threads may pay; then the seconds of a call."""
     rows, seconds, warm = 0, 0.0, False
@@ -232,7 +235,7 @@ class Task:
       chain: the functions.
     """
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Calls) -> None:
         self.chain = chain
 
     def __repr__(self) -> str:

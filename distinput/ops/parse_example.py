@@ -10,7 +10,6 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Ints, Strings
-from distinput.core.nest import structure_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
@@ -117,9 +116,8 @@ class ParseExample(Node):
             counts = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
             column = column.unstack()
         assert isinstance(column, Strings)
-        found = self._parser(column)
-        structure = structure_of(found)
-        columns: list[Column] = structure.flatten(found)
+        structure = self.spec.structure
+        columns: list[Column] = structure.flatten(self._parser(column))
         if counts is not None:
             columns = [c.split(counts) for c in columns]
         return Block(structure, columns, block.size)

@@ -65,8 +65,6 @@ class Rebatch(Node):
         if isinstance(given, np.ndarray):
             given = given.tolist()
         if isinstance(given, list | tuple):
-            if given and {*map(type, given)} == {int} and min(given) >= 0:  # one for each of many thousand replicas
-                return tuple(given)
             return tuple([at_least("rebatch", "batch_size", size, 0) for size in given])
         return (at_least("rebatch", "batch_size", given, 1),)
 

@@ -2,6 +2,7 @@
 """The batch size of a pipeline, and the cut of its global batches into per-replica batches."""
 
 import dataclasses
+from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.spec import TensorSpec
@@ -43,6 +44,13 @@ class FrameworkRebatch(Rebatch):
     """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one."""
 
     keeps_inner_shape: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Nothing to look at: `sizes_for_worker` made the sizes, one for each of perhaps many thousand replicas."""
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self.batch_size) if isinstance(self.batch_size, list) else super().sizes
 
     @property
     def op(self) -> str:

@@ -23,7 +23,7 @@ from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
-from distinput.ops.map import Map
+from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import MapRows
 from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
 from distinput.ops.padded_batch import PaddedBatch
@@ -839,7 +839,7 @@ OPS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "map",
-        (Map,),
+        (FusedMap, Map),
         _build_map,
         _model_map,
         lambda draw, _: {"function": draw(st.sampled_from(sorted(MAPS))), "parallel": draw(_PARALLEL)},

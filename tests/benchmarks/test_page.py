@@ -30,6 +30,7 @@ def result(name: str, *cases: tuple[str, list[dict[str, Any]]]) -> dict[str, Any
     return {
         "benchmark": name,
         "question": f"the question of {name}",
+        "notes": f"What limits {name}.\n",
         "date": "2024-06-13T10:00+00:00",
         "command": f"python benchmarks/run.py {name}",
         "machine": MACHINE,
@@ -75,6 +76,7 @@ def test_a_page_has_the_machine_the_commands_and_the_tables() -> None:
     )
     assert "* buffer: ours bytes 2,000, to reach at most 1,024 **no**" in text
     assert "* buffer: ours 1 ms/element, to reach at most 10 ms/element yes" in text
+    assert "\n\nWhat limits shuffle.\n\n## growth\n" in text
     assert list(plots) == ["shuffle.svg", "growth.svg"]
     assert all(f"](performance/{name})" in text for name in plots)
 

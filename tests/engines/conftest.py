@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engines.processes import ENGINES, missing, nursery
+from tests.engines.processes import ENGINES, NURSERIES, missing
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +19,7 @@ def _engine(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _close_the_nursery() -> Iterator[None]:
+def _close_the_nurseries() -> Iterator[None]:
     yield
-    nursery.close()
+    for nursery in NURSERIES.values():
+        nursery.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that has loaded torch, which takes seconds, and forks the workers of one test after the other.
+"""A process that has loaded an engine, which takes long, and forks the workers of one test after the other.
 
 It has no group and no thread of its own, so what it forks is as good as a fresh process. An order is a line of JSON on
 standard input; the answer is one on standard output.
@@ -8,6 +8,7 @@ standard input; the answer is one on standard output.
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from tests.engines.processes import Fork, wait_for
@@ -15,12 +16,12 @@ from tests.engines.processes import Fork, wait_for
 
 def main() -> None:
     """Serve until standard input ends."""
-    import torch.distributed
-
     import distinput as di
 
     # Lazily loaded corners too, so that no worker has to.
-    _ = torch.distributed.is_available(), di.distribute.MultiWorkerMirroredStrategy, di.io, di.data.TFRecordDataset
+    import_module(sys.argv[1])
+    _ = di.distribute.MultiWorkerMirroredStrategy, di.io, di.data.TFRecordDataset
+    assert len(os.listdir("/proc/self/task")) == 1, "a thread of this process would be missing in those that it forks"
     for line in sys.stdin:
         order = json.loads(line)
         folder = Path(order["folder"])

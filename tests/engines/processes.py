@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 __all__ = [
     "ENGINES",
+    "NURSERIES",
     "ROOT",
     "Fork",
     "Outcome",
@@ -150,9 +151,14 @@ class Outcome:
 
 
 class _Nursery:
-    """The process of nursery.py; one for all tests of this process."""
+    """The process of nursery.py; one for all tests of this process.
 
-    def __init__(self) -> None:
+    Args:
+      module: what it loads.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
         self._process: subprocess.Popen[str] | None = None
 
     def run(
@@ -160,7 +166,7 @@ class _Nursery:
     ) -> list[int | None]:
         if self._process is None or self._process.poll() is not None:
             every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
-            words = [sys.executable, "-m", "tests.engines.nursery"]
+            words = [sys.executable, "-m", "tests.engines.nursery", self._module]
             self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=every)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -182,7 +188,8 @@ class _Nursery:
             self._process = None
 
 
-nursery = _Nursery()
+NURSERIES = {"jax": _Nursery("jax.distributed"), "torch": _Nursery("torch.distributed")}
+"""Where the workers of these engines are born; those of MPI are children of mpiexec."""
 
 
 def run(
@@ -194,6 +201,7 @@ def run(
     timeout: float = 20.0,
     limit: float = LIMIT,
     stuck: Sequence[int] = (),
+    launcher: Sequence[str] = (),
 ) -> Outcome:
     """Run a program of programs.py on workers that are processes.
 
@@ -205,6 +213,7 @@ def run(
       timeout: of the strategy, in seconds.
       limit: seconds after which all of them are killed.
       stuck: the workers that will not end by themselves.
+      launcher: the command that starts the workers and says who they are, in the place of the engine's own.
     """
     size = len(replicas)
     began = time.monotonic()
@@ -212,16 +221,14 @@ def run(
         folder = Path(made)
         order = {"program": program, "given": given, "replicas": list(replicas), "timeout": timeout, "limit": limit}
         (folder / "order.json").write_text(json.dumps({**order, "implementation": engine}), encoding="utf-8")
-        words = [sys.executable, "-m", "tests.engines.worker", str(folder)]
-        if engine == "torch":
-            codes = nursery.run(folder, environments(size), limit, stuck)
+        words = ["-m", "tests.engines.worker", str(folder)]
+        if engine == "mpi" and not launcher:
+            launcher = (*mpiexec(), "-n", str(size), sys.executable)
+        if engine in NURSERIES and not launcher:
+            codes = NURSERIES[engine].run(folder, environments(size), limit, stuck)
         else:
             with (folder / "output").open("wb") as output:
-                if engine == "mpi":
-                    processes = [start([*mpiexec(), "-n", str(size), *words], {}, output)]
-                else:
-                    processes = [start(words, place, output) for place in environments(size)]
-                codes = wait_for(processes, limit, stuck)
+                codes = wait_for([start([*launcher, *words], {}, output)], limit, stuck)
         answers = [_read(folder / f"answer-{rank}.json") for rank in range(size)]
         said = "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("output*")))
         return Outcome(answers, codes, said, time.monotonic() - began)

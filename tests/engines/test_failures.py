@@ -3,13 +3,14 @@
 
 import random
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engines.processes import Outcome, run
+from tests.engines.processes import Outcome, mpiexec, run
 from tests.engines.test_laws import write_files
 
 AT_ONCE = 5.0
@@ -30,6 +31,7 @@ def fault(
     *,
     timeout: float = 20.0,
     stuck: bool = False,
+    launcher: Sequence[str] = (),
     **more: Any,
 ) -> tuple[Outcome, float]:
     """A training loop in which one worker fails, and when it did."""
@@ -45,7 +47,8 @@ def fault(
         "delay": 0.0,
     }
     given |= {"act": act, "victim": victim, "when": str(when), **more}
-    outcome = run(engine, [1] * size, "loop", given, timeout=timeout, limit=60, stuck=[victim] if stuck else [])
+    left = [victim] if stuck else []
+    outcome = run(engine, [1] * size, "loop", given, timeout=timeout, limit=60, stuck=left, launcher=launcher)
     return outcome, float(when.read_text()) if when.exists() else 0.0
 
 
@@ -115,6 +118,17 @@ def test_with_mpi_a_killed_worker_ends_the_job(
         assert all(answer is None or answer.get("error") for answer in outcome.answers), outcome.answers
         assert "signal 9" in outcome.output, outcome.output
         record_property("job", outcome.seconds)
+
+
+@pytest.mark.needs_engine("mpi")
+def test_with_mpi_that_tolerates_faults_the_others_are_told(tmp_path: Path, record_property: Record) -> None:
+    size, victim = 3, 1
+    if "--oversubscribe" not in mpiexec():
+        pytest.skip("engine 'mpi': only Open MPI has --with-ft ulfm")
+    launcher = (*mpiexec(), "--with-ft", "ulfm", "-n", str(size), sys.executable)
+    outcome, when = fault("mpi", size, victim, "kill", tmp_path, step=5, place="next", launcher=launcher)
+    outcome = Outcome(outcome.answers, [1] * size, outcome.output, outcome.seconds)  # mpiexec has one code for all
+    latest(outcome, when, victim, "PeerLost", AT_ONCE, record_property)
 
 
 @pytest.mark.parametrize("engine", ["torch", "mpi", "jax"])

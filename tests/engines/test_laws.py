@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laws 7, 9 and 10 on real processes: few cases, each equal to what threads of one process deliver."""
 
+import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -70,6 +71,16 @@ def test_every_record_once_and_all_in_step(engine: str, replicas: tuple[int, ...
         if case["kind"] == "uneven functions":
             expected = list(range(2 * n))
         assert rows == expected, case
+
+
+@pytest.mark.needs_engine("torch")
+def test_workers_that_torchrun_starts() -> None:
+    """It says who the workers are in variables of its own, and its agent keeps the store that they meet over."""
+    replicas = (2, 1)
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(len(replicas)))
+    cases = [{"kind": kind, "n": 23, "batch": 5} for kind in ("balanced", "uneven functions")]
+    outcome = run("torch", replicas, "deliver", cases, launcher=torchrun)
+    assert outcome.results == emulated(replicas, "deliver", cases)
 
 
 @pytest.mark.parametrize("replicas", [(1, 3), (3, 1, 2)], ids=str)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function compiled by numba, called for every element in compiled code."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.buffers import empty
+from distinput.core.column import Dense
+from distinput.core.nest import LEAF, Structure, tuple_of
+from distinput.core.rows import PACE_SECONDS, Stream, passing_over
+from distinput.core.run import Run
+from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.state import Mark, State
+from distinput.kernels.rows import RowLoop, row_loop
+
+__all__ = ["Compiled", "compiled"]
+
+_FEWEST = 64
+"""Rows of the first call, which tells how many may be done before the results have to be sent."""
+
+
+class Compiled:
+    """A function compiled by numba, on elements that are numbers or tuples of numbers.
+
+    Args:
+      function: numba's.
+      spec: of the elements.
+    """
+
+    def __init__(self, function: Any, spec: Spec) -> None:
+        self.functions = (function,)
+        self._given = spec
+
+    @cached_property
+    def loop(self) -> RowLoop | None:
+        """The compiled loop; None where numba finds that the function is none of numbers."""
+        return row_loop(self.functions[0], [leaf.dtype for leaf in self._given.leaves if isinstance(leaf, TensorSpec)])
+
+    @cached_property
+    def spec(self) -> Spec:
+        """Of the results: numbers of the types that numba infers."""
+        assert self.loop is not None
+        leaves: tuple[LeafSpec, ...] = tuple([TensorSpec((), dtype) for dtype in self.loop.dtypes])
+        structure: Structure = tuple_of([LEAF] * len(leaves)) if self.loop.is_tuple else LEAF
+        return Spec(structure, leaves)
+
+    def block(self, rows: Block) -> Block:
+        """The results for all rows."""
+        assert self.loop is not None
+        arrays = [column.array for column in rows.columns if isinstance(column, Dense)]
+        made = [empty((rows.size,), dtype) for dtype in self.loop.dtypes]
+        self.loop(arrays, made)
+        return Block(self.spec.structure, [Dense(array) for array in made], rows.size)
+
+    def results(self, rows: Block) -> Iterator[Any]:
+        """The results one by one, up to an error."""
+        try:
+            made = self.block(rows)
+        except Exception:  # noqa: BLE001 - raised again by the row at fault
+            return (self.block(rows.rows(row, row + 1)).row(0) for row in range(rows.size))
+        return made.elements()
+
+    def place(self, error: BaseException, element: Any) -> tuple[int, Any]:
+        """Which function raised an error, and what it was given."""
+        return 0, element
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, (self.functions[0], self._given)
+
+    def stream(self, upstream: Stream, state: State, note: Callable[[Exception, Any], None]) -> Stream:
+        """Blocks of the results; they are sent after a few milliseconds, and before an error is raised."""
+        most = _FEWEST
+        for rows, _, _, at in passing_over(upstream, state):
+            first = 0
+            while first < rows.size:
+                part = rows.rows(first, first + most)
+                begin = Run.clock()
+                try:
+                    made = self.block(part)
+                except Exception:  # noqa: BLE001 - raised again by the row at fault
+                    made = None
+                if made is None:
+                    yield from self._one_by_one(part, first, at, note)
+                else:
+                    seconds = Run.clock() - begin
+                    yield made, at(first + part.size)
+                    most = int(max(1, min(PACE_SECONDS * part.size / max(seconds, 1e-9), 8 * part.size, 1 << 20)))
+                first += part.size
+
+    def _one_by_one(
+        self, part: Block, first: int, at: Callable[[int], Mark], note: Callable[[Exception, Any], None]
+    ) -> Stream:
+        for row in range(part.size):
+            try:
+                made = self.block(part.rows(row, row + 1))
+            except Exception as error:
+                note(error, part.row(row))
+                raise
+            yield made, at(first + row + 1)
+
+
+def compiled(function: Any, spec: Spec) -> Compiled | None:
+    """`function`, which is numba's, for elements of this spec; None where it has to be called from Python.
+
+    Elements must be numbers or tuples of numbers, and so must what it returns.
+    """
+    numbers = all(
+        isinstance(leaf, TensorSpec) and leaf.shape == () and leaf.dtype.kind in "biufc" for leaf in spec.leaves
+    )
+    if not numbers or not (spec.structure.is_leaf or spec.structure.is_flat_tuple):
+        return None
+    made = Compiled(function, spec)
+    return None if made.loop is None else made
