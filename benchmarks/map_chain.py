@@ -47,6 +47,9 @@ STEP: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+NANOSECONDS = {"map_rows": 2.0, "map, numba function": 2.0, "take and skip": 0.05, "enumerate": 4.0}
+"""What an element and step may cost at most."""
+
 GRAIN_STEP: dict[str, Callable[[Any, int], Any]] = {
     "map": lambda dataset, _: dataset.map(bumped),
     "take and skip": lambda dataset, number: dataset[1:] if number % 2 else dataset[: 10**9],
@@ -100,8 +103,11 @@ def _case(name: str, n: int, ours: str, theirs: str | None, reach: float, limits
     if theirs is not None:
         peers.append(Contender("tf.data", "peer", tensorflow, ("tensorflow",), reach or None))
         peers.append(Contender("grain", "peer", grain, ("grain",), reach or None))
+    most = {"seconds": NANOSECONDS[name] * 1e-9} if name in NANOSECONDS else {}
     return Case(
-        name, {"element and step": n * STEPS, "element": n}, [Contender("distinput", "ours", load), *limits, *peers]
+        name,
+        {"element and step": n * STEPS, "element": n},
+        [Contender("distinput", "ours", load, most=most), *limits, *peers],
     )
 
 

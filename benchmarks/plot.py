@@ -8,7 +8,8 @@ from math import ceil, floor, log10
 
 __all__ = ["Bar", "bars", "lines"]
 
-WIDTH, LABELS, LINE, TOP, BOTTOM, SIDE = 920, 390, 22, 34, 26, 60
+WIDTH, LINE, TOP, BOTTOM, SIDE = 920, 22, 34, 26, 60
+BARS, LETTER = 530, 6.9  # pixels for all bars, and for a letter of a label
 GREY, INK, RED = "#c9ced6", "#1f2430", "#c0392b"
 COLOURS = ("#2f6fb7", "#d98324", "#3c9d5d", "#8e5bb5", "#c0504d", "#4aa6a6", "#8a8d3b", "#d46a9f", "#5d6d7e", "#a0522d")
 KINDS = {"limit": "#9aa3b0", "peer": COLOURS[0]}
@@ -56,7 +57,8 @@ class _Scale:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """A bar for each ratio from 1 on: to the right where we are faster; a red mark where it is wanted to be."""
     values = [value for row in rows for value in (row.ratio, row.low, row.high, row.reach or 1.0)]
-    scale = _Scale([*values, 1.0], LABELS, WIDTH - SIDE)
+    labels = round(24 + LETTER * max(len(row.label) for row in rows))
+    scale = _Scale([*values, 1.0], labels, labels + BARS - SIDE)
     bottom = TOP + LINE * len(rows)
     drawn = [_line(scale.at(x), TOP - 4, scale.at(x), bottom, INK if x == 1 else GREY) for x in scale.powers]
     drawn += [_text(scale.at(x), bottom + 16, f"{x:g}x", "middle") for x in scale.powers]
@@ -68,8 +70,8 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         drawn.append(_line(scale.at(row.low), middle, scale.at(row.high), middle, INK))
         if row.reach is not None:
             drawn.append(_line(scale.at(row.reach), middle - 9, scale.at(row.reach), middle + 9, RED, 2.5))
-        drawn.append(_text(LABELS - 8, middle + 4, row.label, "end"))
-    return _picture(title, bottom + BOTTOM, drawn)
+        drawn.append(_text(labels - 8, middle + 4, row.label, "end"))
+    return _picture(title, labels + BARS, bottom + BOTTOM, drawn)
 
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], across: str, up: str) -> str:
@@ -93,16 +95,16 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], acros
         place = max(high.at(line[-1][1]) + 4, taken[-1] + 15 if taken else 0.0)  # names must not cover each other
         taken.append(place)
         drawn.append(_text(WIDTH - 280, place, name, "start", colour))
-    return _picture(title, height, drawn)
+    return _picture(title, WIDTH, height, drawn)
 
 
-def _picture(title: str, height: float, drawn: Sequence[str]) -> str:
-    size = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}"'
+def _picture(title: str, width: float, height: float, drawn: Sequence[str]) -> str:
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12" role="img">',
             f"<title>{escape(title)}</title>",
-            f'<rect width="{WIDTH}" height="{height:g}" rx="6" fill="#ffffff"/>',
+            f'<rect width="{width:g}" height="{height:g}" rx="6" fill="#ffffff"/>',
             _text(12, 18, title, "start"),
             *drawn,
             "</svg>\n",

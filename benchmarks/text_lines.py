@@ -18,7 +18,7 @@ def prepare(folder: Path, scale: float) -> None:
     """One file; lines of 20 to 180 letters."""
     random = np.random.default_rng(SEED)
     with open(folder / "lines.txt", "wb") as file:
-        left = scaled(100_000_000, scale, 200_000)
+        left = scaled(250_000_000, scale, 200_000)
         while left > 0:
             letters = random.integers(97, 123, min(left, 1_000_000), np.uint8)
             ends = np.cumsum(random.integers(21, 182, len(letters) // 21))

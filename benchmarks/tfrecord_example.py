@@ -75,7 +75,7 @@ def _case(name: str, files: list[str], records: int, size: int, padded: bool) ->
         [
             Contender("distinput", "ours", ours),
             Contender("read + crc32c", "limit", lambda: _reading(files), reach=0.35),
-            Contender("tf.data", "peer", tensorflow, ("tensorflow",), 8.0),
+            Contender("tf.data", "peer", tensorflow, ("tensorflow",), 8.0, 10.0),
         ],
     )
 

@@ -9,7 +9,6 @@ overwritten; then a new buffer is made, as without all this.
 """
 
 import sys
-import threading
 from collections import deque
 from math import prod
 from typing import Any
@@ -44,7 +43,6 @@ class Buffers:
         self.most_bytes = most_bytes if _recycles() else 0
         self._shelves: dict[int, deque[Array]] = {}
         self._bytes = 0
-        self._lock = threading.Lock()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """A C-contiguous array whose values are undefined, as `numpy.empty` gives it.
@@ -79,11 +77,12 @@ class Buffers:
 
     def _new(self, capacity: int) -> Array:
         buffer = np.empty(capacity, np.uint8)
-        with self._lock:
-            if self._bytes + capacity > self.most_bytes:
-                self._shelves, self._bytes = {}, 0
-            self._bytes += capacity
-            self._shelves.setdefault(capacity, deque()).appendleft(buffer)
+        # Without a lock, which a fork could leave closed: where two threads meet here, a buffer may be forgotten too early or
+        # its bytes not be counted, until all is forgotten the next time.
+        if self._bytes + capacity > self.most_bytes:
+            self._shelves, self._bytes = {}, 0
+        self._bytes += capacity
+        self._shelves.setdefault(capacity, deque()).appendleft(buffer)
         return buffer
 
     @property

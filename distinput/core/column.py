@@ -44,7 +44,7 @@ _MANY = 512
 _LARGE_BYTES = 1 << 20
 """Bytes from which on rows are gathered into memory that is used again."""
 
-_LARGE = 512
+_LARGE_ROW = 512
 """Bytes of a row, on average, from which on copying it costs more than a Python object does."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -436,18 +436,12 @@ class Arrays(Objects):
     def copied(self) -> Ragged:
         return self.joined()
 
-    def joined(self, *, for_now: bool = False) -> Ragged:
-        """The same rows side by side; `for_now`: in memory of a round size, which is found warm again the next time."""
+    def joined(self) -> Ragged:
+        """The same rows side by side."""
         sizes = self.lengths()
         if not self.items:
             return Ragged(Dense(np.empty(0, self.dtype)), sizes, sizes)
-        shape = (int(sizes.sum()), *self.items[0].shape[1:])
-        if for_now:
-            size = prod(shape) * self.dtype.itemsize
-            room = empty((1 << size.bit_length(),), np.dtype(np.uint8))
-            flat: Array = room[:size].view(self.dtype).reshape(shape)
-        else:
-            flat = empty(shape, self.dtype)
+        flat = empty((int(sizes.sum()), *self.items[0].shape[1:]), self.dtype)
         np.concatenate(self.items, out=flat)
         return Ragged(Dense(flat), np.cumsum(sizes) - sizes, sizes)
 
@@ -531,7 +525,7 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
         rows = Arrays(items, dtype)
         if dtype != STRING:
             each = prod(first.shape[1:]) * dtype.itemsize
-            return rows if sum(map(len, items)) * each >= _LARGE * len(items) else rows.joined()
+            return rows if sum(map(len, items)) * each >= _LARGE_ROW * len(items) else rows.joined()
         sizes = rows.lengths()
         joined = np.concatenate(items)
         flat_strings = Strings.of(joined.reshape(-1).tolist())

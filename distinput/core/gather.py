@@ -16,6 +16,7 @@ __all__ = ["check_rows", "put_in_order", "take_rows"]
 _WIDE_BYTES = 64
 """A row from which on asking memory ahead of time is quicker than NumPy's own loop."""
 
+_BYTE = np.dtype(np.uint8)
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -38,13 +39,18 @@ def take_rows(array: Array, rows: Ints) -> Array:
     >>> take_rows(np.arange(6).reshape(3, 2), np.array([2, 0])).tolist()
     [[4, 5], [0, 1]]
     """
+    count = len(rows)
     check_rows(rows, len(array))
-    out = empty((len(rows), *array.shape[1:]), array.dtype)
-    width = out.nbytes // len(rows) if len(rows) else 0
-    if width < _WIDE_BYTES or array.dtype.hasobject:
-        return array.take(rows, 0, out=out, mode="clip") if len(array) else out  # raise would copy once more
-    gather_rows(array.reshape(-1).view(np.uint8), rows * width, width, out.reshape(-1).view(np.uint8))
+    out = empty((count, *array.shape[1:]), array.dtype)
+    width = out.nbytes // count if count else 0
+    if width < _WIDE_BYTES:
+        return array.take(rows, 0, out=out, mode="clip") if count else out  # "raise", the default, would copy once more
+    gather_rows(_bytes_of(array), rows * width, width, _bytes_of(out))
     return out
+
+
+def _bytes_of(array: Array) -> Array:
+    return array.reshape(-1).view(_BYTE)
 
 
 def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:

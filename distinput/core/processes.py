@@ -97,6 +97,11 @@ class Processes:
             raise RuntimeError(f"{self.op}: worker process {self.pids[worker]} failed:\n{why}")
         return result
 
+    @property
+    def alive(self) -> bool:
+        """Whether all workers are there."""
+        return not self.broken and all(process.poll() is None for process, _ in self._workers)
+
     def ready(self, worker: int) -> bool:
         """Whether a worker has answered."""
         return self._workers[worker][1].ready
@@ -163,7 +168,10 @@ class Workforce:
         """Workers for one stream, which nobody else uses meanwhile."""
         with self._lock:
             workers = self._idle.pop() if self._idle else None
-        workers = self._make() if workers is None else workers
+        if workers is not None and not workers.alive:  # the system may end a process that is idle, too
+            workers.close()
+            workers = None
+        workers = workers or self._make()
         try:
             yield workers
         finally:

@@ -3,6 +3,7 @@
 
 * `paths`: `as_paths`, `list_matching`, `local_path`
 * `source`: `Source`, `open_binary`, `read_range`, `size_of`, `stamp_of`
+* `mapping`: `mapped`
 * `sink`: `Sink`
 * `buffers`: `Buffers`, the memory that sources read into
 * `compression`: `Compression`, `Deflater`, `Inflater`

@@ -2,6 +2,7 @@
 """Arrow IPC files and streams: every row is a record, a dict of the columns asked for."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,11 +176,13 @@ class ArrowIpc(Format):
 
     def _kept(self, file: "_File", number: int) -> Block:
         """All rows of a batch, whose values are only decoded where they are not views of the file."""
-        block = file.kept.get((number, self.nulls))
+        key = file, number, self.nulls
+        block = _DECODED.get(key)
         if block is None:
             batch = file.batch(number)
             block = self._block(file, number, batch, range(batch.num_rows))
-            file.keep((number, self.nulls), block)
+            own = sum(_own_bytes(column) if file.views else column.nbytes for column in block.columns)
+            _DECODED.put(key, block, own + 1024)
         return block
 
     def _block(self, file: "_File", number: int, batch: Any, rows: range) -> Block:
@@ -204,18 +207,14 @@ class _File:
     Attributes:
       whole: its bytes, if it is local.
       batches: where its record batches are; None for a stream that is not local.
-      kept: decoded batches.
       places: [leaves, batches] by `nulls`: the byte where the rows of each begin, as far as that was asked for.
       all_places: the same when all are known, and which leaves lie in the file in all batches.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
         self.path, self.columns = path, columns
-        self.kept: dict[Any, Block] = {}
         self.places: dict[Any, Ints] = {}
         self.all_places: dict[Any, tuple[Ints, list[bool]]] = {}
-        self._kept_bytes = 0
-        self._lock = threading.Lock()
         local = local_path(path)
         self.whole: Bytes | None = None if local is None else mapped(local)
         self.listed = is_file(path)
@@ -313,21 +312,44 @@ class _File:
                 )
         return self.select(batch)
 
-    def keep(self, key: Any, block: Block) -> None:
-        """Keep a block for later; older ones go where they take too much memory."""
-        own = 1024 + sum(_own_bytes(column) if self.views else column.nbytes for column in block.columns)
-        with self._lock:
-            self._kept_bytes += own
-            if self._kept_bytes > _KEPT_BYTES:
-                self.kept, self._kept_bytes = {}, own
-            self.kept[key] = block
-
 
 @lru_cache(maxsize=1024)
 def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> _File:
     """A file; `stamp` tells one version of it from the next."""
     del stamp
     return _File(path, columns)
+
+
+class _Decoded:
+    """Decoded batches of all files that `fetch` was asked for; those used longest ago go first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, tuple[Block, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Any) -> Block | None:
+        """The block, if it is still there."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Any, block: Block, nbytes: int) -> None:
+        """Keep a block that takes so much memory."""
+        with self._lock:
+            self._bytes += nbytes - self._kept.pop(key, (block, 0))[1]
+            self._kept[key] = block, nbytes
+            while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1][1]
+
+
+_DECODED = _Decoded()
 
 
 def _own_bytes(column: Column) -> int:

@@ -402,7 +402,7 @@ class ExampleParser:
             j = self.indices[key]
             values = found.values.get(j)
             if values is not None and complete and feature.dtype != STRING:  # nothing is left to do
-                columns[key] = Dense(values.view(feature.dtype).reshape(-1, *feature.shape))  # type: ignore[union-attr]
+                columns[key] = Dense(values.view(feature.dtype).reshape(len(messages.starts), *feature.shape))  # type: ignore[union-attr]
                 continue
             data, kind, (starts, sizes) = found.messages.data, _KINDS[feature.dtype], found.spans[:, j]
             lists = _Lists(self.names[j], data, kind, found.kinds[j], starts, sizes, values)

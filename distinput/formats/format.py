@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.spec import Spec
-from distinput.errors import DataLossError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
 
@@ -90,6 +90,19 @@ class Format(ABC):
           path: a file to look at, for formats whose files say it; None where there is none.
         """
 
+    def check_spec(self, path: str, spec: Spec) -> None:
+        """Refuse a file whose records look different from those of the files before it.
+
+        Raises:
+          InvalidArgumentError: they do.
+        """
+        found = self.spec(path) if self.spec_from_file else spec
+        if found != spec:
+            raise InvalidArgumentError(
+                f"{path}: its records look like {found.nest}, but those of the first file like {spec.nest}; read files of "
+                "different records with data sets of their own, and bring them to one form before they are put together"
+            )
+
     @abstractmethod
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         """The records from a position to the end of the file, each block with the position behind it.
@@ -132,6 +145,11 @@ class Format(ABC):
     def fragments(self, path: str) -> list[Fragment]:
         """The smallest parts of the file that can be read alone, in order; together they are the whole file."""
         return [Fragment(path, self.start(), None, self.rows(path), size_of(path))]
+
+    def bytes_read(self, path: str, size: int) -> int:
+        """How many of the `size` bytes of a file are read for all of its records; all, where no columns are left out."""
+        del path
+        return size
 
     def seek(self, path: str, row: int) -> Position | None:
         """The position of record `row`, if it can be told without reading the records before it."""

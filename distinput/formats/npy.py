@@ -156,7 +156,7 @@ class _Header:
 
 
 def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
-    return Block(LEAF, [Dense(rows.astype(header.native, copy=False))], len(rows))
+    return Block(LEAF, [Dense(rows if rows.dtype.isnative else rows.astype(header.native))], len(rows))
 
 
 def _header(path: str) -> _Header:

@@ -87,6 +87,16 @@ class Parquet(Format):
     def rows(self, path: str) -> int | None:
         return int(self._footer(path).num_rows)
 
+    def bytes_read(self, path: str, size: int) -> int:
+        if self.columns is None:
+            return size
+        footer = self._footer(path)
+        return sum(
+            column.total_compressed_size
+            for group in range(footer.num_row_groups)
+            for column in self._chosen(footer.row_group(group))
+        )
+
     def seek(self, path: str, row: int) -> Position | None:
         del path
         return {"row": row}
@@ -157,10 +167,13 @@ class Parquet(Format):
         """The bytes, decoded, of those columns of a row group that are read."""
         if self.columns is None:
             return int(footer.total_byte_size)
+        return sum(column.total_uncompressed_size for column in self._chosen(footer))
+
+    def _chosen(self, footer: Any) -> Iterator[Any]:
+        """What the footer says of those columns of a row group that are read."""
         columns = (footer.column(number) for number in range(footer.num_columns))
-        return sum(
-            column.total_uncompressed_size for column in columns if column.path_in_schema.split(".")[0] in self.columns
-        )
+        chosen = self.columns
+        return (column for column in columns if chosen is None or column.path_in_schema.split(".")[0] in chosen)
 
     def _batches(self, file: Any, group: int, most: int) -> Iterator[Any]:
         if self._bytes(file.metadata.row_group(group)) <= _WHOLE_BYTES and self.columns != ():

@@ -138,6 +138,7 @@ class FragmentReader(Node):
             self.fragments.files.check(int(self.fragments.file[number]))
             where = {"path": fragment.path, "position": position or fragment.start}
             run.reading = lambda where=where: f"{where['path']} at {where['position']}"
+            self.format.check_spec(fragment.path, self.spec)
             for block, after in self.format.read_fragment(fragment, position):
                 where["position"] = after
                 yield block, {**mark, "position": after}

@@ -30,8 +30,8 @@ class GlobalShuffle(Node):
     """All elements in a random order, each order as likely as another, in constant memory.
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
-    access (arrays, ranges and what is derived from them), from the nearest place that can be reached otherwise (Parquet row
-    groups; fixed-length records, whose number `assert_cardinality` must state).
+    access (arrays, ranges, local Arrow and npy files, and what is derived from them), from the nearest place that can be
+    reached otherwise (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
 
     Args:
       seed: any whole number; None draws one, which the state remembers.
@@ -62,7 +62,7 @@ class GlobalShuffle(Node):
         if n < 0 or (n and not self.input.random_access and self.input.start_at(0, 0) is None):
             raise InvalidArgumentError(
                 "global_shuffle: the input's elements must be countable and reachable by position (arrays, ranges, Parquet, "
-                "fixed-length records after assert_cardinality, and what keeps their positions), got "
+                "Arrow, npy, fixed-length records after assert_cardinality, and what keeps their positions), got "
                 f"{self.input.op}; use shuffle(buffer_size)"
             )
 

@@ -136,7 +136,8 @@ class BucketBySequenceLength(Node):
     `padded_batch` does. State: as `group_by_window`.
 
     Args:
-      element_length_func: element -> its length.
+      element_length_func: element -> its length. The built-in `len` on elements with a first axis is never called: their
+        lengths are known.
       bucket_boundaries: ascending lengths.
       bucket_batch_sizes: one more than boundaries.
       padded_shapes, padding_values, drop_remainder: as for `padded_batch`.

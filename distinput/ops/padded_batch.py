@@ -149,11 +149,17 @@ def _padded_columns(columns: Sequence[Column], shape: tuple[int | None, ...], fi
     if len(spans) == len(columns) and all(each[0].shape[1:] == spans[0][0].shape[1:] for each in spans):
         return _padded_spans(spans, shape, fill)
     items = [item for column in columns for item in column.values()]
-    longest = _whole_shape(shape, {shape_of(item) for item in items})
-    out = np.full((len(items), *longest), fill, dtype=columns[0].dtype)
-    for target, item in zip(out, items, strict=True):
-        target[tuple(map(slice, shape_of(item)))] = item
-    return column_of([out])
+    flat = all(isinstance(column, Arrays) for column in columns) and items[0].ndim == 1
+    longest = _whole_shape(shape, [(max(map(len, items)),)] if flat else {shape_of(item) for item in items})
+    out = empty((1, len(items), *longest), columns[0].dtype)
+    out[...] = fill
+    batch = out[0]
+    for row, item in enumerate(items):
+        if flat:
+            batch[row, : len(item)] = item
+        else:
+            batch[(row, *map(slice, shape_of(item)))] = item
+    return column_of([batch]) if batch.dtype == STRING else Dense(out)
 
 
 _Spans = tuple[Array, Ints, Ints]
@@ -168,8 +174,6 @@ def _inner_shape(column: Column) -> tuple[int, ...] | None:
 
 def _spans(column: Column) -> _Spans | None:
     """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
-    if isinstance(column, Arrays) and column.dtype != STRING:
-        column = column.joined(for_now=True)
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return column.flat.array, column.starts, column.sizes
     if isinstance(column, Dense) and column.array.ndim > 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.buffers import empty
 from distinput.core.column import Dense, Ints
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
@@ -85,7 +86,8 @@ class Range(Node):
         """The numbers of these rows as int64."""
         first, stop = self.first + row * self.step, self.first + end * self.step
         if self.step == 1 and -_LARGEST <= first and stop <= _LARGEST:
-            return _counted(block_rows(8))[: end - row] + first  # a sum is made faster than numbers are counted
+            counted = _counted(block_rows(8))[: end - row]  # a sum is made faster than numbers are counted
+            return np.add(counted, first, out=empty(counted.shape, counted.dtype))
         return np.arange(first, stop, self.step)
 
     def _block(self, numbers: Ints) -> Block:

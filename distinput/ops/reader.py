@@ -129,7 +129,15 @@ class Reader(Node):
     def _fetch(self, path: str, rows: Ints) -> Block:
         if self.table is not None:
             self.table.check(self.table.index(path))
+        if path not in self._alike:
+            self.format.check_spec(path, self.spec)
+            self._alike.add(path)
         return self.format.fetch(path, rows)
+
+    @cached_property
+    def _alike(self) -> set[str]:
+        """Files whose records were seen to look like those of the first."""
+        return set()
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}
@@ -157,6 +165,7 @@ class Reader(Node):
                 self.table.check(self.table.index(path))
             where = {"path": path, "position": position}
             run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"
+            self.format.check_spec(path, self.spec)
             for block, after in self.format.read_groups(path, position, self.group, rows % self.group):
                 where["position"] = after
                 rows += block.size

@@ -9,6 +9,7 @@ from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.source import size_of
 from distinput.formats.fixed_length import FixedLengthRecords
+from distinput.formats.format import Format
 from distinput.ops.batch import Batch
 from distinput.ops.fragments import FragmentReader
 from distinput.ops.interleave import FlatMap, Interleave
@@ -116,7 +117,11 @@ def _own_in_words(tree: Node) -> str:
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     if len(readers) == 1 and readers[0].counts and _reads_fragments(readers[0]) and own[0].input is readers[0]:
         names, ends = readers[0].counts
-        mine = sum(map(size_of, names)) * own[0].cardinality / max(1, int(ends[-1]))
+        mine = (
+            sum(readers[0].format.bytes_read(name, size_of(name)) for name in names)
+            * own[0].cardinality
+            / max(1, int(ends[-1]))
+        )
         times = int(_whole_fragments(readers[0], own[0]).sum()) / max(1.0, mine)
         if times > _EVEN:
             return (
@@ -200,30 +205,34 @@ def _parts(tree: Node) -> list[Part]:
             continue
         seen.add(id(step))
         if isinstance(step, FragmentReader):
-            found += _of_fragments(step.fragments)
+            found += _of_fragments(step.fragments, step.format)
         elif isinstance(step, RowReader):
             found += _of_rows(step, own[0])
         elif isinstance(step, Reader):
             found += _of_files(step, step)
         elif isinstance(step, FlatMap | Interleave) and isinstance(step.map_func, PartsOf):
-            found += _of_fragments(step.map_func.fragments)
+            found += _of_fragments(step.map_func.fragments, step.map_func.format)
         elif isinstance(step, FlatMap | Interleave) and is_of_names(step.input) and makes_reader(step):
             found += _of_files(step, None)
     return found
 
 
-def _of_fragments(fragments: Fragments) -> list[Part]:
-    return [
-        Part(
+def _of_fragments(fragments: Fragments, file_format: Format) -> list[Part]:
+    found = []
+    for i in range(len(fragments)):
+        path, start, stop, rows = (
             fragments.path(i),
-            int(fragments.start[i]) if whole is False else None,
-            None if fragments.stop[i] == END else int(fragments.stop[i]),
-            None if fragments.rows[i] < 0 else int(fragments.rows[i]),
-            int(fragments.nbytes[i]),
+            int(fragments.start[i]),
+            int(fragments.stop[i]),
+            int(fragments.rows[i]),
         )
-        for i in range(len(fragments))
-        for whole in (bool(fragments.start[i] == 0 and fragments.stop[i] == END),)
-    ]
+        whole = start == 0 and stop == END
+        size = max(1, int(fragments.files.sizes[fragments.file[i]]))
+        nbytes = int(fragments.nbytes[i]) * file_format.bytes_read(path, size) // size
+        found.append(
+            Part(path, None if whole else start, None if stop == END else stop, None if rows < 0 else rows, nbytes)
+        )
+    return found
 
 
 def _of_files(step: Node, reader: Reader | None) -> list[Part]:
@@ -234,11 +243,14 @@ def _of_files(step: Node, reader: Reader | None) -> list[Part]:
     with Run() as run:
         for block, _ in names.open(names.start(0), run):
             paths += list(block.elements())
-    counted = reader is not None and reader.format.counts_rows
-    return [
-        Part(path, rows=reader.format.rows(path) if counted and reader else None, nbytes=size_of(path))
-        for path in (name.decode() for name in paths)
-    ]
+    found = []
+    for path in (name.decode() for name in paths):
+        rows, size = None, size_of(path)
+        if reader is not None:
+            rows = reader.format.rows(path) if reader.format.counts_rows else None
+            size = reader.format.bytes_read(path, size)
+        found.append(Part(path, rows=rows, nbytes=size))
+    return found
 
 
 def _of_rows(reader: RowReader, own: OwnRows) -> list[Part]:
@@ -273,7 +285,10 @@ def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
     for number, path in enumerate(counts[0]):
         fragments = reader.format.fragments(path)
         # A format may count bytes before compression.
-        inside, size = max(1, sum(fragment.nbytes for fragment in fragments)), size_of(path)
+        inside, size = (
+            max(1, sum(fragment.nbytes for fragment in fragments)),
+            reader.format.bytes_read(path, size_of(path)),
+        )
         sizes += [fragment.rows or 0 for fragment in fragments]
         nbytes += [fragment.nbytes * size // inside for fragment in fragments]
         file += [number] * len(fragments)

@@ -352,7 +352,7 @@ def _draw_npy(draw: Draw, _: Any) -> dict[str, Any]:
     return {
         "rows": draw(_FILES),
         "reads": draw(_READS),
-        "shape": draw(st.sampled_from([[], [2], [2, 3], [0]])),
+        "shape": draw(st.sampled_from([[], [2], [2, 3], [0], [0, 100], [100]])),
         "dtype": draw(st.sampled_from(["int64", "uint8", ">f4", "bool"])),
     }
 

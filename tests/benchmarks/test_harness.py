@@ -11,6 +11,7 @@ import pytest
 from benchmarks.checksum import in_any_order, in_order
 from benchmarks.figures import goals, summary, table
 from benchmarks.harness import (
+    FEWEST_ROUNDS,
     BenchmarkError,
     Case,
     Measured,
@@ -138,6 +139,16 @@ def test_a_pass_is_repeated_and_may_bring_its_own_clock() -> None:
 
     assert timed(Work(once), 0.02).seconds == 3.0
     assert len(passes) > 1
+
+
+def test_times_of_a_part_stand_for_the_whole() -> None:
+    assert timed(Work(lambda: Measured(3.0), share=0.25), 0.0).seconds == 12.0
+
+
+def test_no_round_begins_when_the_time_is_over_but_for_the_fewest() -> None:
+    result = measure("tests.benchmarks.played", case("agree"), Path(), 1.0, 9, 0.0, until=perf_counter())
+    assert result["rounds"] == FEWEST_ROUNDS < 9
+    assert [len(contender["seconds"]) for contender in result["contenders"]] == [FEWEST_ROUNDS] * 2
 
 
 def test_checksums_in_order() -> None:

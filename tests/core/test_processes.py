@@ -124,6 +124,17 @@ def test_broken_workers_are_replaced() -> None:
         assert workers.receive(0, always) == 5
 
 
+def test_workers_that_ended_while_they_were_idle_are_replaced() -> None:
+    force = Workforce(lambda: Processes(answer, 1, "test"))
+    with force.lent() as workers:
+        (pid,) = workers.pids
+    os.kill(pid, signal.SIGKILL)
+    assert is_gone(pid)
+    with force.lent() as workers:
+        workers.send(0, "pid")
+        assert workers.receive(0, always) == workers.pids[0] != pid
+
+
 @pytest.mark.parametrize("function", [lambda x: x, types.SimpleNamespace(f=lambda x: x)])
 def test_a_function_that_cannot_be_sent_is_an_error_with_a_cure(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

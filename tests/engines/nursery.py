@@ -21,13 +21,17 @@ def main() -> None:
     # Lazily loaded corners too, so that no worker has to.
     import_module(sys.argv[1])
     _ = di.distribute.MultiWorkerMirroredStrategy, di.io, di.data.TFRecordDataset
-    assert len(os.listdir("/proc/self/task")) == 1, "a thread of this process would be missing in those that it forks"
+    tasks = Path("/proc/self/task")  # of Linux
+    assert not tasks.exists() or len(list(tasks.iterdir())) == 1, (
+        "a thread would be missing in the processes forked here"
+    )
     for line in sys.stdin:
         order = json.loads(line)
         folder = Path(order["folder"])
         workers = [_fork(folder, rank, environment) for rank, environment in enumerate(order["environments"])]
         codes = wait_for(workers, order["limit"], order["stuck"])
         print(json.dumps(codes), flush=True)
+    os._exit(0)  # there is nothing to tidy up, and taking PyTorch apart takes seconds
 
 
 def _fork(folder: Path, rank: int, environment: dict[str, str]) -> Fork:

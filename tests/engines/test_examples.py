@@ -34,30 +34,28 @@ def losses(text: str) -> list[float]:
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
 
 
+THEN_LOOK = """
+import pathlib, runpy, sys
+runpy.run_path(sys.argv[1], run_name="__main__")
+print("threads:", *[path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")])
+"""
+
+
 @pytest.mark.needs_engine("torch")
 @pytest.mark.parametrize("processes, launcher", [(1, ()), (2, TORCHRUN), (3, ())], ids=["alone", "torchrun", "three"])
 def test_torch_ddp(processes: int, launcher: tuple[str, ...], tmp_path: Path) -> None:
-    text = output(tmp_path, "torch_ddp.py", processes, launcher=launcher)
+    program = tmp_path / "then_look.py"
+    program.write_text(THEN_LOOK, encoding="utf-8")
+    example = str(ROOT / "examples" / "torch_ddp.py")
+    text = output(tmp_path, str(program), processes, example, launcher=launcher)
     assert f"{processes} processes, every record exactly once in each of 3 epochs: True" in text
     # The last batch has one row, so all processes but one have none; none of them waits for ever.
     assert re.findall(r", (\d) parts without rows$", text, re.MULTILINE) == [str(processes - 1)] * 3
     assert losses(text) == pytest.approx([2.041464, 0.000001, 0.0], abs=2e-6)
-
-
-@pytest.mark.needs_engine("torch")
-def test_torch_ddp_leaves_no_thread_of_its_group(tmp_path: Path) -> None:
-    """A thread that needs the interpreter when that has ended aborts the process: seldom, so the threads are looked at."""
-    program = tmp_path / "then_look.py"
-    program.write_text(
-        "import pathlib, runpy, sys\n"
-        "runpy.run_path(sys.argv[1], run_name='__main__')\n"
-        "print('THREADS', *[path.read_text().strip() for path in pathlib.Path('/proc/self/task').glob('*/comm')])\n"
-    )
-    text = output(tmp_path, str(program), 2, str(ROOT / "examples" / "torch_ddp.py"))
-    (threads,) = re.findall("^THREADS (.*)$", text, re.MULTILINE)
-    assert "python" in threads
-    assert "gloo" not in threads
-    assert "pt_tcpstore" not in threads
+    # A thread of gloo that needs the interpreter when that has ended aborts the process. It seldom does, so none may be left.
+    threads = re.findall("^threads:(.*)$", text, re.MULTILINE)
+    assert threads
+    assert not re.search("gloo|tcpstore", " ".join(threads))
 
 
 @pytest.mark.needs_engine("jax")

@@ -347,3 +347,12 @@ def test_blocks_are_encoded() -> None:
     columns = parse_examples(encode_examples(block), {"x": VarLenFeature("int64"), "y": FixedLenFeature([], "string")})
     assert [plain(value) for value in columns["x"].values()] == [[0], [0, 1], [0, 1, 2]]
     assert list(columns["y"].values()) == [b"0", b"1", b"2"]
+
+
+def test_a_feature_without_values() -> None:
+    features: dict[str, Feature] = {"a": FixedLenFeature([0, 2], "float32"), "b": FixedLenFeature([], "int64")}
+    batch = [encode_example({"a": np.empty((0, 2), np.float32), "b": i}) for i in range(3)]
+    columns = parse_examples(Strings.of(batch), features)
+    assert [np.shape(value) for value in columns["a"].values()] == [(0, 2)] * 3
+    assert [plain(value) for value in columns["b"].values()] == [0, 1, 2]
+    assert len(parse_examples(Strings.of([]), features)["a"]) == 0

@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -38,6 +41,45 @@ def test_the_size_may_depend_on_the_key() -> None:
 def test_reduce_func_is_given_the_key() -> None:
     made = RANGE(4).group_by_window(lambda x: x % 2, lambda key, rows: rows.map(lambda x: (key, x)), window_size=9)
     assert made.to_list() == [(0, 0), (0, 2), (1, 1), (1, 3)]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.booleans(), st.integers(1, 4))
+def test_len_is_known_without_a_call(sizes: list[int], drop: bool, rows: int) -> None:
+    dataset = lengths(*sizes)
+    options = {"drop_remainder": drop, "pad_to_bucket_boundary": False}
+    called = dataset.bucket_by_sequence_length(lambda x: len(x), [2, 5], [3, 2, 1], **options)
+    with small_blocks(rows):
+        known = [plain(x) for x in bucketed(dataset, [2, 5], [3, 2, 1], **options)]
+    assert known == [plain(x) for x in called] == model(sizes, [2, 5], [3, 2, 1], drop=drop)
+
+
+def model(sizes: list[int], bounds: list[int], batches: list[int], *, drop: bool) -> list[Any]:
+    """Row by row, as the documentation says it."""
+    made: list[Any] = []
+    waiting: list[list[int]] = [[] for _ in batches]
+
+    def send(bucket: int) -> None:
+        rows = waiting[bucket]
+        made.append([[size] * size + [0] * (max(rows) - size) for size in rows])
+        waiting[bucket] = []
+
+    for size in sizes:
+        bucket = sum(size >= bound for bound in bounds)
+        waiting[bucket].append(size)
+        if len(waiting[bucket]) == batches[bucket]:
+            send(bucket)
+    for bucket, rows in enumerate(waiting):
+        if rows and not drop:
+            send(bucket)
+    return made
+
+
+def test_what_came_before_an_error_is_sent() -> None:
+    given = lengths(1, 1, 2, 2, 3).bucket_by_sequence_length(lambda x: x if len(x) == 3 else len(x), [2], [2, 2])
+    before, error = until_error(given)
+    assert [len(batch) for batch in before] == [2, 2]
+    assert isinstance(error, InvalidArgumentError)
+    assert any("on element array([3, 3, 3])" in note for note in error.__notes__)
 
 
 @pytest.mark.parametrize(

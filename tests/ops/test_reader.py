@@ -57,3 +57,27 @@ def test_rows_that_can_be_counted_are_reached_at_once(tmp_path: Path) -> None:
     dataset = di.data.ParquetDataset([str(tmp_path / f"{index}.parquet") for index in range(3)])
     assert len(dataset) == 12
     assert dataset.skip(7).take(2).to_list() == [{"x": 7}, {"x": 8}]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "npy", "parquet"])
+def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{number}.npy") for number in range(2)]
+    for path, dtype in zip(paths, ("f4", "f8"), strict=True):
+        values = np.arange(4, dtype=dtype)
+        if kind == "npy":
+            np.save(path, values)
+        else:
+            {"arrow": di.io.write_arrow, "parquet": di.io.write_parquet}[kind](path, {"x": values})
+    maker = {"arrow": di.data.ArrowDataset, "npy": di.data.NpyDataset, "parquet": di.data.ParquetDataset}[kind]
+    says = r"1\.npy: its records look like .*float64.*, but those of the first file like .*float32"
+    elements = iter(maker(paths))
+    for _ in range(4):
+        next(elements)
+    with pytest.raises(di.errors.InvalidArgumentError, match=says):
+        next(elements)
+    with pytest.raises(di.errors.InvalidArgumentError, match=says):
+        list(maker(paths).global_shuffle(seed=1))
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
+    with pytest.raises(di.errors.InvalidArgumentError, match="its records look like"):
+        list(di.data.experimental.auto_shard_dataset(maker(paths).with_options(options), 1, 0, 1))

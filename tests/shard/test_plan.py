@@ -307,6 +307,22 @@ def test_a_plan_says_what_large_row_groups_cost() -> None:
     assert sum(worker.nbytes or 0 for worker in plan.workers) < 1.05 * sum(map(source.size_of, smaller))
 
 
+@pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != AutoShardPolicy.AUTO])
+def test_columns_that_are_left_out_are_not_counted(policy: AutoShardPolicy) -> None:
+    paths = [f"counting://columns/{number}" for number in range(2)]
+    values = np.random.default_rng(0).integers(0, 1 << 60, 20_000)
+    for path in paths:
+        di.io.write_parquet(path, {"a": values.astype(np.int16), "b": values}, row_group_size=1000)
+    dataset = di.data.ParquetDataset(paths, columns=["a"]).batch(5000)
+    plan = di.data.experimental.shard_plan(dataset, 2, policy=policy)
+    for worker in plan.workers:
+        tree = auto_shard(rebatch_for(dataset.node, 2, 1, worker.worker), 2, worker.worker, 2, policy=policy)
+        bytes_read()
+        rows = sum(len(batch["a"]) for batch in Dataset(tree))
+        assert rows == worker.rows
+        assert worker.nbytes == pytest.approx(bytes_read(), rel=0.05)
+
+
 def test_a_plan_says_whether_the_end_is_known(tmp_path: Path) -> None:
     plan = di.data.experimental.shard_plan
     assert plan(files_of("text", [3, 4], str(tmp_path)).batch(2), 2).end == "agreed"
