@@ -84,11 +84,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 contender(case, "distinput", ours, "ours"),
                 Contender("permutation + take", "limit", lambda: _taking(rows)),
-                contender(case, "tf.data", tensorflow, reach=40.0),
-                contender(case, "tf.data, numbers + gather", gathered),
+                contender(case, name, peer, reach=reach),
             ],
         )
-        for case, ours in (("a stream", stream), ("an array", array), ("the whole array", whole))
+        for case, ours, name, peer, reach in (
+            ("a stream", stream, "tf.data", tensorflow, 40.0),
+            ("an array", array, "tf.data, numbers + gather", gathered, None),
+            ("the whole array", whole, "tf.data, numbers + gather", gathered, None),
+        )
     ]
 
 

@@ -189,7 +189,10 @@ def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
     )
 
 
-_KERNELS = ("scan_records", "locate_features", "fill_int64s", "gather_spans", "shuffle_steps", "drain_steps")
+_KERNELS = (
+    "scan_records", "locate_features", "fill_int64s", "gather_spans", "shuffle_steps", "exchange_rows", "drain_steps",
+    "drain_rows",
+)  # fmt: skip
 _LONGEST_COMPILATION = 20.0
 
 

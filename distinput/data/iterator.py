@@ -66,6 +66,7 @@ class DatasetIterator:
             raise self._failure
         while not self._ended:
             self._at, self._size, self._left = self._after, 0, _EMPTY
+            self._elements = _EMPTY  # lets go of the block, so that its memory can serve the next one
             try:
                 item = next(self._stream, None)
             except Exception as error:

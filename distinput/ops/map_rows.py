@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`map_rows`: a function on many elements at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,9 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.function import calling, infer
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
-from distinput.plan.node import Node
+from distinput.plan.node import Node, describe
 
-__all__ = ["MapRows"]
+__all__ = ["FusedMapRows", "MapRows", "fused"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,20 +77,17 @@ class MapRows(Node):
         return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
-            most = block_rows(block.nbytes / max(1, block.size))
-            for first in range(0, block.size, most):
-                end = min(first + most, block.size)
-                yield self._mapped(block.rows(first, end)), at(end)
+        return _mapped(self.input.open(state["input"], run), state, (self,), run)
 
     @property
     def random_access(self) -> bool:
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self._mapped(self.input.fetch(rows, epoch))
+        return self.mapped(self.input.fetch(rows, epoch))
 
-    def _mapped(self, block: Block) -> Block:
+    def mapped(self, block: Block) -> Block:
+        """What the function makes of the rows of a block."""
         result = self.call(block.structure.build([_whole(c) for c in block.columns]))
         structure = structure_of(result)
         columns: list[Column] = []
@@ -104,6 +101,79 @@ class MapRows(Node):
                 )
             columns.append(Dense(value) if value.dtype != STRING else _strings(value))
         return Block(structure, columns, block.size)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Neighbouring `map_rows`; no nodes of the tree, since each block goes through all of them."""
+
+    steps: tuple[MapRows, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(describe(step.map_func) for step in self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedMapRows(Node):
+    """Neighbouring `map_rows` run as one: each block goes through all functions, and memory that one gave up serves the next.
+
+    Shapes: those of the last one. State: where the next element stands in the input.
+
+    Args:
+      functions: the steps, the first one first.
+    """
+
+    input: Node
+    functions: _Steps
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.functions.steps[-1].spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "skip": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return _mapped(self.input.open(state["input"], run), state, self.functions.steps, run)
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        block = self.input.fetch(rows, epoch)
+        for step in self.functions.steps:
+            block = step.mapped(block)
+        return block
+
+
+def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows:
+    """`then` over `first` as one node."""
+    steps = (first,) if isinstance(first, MapRows) else first.functions.steps
+    return FusedMapRows(first.input, _Steps((*steps, then)), origin=then.origin)
+
+
+def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
+    for block, _, _, at in passing_over(upstream, state):
+        most = block_rows(block.nbytes / max(1, block.size))
+        for first in range(0, block.size, most):
+            end = min(first + most, block.size)
+            made = block.rows(first, end)
+            for step in steps:
+                try:
+                    made = step.mapped(made)
+                except Exception as error:
+                    run.annotate(error, step.where)
+                    raise
+            yield made, at(end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,7 +85,7 @@ class Range(Node):
     def _numbers(self, row: int, end: int) -> Ints:
         """The numbers of these rows as int64."""
         first, stop = self.first + row * self.step, self.first + end * self.step
-        if self.step == 1 and -_LARGEST <= first and stop <= _LARGEST:
+        if self.step == 1 and first >= -_LARGEST and stop <= _LARGEST:
             counted = _counted(block_rows(8))[: end - row]  # a sum is made faster than numbers are counted
             return np.add(counted, first, out=empty(counted.shape, counted.dtype))
         return np.arange(first, stop, self.step)

@@ -2,7 +2,10 @@
 """Neighbouring steps run as one."""
 
 from distinput.core.nest import LEAF
-from distinput.ops.map import FusedMap, Map, fused
+from distinput.ops import map as maps
+from distinput.ops import map_rows
+from distinput.ops.map import FusedMap, Map
+from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 
@@ -11,7 +14,15 @@ def map_of_map(node: Node) -> Node | None:
     """Each element goes through both functions before the next one begins, without a block between them."""
     match node:
         case Map(Map() | FusedMap() as first):
-            return fused(first, node)
+            return maps.fused(first, node)
+    return None
+
+
+def map_rows_of_map_rows(node: Node) -> Node | None:
+    """Each block goes through both functions before the next one is made."""
+    match node:
+        case MapRows(MapRows() | FusedMapRows() as first):
+            return map_rows.fused(first, node)
     return None
 
 

@@ -8,7 +8,7 @@ from distinput.ops.copied import Copied
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.identity import WithOptions
 from distinput.ops.map import FusedMap, Map
-from distinput.ops.map_rows import MapRows
+from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
@@ -16,7 +16,7 @@ from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import Node
 
-_OF_EACH_ROW = (Copied, FusedMap, Map, MapRows, ParseExample, Prefetch, WithOptions)
+_OF_EACH_ROW = (Copied, FusedMap, FusedMapRows, Map, MapRows, ParseExample, Prefetch, WithOptions)
 """What gives as many rows as it takes, and in the same blocks."""
 
 

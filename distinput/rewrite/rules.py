@@ -19,6 +19,7 @@ FIRST: tuple[Rule, ...] = (own_rows.own_shares,)
 
 RULES: tuple[Rule, ...] = (
     fuse.map_of_map,
+    fuse.map_rows_of_map_rows,
     fuse.zip_of_zip,
     groups.read_for_batches,
     identities.batch_then_unbatch,

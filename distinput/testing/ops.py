@@ -24,7 +24,7 @@ from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import FusedMap, Map
-from distinput.ops.map_rows import MapRows
+from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
@@ -847,7 +847,7 @@ OPS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "map_rows",
-        (MapRows,),
+        (FusedMapRows, MapRows),
         _build_rows,
         _model_rows,
         lambda draw, _: {"function": draw(st.sampled_from(sorted(ROW_MAPS)))},

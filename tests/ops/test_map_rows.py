@@ -4,6 +4,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.rewrite import rewrite
+from distinput.testing import check_restart, check_rewrites
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -59,3 +61,20 @@ def test_vectors_stay_vectors() -> None:
     made = RANGE(2).map_rows(lambda x: np.stack([x, x + 1], 1))
     assert [plain(x) for x in made] == [[0, 1], [1, 2]]
     assert made.element_spec == di.TensorSpec([2], "int64")
+
+
+def test_neighbours_run_as_one() -> None:
+    dataset = RANGE(7).map_rows(lambda x: (x, x + 1)).map_rows(lambda a, b: a * b).map_rows(lambda x: {"y": x})
+    assert rewrite(dataset.node)[1] == ["map_rows_of_map_rows"] * 2
+    assert dataset.to_list() == [{"y": x * (x + 1)} for x in range(7)]
+    check_rewrites(dataset)
+    check_restart(dataset.batch(2))
+    fused = rewrite(dataset.node)[0]
+    assert list(fused.fetch(np.array([5, 0]), 0).elements()) == [{"y": 30}, {"y": 0}]
+
+
+def test_an_error_of_neighbours_names_the_function() -> None:
+    dataset = RANGE(7).map_rows(lambda x: x, name="first").map_rows(lambda x: x[:3], name="then")
+    error = until_error(dataset)[1]
+    assert "must have 7 rows" in str(error)
+    assert error.__notes__[0].startswith("in map_rows[then](")
