@@ -11,12 +11,12 @@ from distinput.distribute.context import (
     has_strategy,
     in_cross_replica_context,
 )
-from distinput.distribute.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.distribute.distributed_iterator import DistributedIterator
-from distinput.distribute.input_context import InputContext
-from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
+from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.input_context import InputContext
+from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.strategies.central_storage import CentralStorageStrategy
 from distinput.distribute.strategies.mirrored import MirroredStrategy
 from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy

@@ -6,12 +6,12 @@ from typing import Any
 
 from distinput.core.nest import map_leaves
 from distinput.data import Dataset
-from distinput.distribute import input as distributed_input
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.backends import open_devices
 from distinput.distribute.context import Mode, ReplicaContext, Scope, ValueContext, modes, require_cross_replica
-from distinput.distribute.input_context import InputContext
-from distinput.distribute.options import InputOptions, InputReplicationMode, RunOptions
+from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
+from distinput.distribute.input.input_context import InputContext
+from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
 from distinput.distribute.peers import Peers
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import reduce_undistributed
@@ -405,7 +405,7 @@ class Strategy:
                 "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`, not in "
                 "`experimental_distribute_dataset`"
             )
-        return distributed_input.distribute_dataset(self, dataset, options)
+        return distribute_dataset(self, dataset, options)
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
@@ -472,7 +472,7 @@ class Strategy:
         else:
             count = self._replicas if per_replica else 1
             contexts = [InputContext(count, i, total) for i in range(count)]
-        return distributed_input.distribute_from_function(self, dataset_fn, contexts, options)
+        return distribute_from_function(self, dataset_fn, contexts, options)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
         """A data set of the rows of arrays: the same as `Dataset.from_tensor_slices`.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
-from distinput.distribute.dealing import Cutter, StandIn, balanced_slices, dealer
+from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer
 from distinput.errors import InvalidArgumentError
 from distinput.shard.pieces import Deal
 

@@ -25,7 +25,7 @@ from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
 from tests.distribute.list_dataset import ListDataset, batches
 
 PER_REPLICA = InputReplicationMode.PER_REPLICA
-distributed_input = import_module("distinput.distribute.input")
+distributed_input = import_module("distinput.distribute.input.distribution")
 
 
 def mirrored(replicas: int) -> MirroredStrategy:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.distribute import InputOptions
-from distinput.distribute.own_batches import OwnBatches
+from distinput.distribute.input.own_batches import OwnBatches
 from distinput.errors import AbortedError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 from tests.shard.counting import bytes_read, put

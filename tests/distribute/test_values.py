@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from distinput.core.spec import TensorSpec
+from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.spec import PerReplicaSpec
 from distinput.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select_replica
 
 

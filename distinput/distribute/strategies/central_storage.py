@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from distinput.distribute.device_name import device_name, device_names
-from distinput.distribute.input_context import InputContext
-from distinput.distribute.options import InputOptions
+from distinput.distribute.input.input_context import InputContext
+from distinput.distribute.input.options import InputOptions
 from distinput.distribute.strategy import Strategy
 
 __all__ = ["CentralStorageStrategy"]

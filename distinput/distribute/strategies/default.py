@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distinput.distribute.context import require_cross_replica
-from distinput.distribute.input_context import InputContext
-from distinput.distribute.options import InputOptions, RunOptions
+from distinput.distribute.input.input_context import InputContext
+from distinput.distribute.input.options import InputOptions, RunOptions
 from distinput.distribute.strategies.one_device import SingleReplica
 
 __all__ = ["DefaultStrategy"]

@@ -10,16 +10,16 @@ from distinput.core.nest import map_leaves
 from distinput.core.spec import TensorSpec
 from distinput.core.state import VERSION, State
 from distinput.distribute.context import in_replica_of, modes
-from distinput.distribute.dealing import StandIn, dealer
-from distinput.distribute.lockstep import Lockstep
-from distinput.distribute.optional import Optional
-from distinput.distribute.own_batches import OwnBatches
-from distinput.distribute.tail import short
+from distinput.distribute.input.dealing import StandIn, dealer
+from distinput.distribute.input.lockstep import Lockstep
+from distinput.distribute.input.optional import Optional
+from distinput.distribute.input.own_batches import OwnBatches
+from distinput.distribute.input.tail import short
 from distinput.distribute.values import PartialPerReplica, PerReplica
 from distinput.errors import OutOfRangeError, StateError
 
 if TYPE_CHECKING:
-    from distinput.distribute.distributed_dataset import DistributedDataset
+    from distinput.distribute.input.distributed_dataset import DistributedDataset
     from distinput.distribute.strategy import Strategy
 
 __all__ = ["DistributedIterator"]

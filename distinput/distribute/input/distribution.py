@@ -11,13 +11,13 @@ from distinput.core.random import fresh_seed
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
-from distinput.distribute.dealing import Cutter
-from distinput.distribute.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction, Feed
-from distinput.distribute.input_context import InputContext
-from distinput.distribute.options import InputOptions
-from distinput.distribute.own_batches import OwnBatches
+from distinput.distribute.input.dealing import Cutter
+from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction, Feed
+from distinput.distribute.input.input_context import InputContext
+from distinput.distribute.input.options import InputOptions
+from distinput.distribute.input.own_batches import OwnBatches
+from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.peers import Peers
-from distinput.distribute.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.autoshard import effective_policy

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import VERSION, State
-from distinput.distribute.dealing import Cutter, per_replica_spec
-from distinput.distribute.distributed_iterator import DistributedIterator
-from distinput.distribute.explanation import explanation
-from distinput.distribute.own_batches import OwnBatches
-from distinput.distribute.tail import Padding
+from distinput.distribute.input.dealing import Cutter, per_replica_spec
+from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.explanation import explanation
+from distinput.distribute.input.own_batches import OwnBatches
+from distinput.distribute.input.tail import Padding
 from distinput.errors import StateError
 from distinput.shard.pieces import Deal
 

@@ -17,7 +17,7 @@ class Optional:
       value: the value; leave it out for an empty one.
       element_spec: what the value looks like.
 
-    >>> from distinput.distribute.optional import Optional
+    >>> from distinput.distribute.input.optional import Optional
     >>> Optional(3).has_value(), Optional(3).get_value(), Optional().has_value()
     (True, 3, False)
 

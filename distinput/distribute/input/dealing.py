@@ -12,7 +12,7 @@ from distinput.core.nest import Structure
 from distinput.core.sizes import balanced_slices
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.values import shape_of, zero
-from distinput.distribute.spec import PerReplicaSpec
+from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.shard.pieces import Deal
@@ -65,7 +65,7 @@ def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> st
 def equal_slices(rows: int, replicas: int) -> tuple[slice, ...]:
     """Consecutive slices of ceil(rows / replicas) rows; the last ones may have fewer rows, or none.
 
-    >>> from distinput.distribute.dealing import equal_slices
+    >>> from distinput.distribute.input.dealing import equal_slices
     >>> [s.stop - s.start for s in equal_slices(6, 4)]
     [2, 2, 2, 0]
 

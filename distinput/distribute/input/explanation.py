@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from distinput.distribute.distributed_dataset import DistributedDataset
+    from distinput.distribute.input.distributed_dataset import DistributedDataset
 
 __all__ = ["explanation"]
 
