@@ -6,7 +6,7 @@ that several contenders do: distinput, limits of the machine, and peers. Each co
 for orders (see `serve.py`), so that none shares thread pools, caches or the memory allocator with another:
 
 1. every contender makes a pass whose delivered values are checked: the checksums of all must be equal;
-2. every contender makes a pass that is not counted;
+2. every contender makes a pass that is not counted, unless the checked one was a long one;
 3. in each round every contender is timed once, in turn: A B C A B C ...
 
 Figures are medians over the rounds. A ratio is taken within each round (their time / our time) before the median, so that
@@ -53,6 +53,8 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 20_240_613
 FEWEST_ROUNDS = 3
+LONG_SECONDS = 5.0
+"""A checked pass that takes this long has warmed up what there is to warm up."""
 LEAST_SECONDS = 0.1
 """A contender repeats its pass until a round has taken at least this long."""
 
@@ -308,20 +310,25 @@ def measure(
     servers: dict[str, Server] = {}
     try:
         kinds = {contender.name: contender.kind for contender in case.contenders}
-        ready: dict[str, Any] = {}
+        checks: dict[str, str | None] = {}
         for contender in case.contenders:  # all of them first: what they import and load need not wait for its turn
             servers[contender.name] = Server(module, case.name, contender.name, folder, scale)
         for contender in case.contenders:
             server = servers[contender.name]
             note(f"{case.name}: {contender.name}: checked pass")
             try:
-                ready[contender.name] = {"check": server.ask("check"), "warm": server.ask("time", 0.0)}
+                server.ask("load")
+                begin = perf_counter()
+                checks[contender.name] = server.ask("check")
+                if checks[contender.name] is None or perf_counter() - begin < LONG_SECONDS:
+                    server.ask("time", 0.0)
             except BenchmarkError as error:
                 if contender.kind != "peer":
                     raise
                 print(f"left out: {error}", file=sys.stderr)
                 servers.pop(contender.name).close()
-        _compare(case, {name: answer["check"] for name, answer in ready.items()})
+                checks.pop(contender.name, None)
+        _compare(case, checks)
         taken: dict[str, list[Times]] = {name: [] for name in servers}
         before = busy()
         for number in range(rounds):

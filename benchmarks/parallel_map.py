@@ -13,7 +13,7 @@ from benchmarks.harness import Case, Contender, Work, delivering, scaled
 QUESTION = "a Python function on every element, by 2 workers"
 BATCH = 64
 LARGE = 1 << 17  # numbers of 8 bytes: 1 MiB
-WAVE = np.linspace(0.0, 1.0, 16_000)
+WAVE = np.linspace(0.0, 1.0, 24_000)
 GIVEN = np.arange(LARGE, dtype=np.int64)
 
 

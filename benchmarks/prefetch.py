@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.harness import Case, Contender, Work, delivering, scaled
 
 QUESTION = "prefetch(AUTOTUNE) beside a loop that computes, and beside one that does not"
-WAVE = np.linspace(0.0, 1.0, 16_000)
+WAVE = np.linspace(0.0, 1.0, 24_000)
 CHEAP = 32
 
 

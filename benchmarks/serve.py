@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One contender's process: `python -m benchmarks.serve module case contender folder scale`.
 
-Orders come as lines of JSON on the standard input and are answered on the standard output: `["check"]`, `["time", least]`
-and `["facts"]`. It ends with its input.
+Orders come as lines of JSON on the standard input and are answered on the standard output: `["load"]`, `["check"]`,
+`["time", least]` and `["facts"]`. It ends with its input.
 """
 
 import importlib
@@ -27,7 +27,9 @@ def main() -> None:
     for line in sys.stdin:
         order, *arguments = json.loads(line)
         answer: Any
-        if order == "check":
+        if order == "load":
+            answer = True  # it has, or it would not be here
+        elif order == "check":
             answer = None if work.check is None else work.check()
         elif order == "time":
             times = timed(work, *arguments)

@@ -28,6 +28,8 @@ _ALIGN = 64
 _LEAST = 1 << 16
 _MOST_HELD = 16
 """Segments of the other process of which views may be held; what comes beyond that is copied."""
+_BITS = 64
+"""Segments whose use is told; more of them are only there while many messages are under way, and are used once."""
 _HEADER = struct.Struct("<qqqQ?")
 """Number of the segment and its size; messages received from the other process, and its segments in use; whether a
 descriptor of the segment follows, because it is new."""
@@ -107,7 +109,7 @@ class Channel:
         segment.sent = self._sent
         held = 0
         for theirs in self._theirs.values():
-            if theirs.held:
+            if theirs.number < _BITS and theirs.held:
                 held |= 1 << theirs.number
         try:
             self._socket.sendall(
@@ -173,7 +175,7 @@ class Channel:
 
     def _room(self, size: int) -> tuple[_Segment, int | None]:
         """A segment that may be written, and its descriptor if the other process does not have it yet."""
-        free = [s for s in self._mine if s.sent <= self._seen and not self._in_use >> s.number & 1]
+        free = [s for s in self._mine[:_BITS] if s.sent <= self._seen and not self._in_use >> s.number & 1]
         for segment in free:
             if segment.size >= size:
                 return segment, None

@@ -82,7 +82,7 @@ def test_a_case_that_fails_leaves_the_others(
     assert [result["case"] for result in written["results"]] == ["agree", "peer fails"]
     said = capfd.readouterr()
     assert "failed: played, differ: differ: other delivered other values than ours" in said.err
-    assert "failed: played, limit fails: broken: failed at 'check'" in said.err
+    assert "failed: played, limit fails: broken: failed at 'load'" in said.err
     assert "no_such_package is not installed" in said.out
 
 

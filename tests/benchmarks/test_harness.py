@@ -48,14 +48,14 @@ def test_other_values_are_an_error() -> None:
 
 
 def test_a_limit_that_fails_is_an_error_with_its_words() -> None:
-    with pytest.raises(BenchmarkError, match=r"(?s)broken: failed at 'check'.*the limit is broken"):
+    with pytest.raises(BenchmarkError, match=r"(?s)broken: failed at 'load'.*the limit is broken"):
         measured("limit fails")
 
 
 def test_a_peer_that_fails_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
     result = measured("peer fails")
     assert [c["name"] for c in result["contenders"]] == ["ours"]
-    assert "left out: dies: failed at 'check':\n  last words" in capfd.readouterr().err
+    assert "left out: dies: failed at 'load':\n  last words" in capfd.readouterr().err
 
 
 def test_a_peer_that_is_not_installed_is_left_out() -> None:

@@ -77,6 +77,17 @@ def test_memory_is_used_again(pair: Pair) -> None:
     assert len(places) <= 2
 
 
+def test_many_messages_may_be_under_way(pair: Pair) -> None:
+    left, right = pair
+    for _ in range(2):
+        for number in range(80):
+            left.send(np.full(10, number))
+        kept = [right.receive() for _ in range(80)]
+        right.send(None)
+        left.receive()
+        assert [array[0] for array in kept] == list(range(80))
+
+
 def test_larger_messages_get_larger_segments(pair: Pair) -> None:
     left, right = pair
     for size in (10, 100_000, 10, 1_000_000, 200_000):
