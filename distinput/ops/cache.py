@@ -9,6 +9,7 @@ import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
+from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -35,7 +36,7 @@ class Store:
             if self.epoch is None:
                 self.epoch = epoch
             if blocks is not None and not self.complete and epoch == self.epoch:
-                self.block = concat_blocks(blocks) if blocks else None
+                self.block = frozen(concat_blocks(blocks)) if blocks else None
                 self.complete = True
 
 
@@ -96,7 +97,8 @@ class Cache(Node):
         whole = row == 0 or state["input"] is None
         upstream = self.input.start(epoch) if whole else state["input"]
         at = 0 if whole else row
-        for block, after in self.input.open(upstream, run):
+        for made, after in self.input.open(upstream, run):
+            block = frozen(made)  # later passes look at the same arrays
             if whole:
                 kept.append(block)
             at += block.size

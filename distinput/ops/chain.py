@@ -18,6 +18,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.calls import calls_of
 from distinput.core.nest import Structure, structure_of
+from distinput.core.owned import is_plain, owned
 from distinput.core.values import as_leaf, dtype_of
 
 __all__ = ["Chain"]
@@ -35,9 +36,21 @@ class Chain:
     def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
         self.functions = tuple(functions)
         self._step: Callable[[Any], Any] | None = None
+        self._plain: bool | None = None  # whether results are numbers and text, which nobody can change
 
     def results(self, rows: Block) -> Iterator[Any]:
-        """What the last function returns for each of the rows, made as it is asked for."""
+        """What the last function returns for each of the rows, made as it is asked for; arrays are nobody else's."""
+        if self._plain:
+            return self._results(rows)
+        results = map(owned, self._results(rows))
+        return self._looked_at(results) if self._plain is None else results
+
+    def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
+        for result in results:
+            self._plain = is_plain(result) and self._plain is not False
+            yield result
+
+    def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:
             return calls_of(self.functions[0], rows, unpack=True)
         if self._step is None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.nest import Structure, structure_of
+from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -57,6 +58,7 @@ class Generator(Node):
         row = state["row"]
         iterator = iter(self.generator(*self.args))
         next(islice(iterator, row, row), None)
+        iterator = map(owned, iterator)
         held: list[list[Any]] = []
         deadline = perf_counter() + PACE_SECONDS
         failure: BaseException | None = None

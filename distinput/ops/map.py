@@ -11,6 +11,7 @@ from distinput.core.block import Block
 from distinput.core.calls import applied, element_text
 from distinput.core.column import Ints
 from distinput.core.nest import Structure, structure_of
+from distinput.core.owned import owned
 from distinput.core.processes import Processes, Workforce, check_sendable
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -115,7 +116,7 @@ class Map(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if self.compiled is not None:
             return self.compiled.block(self.input.fetch(rows, epoch))
-        made = [self.call(element) for element in self.input.fetch(rows, epoch).elements()]
+        made = list(map(owned, map(self.call, self.input.fetch(rows, epoch).elements())))
         return Block.of_elements(structure_of(made[0]) if made else self.spec.structure, made)
 
 
@@ -171,7 +172,7 @@ class FusedMap(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain = Chain([step.map_func for step in self.functions.maps])
-        made = [chain(element) for element in self.input.fetch(rows, epoch).elements()]
+        made = list(map(owned, map(chain, self.input.fetch(rows, epoch).elements())))
         return block_of(made, None if made else self.spec.structure)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, Ints, Strings
 from distinput.core.nest import structure_of
+from distinput.core.owned import owned
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
@@ -88,7 +89,8 @@ class MapRows(Node):
 
     def mapped(self, block: Block) -> Block:
         """What the function makes of the rows of a block."""
-        result = self.call(block.structure.build([_whole(c) for c in block.columns]))
+        rows = block.structure.build([_whole(c) for c in block.columns])
+        (result,) = map(owned, map(self.call, (rows,)))
         structure = structure_of(result)
         columns: list[Column] = []
         for leaf, path in zip(structure.flatten(result), structure.paths, strict=True):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from threading import Event
 from typing import Any
 
@@ -40,6 +41,9 @@ _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 1.2
 """AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
 them where results then come so many times faster."""
+
+_AGAIN = 0.5
+"""Seconds after which threads that were given up are tried again; twice as many after each."""
 
 
 def block_of(results: list[Any], structure: Structure | None = None) -> Block:
@@ -181,16 +185,17 @@ def called_as_measured(
     """
     parts = _Parts(upstream, state)
     counter.choice = "inline"
-    alone = yield from _inline(parts, chain, run, note, trial=threads > 1)
-    if alone is not None:
+    lasts, not_before = _AGAIN, 0.0 if threads > 1 else inf
+    while (alone := (yield from _inline(parts, chain, run, note, not_before))) is not None:
         yield from _on_trial(parts, chain, threads, run, counter, note, alone)
+        not_before, lasts = Run.clock() + lasts, min(2 * lasts, 60.0)
     parts.close()
 
 
 def _on_trial(
     parts: _Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, alone: float
 ) -> Results:
-    """On threads, if results come faster from them than in `alone` seconds each; otherwise here again."""
+    """On threads, until the parts have ended, or for a few if results do not come faster than in `alone` seconds each."""
     counter.choice = f"{threads} threads, on trial"
     keep: bool | None = None
     tried, rows, seconds = 0, 0, 0.0
@@ -208,11 +213,10 @@ def _on_trial(
         begin = Run.clock()
     if keep is False:
         counter.workers = 0
-        yield from _inline(parts, chain, run, note, trial=False)
 
 
 def _inline(
-    parts: _Parts, chain: Calls, run: Run, note: Note, *, trial: bool
+    parts: _Parts, chain: Calls, run: Run, note: Note, not_before: float
 ) -> Generator[tuple[Block, Mark], None, float | None]:
     """Until the parts have ended, or until threads may pay; then the seconds of a call."""
     rows, seconds, warm = 0, 0.0, False
@@ -223,7 +227,7 @@ def _inline(
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
         warm = True
-        if trial and seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows):
+        if seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= not_before:
             return seconds / rows
     return None
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scan`: a function that carries a value from element to element."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from distinput.core.block import Block
-from distinput.core.calls import called
+from distinput.core.calls import applied
 from distinput.core.nest import Structure, structure_of
+from distinput.core.owned import owned
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -119,7 +120,10 @@ class Scan(Node):
             carried, output = self._step(carried, element)
             return output
 
-        for made, _, _, mark in called(self.input.open(state["input"], run), state, step):
+        def results(rows: Block) -> Iterator[Any]:
+            return map(owned, map(step, rows.elements()))
+
+        for made, _, _, mark in applied(self.input.open(state["input"], run), state, results):
             if structure is None:
                 structure = structure_of(made[0])
             yield Block.of_elements(structure, made), {**mark, "carry": encode_value(carried)}

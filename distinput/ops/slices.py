@@ -10,6 +10,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
 from distinput.core.nest import structure_of
+from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -39,6 +40,9 @@ class Slices(Node):
     block: Block
     description: str = ""
     leaves: tuple[LeafSpec, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
 
     @cached_property
     def spec(self) -> Spec:

@@ -183,6 +183,7 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.ops.parallel._AGAIN", 60.0)
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
     lock = threading.Lock()
 
@@ -194,3 +195,27 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
     dataset = RANGE(40).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
     assert dataset.to_list() == list(range(40))
     assert dataset.stats()["1:map"]["chose"] == "inline, since threads were not faster"
+
+
+def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
+    changes = {
+        "_AGAIN": 0.0,
+        "_BEFORE_TRIAL": 0.0,
+        "_LEAST_CALL": 0.0,
+        "_TRIAL_PARTS": 2,
+        "_GAIN": 1e9,
+        "_MOST_ROWS": 2,
+    }
+    for name, value in changes.items():
+        monkeypatch.setattr(f"distinput.ops.parallel.{name}", value)
+    dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    choices = set()
+    with iter(dataset) as elements:
+        found = []
+        for element in elements:
+            found.append(int(element))
+            choices.add(elements.stats()["1:map"]["chose"])
+    assert found == list(range(0, 200, 2))
+    assert {"2 threads, on trial", "inline, since threads were not faster"} <= choices
+    check_restart(RANGE(20).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64))
