@@ -66,4 +66,5 @@ def test_places_are_those_of_counting_through(
     ]
     assert [pieces.place(row) for row in range(len(places))] == places
     piece, over = pieces.place(len(places))
-    assert over == 0 and sum(sizes[piece:]) == 0
+    assert over == 0
+    assert sum(sizes[piece:]) == 0
