@@ -13,13 +13,20 @@ from distinput.core.state import Mark
 __all__ = ["Called", "applied", "called", "calls_of", "element_text", "note_element", "stopped"]
 
 Called = tuple[list[Any], Block, int, Mark]
+Ignore = Callable[[Exception], None] | None
 
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
 
 
 def called(
-    stream: Stream, mark: Mark, call: Callable[..., Any], most: int = 4096, *, unpack: bool = False
+    stream: Stream,
+    mark: Mark,
+    call: Callable[..., Any],
+    most: int = 4096,
+    *,
+    unpack: bool = False,
+    ignore: Ignore = None,
 ) -> Iterator[Called]:
     """`call` on every element: yields (results, block, first row of them, mark after them).
 
@@ -27,7 +34,7 @@ def called(
     of `call` is raised, so that nothing that was made before the error is lost. With `unpack`, the components of a tuple are
     its arguments.
     """
-    return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most)
+    return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most, ignore=ignore)
 
 
 def applied(
@@ -36,11 +43,13 @@ def applied(
     results_of: Callable[[Block], Iterator[Any]],
     most: int = 4096,
     note: Callable[[Exception, Any], None] | None = None,
+    ignore: Ignore = None,
 ) -> Iterator[Called]:
     """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
 
     The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes
-    between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element.
+    between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element. With
+    `ignore`, which is told of it then, that element is left out and the next one follows.
     """
     clock = perf_counter
     stride = 1
@@ -72,9 +81,13 @@ def applied(
                 failure = error
             if results:
                 yield results, rows, first, at(first + len(results))
-            if failure is not None:
-                raise failure
             first += len(results)
+            if failure is not None:
+                if ignore is None:
+                    raise failure
+                ignore(failure)
+                first += 1
+                calls = results_of(rows.rows(first, rows.size))
 
 
 def calls_of(call: Callable[..., Any], rows: Block, *, unpack: bool) -> Iterator[Any]:

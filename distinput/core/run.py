@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated."""
 
+import copy
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -89,10 +90,18 @@ class Run:
         self.ram_budget = ram_budget
         self.cancelled = threading.Event()
         self.reading: Callable[[], str] | None = None
+        self.ignore: Callable[[Exception], None] | None = None
+        """Told of an error of a function whose element is then left out; None where errors are raised."""
         self._closers: list[Callable[[], None]] = []
         self._pools: list[ThreadPoolExecutor] = []
         self._lock = threading.Lock()
         self._local = threading.local()
+
+    def ignoring(self, ignore: Callable[[Exception], None]) -> "Run":
+        """The same run for steps in which errors of functions are left out."""
+        made = copy.copy(self)
+        made.ignore = ignore
+        return made
 
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""

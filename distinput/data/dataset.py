@@ -26,6 +26,7 @@ from distinput.ops.generator import from_generator
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.identity import WithOptions
+from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
@@ -336,6 +337,7 @@ class Dataset:
     take = _op(Take)
     take_while = _op(TakeWhile)
     unbatch = _op(Unbatch)
+    ignore_errors = _op(IgnoreErrors)
     unique = _op(Unique)
     window = _op(Window)
     with_options = _op(WithOptions)

@@ -9,6 +9,7 @@ from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.example import Feature
 from distinput.ops.files import Files
 from distinput.ops.identity import AssertCardinality
+from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.shard import SHARD_HINT
 from distinput.plan.check import AUTOTUNE
@@ -43,6 +44,7 @@ __all__ = [
     "auto_shard_dataset",
     "cardinality",
     "get_single_element",
+    "ignore_errors",
     "parse_example_dataset",
     "read_manifest",
     "rebatch_for_worker",
@@ -92,6 +94,22 @@ def get_single_element(dataset: Dataset) -> object:
     Source: `tf.data.experimental.get_single_element`.
     """
     return dataset.get_single_element()
+
+
+def ignore_errors(log_warning: bool = False) -> Callable[[Dataset], Dataset]:
+    """`Dataset.ignore_errors`, for `apply`.
+
+    Args:
+      log_warning: tell each error to the logger "distinput".
+
+    >>> import distinput as di
+    >>> ds = di.data.Dataset.from_tensor_slices(["1", "two", "3"]).map(int)
+    >>> ds.apply(di.data.experimental.ignore_errors()).to_list()
+    [1, 3]
+
+    Source: `tf.data.experimental.ignore_errors`.
+    """
+    return lambda dataset: Dataset(IgnoreErrors(dataset.node, log_warning))
 
 
 def parse_example_dataset(

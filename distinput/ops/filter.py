@@ -54,7 +54,8 @@ class Filter(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state["input"], run)
-        for kept, rows, first, mark in called(upstream, state, _predicate("filter", self.predicate), unpack=True):
+        predicate = _predicate("filter", self.predicate)
+        for kept, rows, first, mark in called(upstream, state, predicate, unpack=True, ignore=run.ignore):
             indices = np.flatnonzero(kept)
             if len(indices) == len(kept):
                 yield rows.rows(first, first + len(kept)), mark

@@ -212,6 +212,8 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
         run.annotate(error, maps[index].where)
 
     calls = maps[0].num_parallel_calls
+    if run.ignore is not None:
+        return _called_here(upstream, state, Chain([step.map_func for step in maps]), note, run.ignore)
     if workforce is not None:
         return called_in_processes(upstream, state, workforce, run, counter, note)
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
@@ -223,13 +225,19 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
     return _called_here(upstream, state, chain, note)
 
 
-def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: Note) -> Stream:
+def _called_here(
+    upstream: Stream,
+    state: State,
+    chain: Chain | Compiled,
+    note: Note,
+    ignore: Callable[[Exception], None] | None = None,
+) -> Stream:
     def place(error: Exception, element: Any) -> None:
         index, given = chain.place(error, element)
         note(error, index, element_text(given))
 
     structure: Structure | None = None
-    for made, _, _, mark in applied(upstream, state, chain.results, note=place):
+    for made, _, _, mark in applied(upstream, state, chain.results, note=place, ignore=ignore):
         block = block_of(made, structure)
         structure = structure or block.structure
         yield block, mark

@@ -7,6 +7,7 @@ pipeline runs, never its elements.
 
 from collections.abc import Callable
 
+from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.plan.node import Node
 from distinput.rewrite import fuse, groups, identities, own_rows, reorder
 
@@ -57,7 +58,11 @@ def _first(node: Node, fired: list[str]) -> Node:
 
 
 def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
-    inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
+    below = tuple([rule for rule in rules if rule is not reorder.take_before_map])
+    # Elements that are left out are not counted by a `take` behind the function.
+    inputs = tuple(
+        [_rewritten(source, below if isinstance(node, IgnoreErrors) else rules, fired) for source in node.inputs]
+    )
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
     for rule in rules:

@@ -22,6 +22,7 @@ from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
+from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
@@ -935,6 +936,7 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient(
         "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
     ),
+    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), lambda p, _: p.elements, nothing),
     Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, nothing, _unique_fits),
     Ingredient(
         "window",
