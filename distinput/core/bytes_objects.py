@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["bytes_objects"]
+__all__ = ["bytes_objects", "objects_between"]
 
 _MOST_BETWEEN = 2
 """Bytes between two strings (the end of a line) that may become an object too, which is then passed over."""
@@ -44,13 +44,14 @@ def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:
     if not most:
         side_by_side = np.empty(count + 1, np.int64)
         side_by_side[:count], side_by_side[count] = starts, ends[-1, 1]
-        return _objects(data, side_by_side)
+        return objects_between(data, side_by_side)
     # String, what is between, string, ...: Arrow makes objects of pieces that lie side by side. What is between lines is
     # nothing or one letter, and Python has one object for each of these.
-    return _objects(data, ends.reshape(-1))[::2]
+    return objects_between(data, ends.reshape(-1))[::2]
 
 
-def _objects(data: Array, ends: Ints) -> Array:
+def objects_between(data: Array, ends: Ints) -> Array:
+    """[n + 1] places -> an object array [n] of the bytes between each and the next, all within the data."""
     import pyarrow as pa
 
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]

@@ -6,6 +6,8 @@ from itertools import islice, starmap
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from distinput.core.block import Block
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.state import Mark
@@ -14,6 +16,9 @@ __all__ = ["Called", "applied", "called", "calls_of", "element_text", "note_elem
 
 Called = tuple[list[Any], Block, int, Mark]
 Ignore = Callable[[Exception], None] | None
+
+_RESULT_BYTES = 1 << 20
+"""Arrays that are kept for one block: more would be fresh memory each time, and leave the caches before it is used."""
 
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
@@ -69,6 +74,8 @@ def applied(
                     results.extend(islice(calls, wanted - first - len(results)))
                     if first + len(results) < wanted:
                         raise stopped()
+                    if len(results) <= stride:
+                        end = min(end, first + max(stride, _RESULT_BYTES // _bytes_of(results[0])))
                     now = clock()
                     if now > deadline or wanted == end:
                         break
@@ -111,3 +118,9 @@ def element_text(element: Any) -> str:
     """An element in a line, cut short."""
     text = repr(element)
     return f"element {text if len(text) <= 200 else text[:200] + '...'}"
+
+
+def _bytes_of(result: Any) -> int:
+    """The bytes of the arrays in a result, as far as they are seen at once; at least 1."""
+    items = result if type(result) is tuple else result.values() if type(result) is dict else (result,)
+    return max(1, sum([item.nbytes for item in items if isinstance(item, np.ndarray)]))

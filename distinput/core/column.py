@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.bytes_objects import bytes_objects
+from distinput.core.bytes_objects import bytes_objects, objects_between
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.kernels.ragged import gather_spans
 
@@ -206,9 +206,8 @@ class Strings(Column):
         if self.starts.size >= _MANY:
             made = bytes_objects(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
             if made is None:
-                whole = self.compact()
-                made = bytes_objects(whole.data, whole.starts.reshape(-1), whole.sizes.reshape(-1))
-                assert made is not None, "compact strings lie side by side"
+                data, offsets = self._side_by_side()
+                made = objects_between(data, offsets)
             return made.reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
         view = memoryview(self.data)  # type: ignore[arg-type]
@@ -248,11 +247,17 @@ class Strings(Column):
 
     def compact(self) -> "Strings":
         """The same strings over a buffer that holds nothing else and stands in row order."""
-        starts, sizes = self.starts.reshape(-1), self.sizes.reshape(-1)
-        offsets = np.cumsum(sizes) - sizes
-        out = np.empty(int(sizes.sum()), np.uint8)
-        gather_spans(self.data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), out, offsets)
-        return Strings(out, offsets.reshape(self.starts.shape), self.sizes)
+        data, offsets = self._side_by_side()
+        return Strings(data, offsets[:-1].reshape(self.starts.shape), self.sizes)
+
+    def _side_by_side(self) -> tuple[Array, Ints]:
+        """The bytes of all strings in row order, and where each begins and the last one ends, [n + 1]."""
+        starts, sizes = np.ascontiguousarray(self.starts.reshape(-1)), np.ascontiguousarray(self.sizes.reshape(-1))
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        out = np.empty(int(offsets[-1]), np.uint8)
+        gather_spans(self.data, starts, sizes, out, offsets)
+        return out, offsets
 
     def used(self) -> "Strings":
         """The same strings over the part of the buffer that they span, or over a copy where most of that is not theirs."""

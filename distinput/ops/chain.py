@@ -36,7 +36,7 @@ class Chain:
     def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
         self.functions = tuple(functions)
         self._step: Callable[[Any], Any] | None = None
-        self._plain: bool | None = None  # whether results are numbers and text, which nobody can change
+        self._plain: bool | None = None  # whether the first result was numbers and text, which nobody can change
 
     def results(self, rows: Block) -> Iterator[Any]:
         """What the last function returns for each of the rows, made as it is asked for; arrays are nobody else's."""
@@ -46,9 +46,11 @@ class Chain:
         return self._looked_at(results) if self._plain is None else results
 
     def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
-        for result in results:
-            self._plain = is_plain(result) and self._plain is not False
-            yield result
+        for first in results:
+            self._plain = is_plain(first)
+            yield first
+            break
+        yield from results
 
     def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:

@@ -47,9 +47,10 @@ def is_gone(pid: int, seconds: float = 10.0) -> bool:
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
         except OSError:
             return True
-        if state == "Z":
+        if state == "Z" and threads == 1:  # its first thread may end before the others, and cannot be waited for then
             return True
         time.sleep(0.01)
     return False
