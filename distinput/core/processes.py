@@ -2,25 +2,27 @@
 """Worker processes that call one function, started once and used for pass after pass.
 
 Each is a fresh interpreter, never a fork of this one, whose threads and locks a fork would copy in the middle of their work.
-It ends when this process ends, however that happens, because their connection is closed then.
+It ends when this process ends, however that happens, because their connection is closed then. What takes long to import is
+imported when the first worker starts, since few programs need it.
 """
 
 import importlib.util
 import os
 import pickle
 import socket
-import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import spawn
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.core.segments import Channel, Closed
 from distinput.core.worker import this_is_one
 from distinput.errors import FailedPreconditionError, UnavailableError
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["Processes", "Workforce", "check_sendable"]
 
@@ -115,6 +117,8 @@ class Processes:
 
     def close(self) -> None:
         """End the workers; what they are doing is lost."""
+        import subprocess
+
         self.broken = True
         workers, self._workers = self._workers, []
         for (process, channel), busy in zip(workers, self._unanswered, strict=False):
@@ -137,6 +141,8 @@ class Processes:
             raise self._lost(worker) from None
 
     def _lost(self, worker: int) -> UnavailableError:
+        import subprocess
+
         self.broken = True
         process = self._workers[worker][0]
         try:
@@ -187,7 +193,9 @@ def _close_all(idle: list[Processes]) -> None:
         idle.pop().close()
 
 
-def _started() -> tuple[subprocess.Popen[bytes], Channel]:
+def _started() -> "tuple[subprocess.Popen[bytes], Channel]":
+    import subprocess
+
     here, there = socket.socketpair()
     with there:
         program = (
@@ -227,6 +235,8 @@ def _payload(op: str, function: Any) -> tuple[Any, bytes]:
         raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
     if b"__main__" not in data:
         return None, data
+    from multiprocessing import spawn
+
     known = spawn.get_preparation_data("distinput-worker")
     return {key: value for key, value in known.items() if key.startswith("init_main")}, data
 

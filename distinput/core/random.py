@@ -4,7 +4,7 @@
 The mixing function is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 """
 
-import secrets
+import os
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 def fresh_seed() -> int:
     """A seed from the operating system, for ops that were given none."""
-    return secrets.randbits(63)
+    return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 def _mix(word: int) -> int:

@@ -16,7 +16,6 @@ import select
 import socket
 import struct
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +63,8 @@ def _memory_file(size: int) -> int:
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("distinput", os.MFD_CLOEXEC)
     else:  # macOS
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, size)

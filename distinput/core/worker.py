@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 import traceback
-from multiprocessing import spawn
 from typing import Any
 
 from distinput.core.segments import Channel, Closed
@@ -39,6 +38,8 @@ def _function(channel: Channel) -> Any:
     sys.path[:] = path
     try:
         if preparation is not None:
+            from multiprocessing import spawn
+
             spawn.prepare(preparation)
         function = pickle.loads(payload)
     except Exception as error:  # noqa: BLE001 - told to the parent

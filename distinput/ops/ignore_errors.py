@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ignore_errors`: leave out the elements for which a function raises."""
 
-import logging
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +11,6 @@ from distinput.core.state import State
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["IgnoreErrors"]
-
-_LOG = logging.getLogger("distinput")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,4 +54,8 @@ class IgnoreErrors(Node):
 
     def _told(self, error: Exception) -> None:
         if self.log_warning:
-            _LOG.warning("ignore_errors: %s: %s", type(error).__name__, "; ".join([str(error), *error.__notes__]))
+            import logging
+
+            logging.getLogger("distinput").warning(
+                "ignore_errors: %s: %s", type(error).__name__, "; ".join([str(error), *error.__notes__])
+            )

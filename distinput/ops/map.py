@@ -12,7 +12,7 @@ from distinput.core.calls import applied, element_text
 from distinput.core.column import Ints
 from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
-from distinput.core.processes import Processes, Workforce, check_sendable
+from distinput.core.processes import Workforce, check_sendable
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -21,7 +21,8 @@ from distinput.kernels.rows import is_numba
 from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
-from distinput.ops.parallel import Note, Task, block_of, called_as_measured, called_in_processes, called_in_threads
+from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads
+from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.node import Node
 
@@ -194,8 +195,8 @@ def _workforce(maps: Sequence[Map]) -> Workforce | None:
     calls = maps[0].num_parallel_calls
     if not maps[0].processes:
         return None
-    task, count = Task(_chain(maps)), _cores() if calls in (None, AUTOTUNE) else int(calls)
-    return Workforce(lambda: Processes(task, count, "map"))
+    count = _cores() if calls in (None, AUTOTUNE) else int(calls)
+    return workforce_of(_chain(maps), count)
 
 
 def _cores() -> int:

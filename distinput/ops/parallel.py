@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of functions called by several threads or worker processes, with the results in the order of the elements.
+"""A chain of functions called by several threads, with the results in the order of the elements.
 
 Work is handed out in parts of a few milliseconds, however long one call takes: a part costs some microseconds on a thread
 and some tens of them in a process, and the first element waits for its part.
 """
 
-import pickle
-import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
@@ -18,17 +16,14 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.calls import element_text, stopped
-from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
 from distinput.core.nest import Structure, structure_of
-from distinput.core.processes import Workforce
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Counter, Run
-from distinput.core.segments import Closed
 from distinput.core.state import Mark, State
 from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled
 
-__all__ = ["Note", "Task", "block_of", "called_as_measured", "called_in_processes", "called_in_threads"]
+__all__ = ["Calls", "Done", "Note", "Parts", "Results", "block_of", "called_as_measured", "called_in_threads", "work"]
 
 Calls = Chain | Compiled
 
@@ -53,7 +48,7 @@ def block_of(results: list[Any], structure: Structure | None = None) -> Block:
     return Block.of_elements(structure or structure_of(results[0]), results)
 
 
-class _Parts:
+class Parts:
     """The elements of a stream in parts, and where each ends; an error of the stream comes after what came before it."""
 
     def __init__(self, upstream: Stream, state: State) -> None:
@@ -94,7 +89,7 @@ class _Parts:
 
 
 @dataclass
-class _Done:
+class Done:
     """What came of a part: results, and the error that ended it early, with whose it was and on which element."""
 
     block: Block | None
@@ -112,7 +107,8 @@ class _Done:
             raise self.failure
 
 
-def _work(chain: Calls, part: Block, over: Callable[[], bool] | None) -> _Done:
+def work(chain: Calls, part: Block, over: Callable[[], bool] | None) -> Done:
+    """Call the functions on the elements of a part, until `over` says that this was long enough."""
     stride = 1 if over is not None else part.size
     results: list[Any] = []
     failure: Exception | None = None
@@ -135,24 +131,24 @@ def _work(chain: Calls, part: Block, over: Callable[[], bool] | None) -> _Done:
             block = block_of(results)
         except Exception as error:  # noqa: BLE001 - raised again in its turn
             failure, index, text = error, len(chain.functions) - 1, ""
-    return _Done(block, failure, index, text, seconds)
+    return Done(block, failure, index, text, seconds)
 
 
 def called_in_threads(
     upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
 ) -> Results:
     """Blocks of the results of `chain`, called on threads."""
-    parts = _Parts(upstream, state)
+    parts = Parts(upstream, state)
     yield from _on_threads(parts, chain, threads, run, counter, note, lambda: False)
     parts.close()
 
 
 def _on_threads(
-    parts: _Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
+    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
 ) -> Results:
     """Until the parts have ended or are `enough`."""
     over = Event()
-    waiting: deque[tuple[Future[_Done], Callable[[int], Mark]]] = deque()
+    waiting: deque[tuple[Future[Done], Callable[[int], Mark]]] = deque()
     counter.workers = threads
     with run.pool(threads) as pool:
         try:
@@ -169,7 +165,7 @@ def _on_threads(
                 else:
                     part = parts.next()
                     if part is not None:
-                        task = pool.submit(_work, chain, part[0], lambda: over.is_set() or run.cancelled.is_set())
+                        task = pool.submit(work, chain, part[0], lambda: over.is_set() or run.cancelled.is_set())
                         waiting.append((task, part[1]))
         finally:
             over.set()  # before the pool waits for what is under way
@@ -183,7 +179,7 @@ def called_as_measured(
     Threads are tried when a call takes long enough for them to pay, and kept when results come faster with them, which they
     do where the functions release the interpreter's lock.
     """
-    parts = _Parts(upstream, state)
+    parts = Parts(upstream, state)
     counter.choice = "inline"
     lasts, not_before = _AGAIN, 0.0 if threads > 1 else inf
     while (alone := (yield from _inline(parts, chain, run, note, not_before))) is not None:
@@ -193,7 +189,7 @@ def called_as_measured(
 
 
 def _on_trial(
-    parts: _Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, alone: float
+    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, alone: float
 ) -> Results:
     """On threads, until the parts have ended, or for a few if results do not come faster than in `alone` seconds each."""
     counter.choice = f"{threads} threads, on trial"
@@ -216,12 +212,12 @@ def _on_trial(
 
 
 def _inline(
-    parts: _Parts, chain: Calls, run: Run, note: Note, not_before: float
+    parts: Parts, chain: Calls, run: Run, note: Note, not_before: float
 ) -> Generator[tuple[Block, Mark], None, float | None]:
     """Until the parts have ended, or until threads may pay; then the seconds of a call."""
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:
-        done = _work(chain, part[0], run.cancelled.is_set)
+        done = work(chain, part[0], run.cancelled.is_set)
         parts.took(part[0].size, done.seconds)
         yield from done.delivered(part[1], note)
         if warm:
@@ -230,98 +226,3 @@ def _inline(
         if seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= not_before:
             return seconds / rows
     return None
-
-
-class Task:
-    """What a worker process does with a part of the elements.
-
-    Args:
-      chain: the functions.
-    """
-
-    def __init__(self, chain: Calls) -> None:
-        self.chain = chain
-
-    def __repr__(self) -> str:
-        return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
-
-    def __call__(self, part: Block) -> tuple[_Done, str]:
-        done = _work(self.chain, part, None)
-        trace = ""
-        if done.failure is not None:
-            trace = "".join(traceback.format_exception(done.failure)).rstrip()
-            done.failure = _sendable(done.failure)
-        if done.block is not None:
-            done.block = _packed(done.block)
-        return done, trace
-
-
-def called_in_processes(
-    upstream: Stream, state: State, workforce: Workforce, run: Run, counter: Counter, note: Note
-) -> Results:
-    """Blocks of the results of a `Task`, done by worker processes."""
-    parts = _Parts(upstream, state)
-    waiting: deque[tuple[int, Callable[[int], Mark]]] = deque()
-    sent = 0
-
-    def going_on() -> bool:
-        return not run.cancelled.is_set()
-
-    try:
-        with workforce.lent() as workers:
-            workers.drain(going_on)
-            counter.workers = len(workers)
-            while waiting or not parts.ended:
-                full = len(waiting) >= 2 * len(workers) or parts.ended
-                if waiting and (full or workers.ready(waiting[0][0])):
-                    worker, at = waiting.popleft()
-                    done, trace = counter.waits(workers.receive, worker, going_on)
-                    counter.worked += done.seconds
-                    parts.took(0 if done.block is None else done.block.size, done.seconds)
-                    if trace:
-                        done.failure.add_note(f"in worker process {workers.pids[worker]}:\n{trace}")
-                    yield from done.delivered(at, note)
-                else:
-                    part = parts.next()
-                    if part is not None:
-                        worker = sent % len(workers)
-                        workers.send(worker, _packed(part[0]))
-                        waiting.append((worker, part[1]))
-                        sent += 1
-    except Closed:
-        return  # the run was closed while a worker was waited for
-    parts.close()
-
-
-def _sendable(error: Exception) -> Exception:
-    """`error`, or one that says the same and can be pickled."""
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - any class may be wrong about pickling itself
-        copy = None
-    if type(copy) is type(error) and str(copy) == str(error):
-        return error.with_traceback(None)
-    return RuntimeError(f"{type(error).__qualname__}: {error}")
-
-
-def _packed(block: Block) -> Block:
-    """The same elements in memory that holds nothing else, so that little is sent."""
-    return Block(block.structure, [_packed_column(column) for column in block.columns], block.size)
-
-
-def _packed_column(column: Column) -> Column:
-    if isinstance(column, Dense):
-        array = column.array
-        return column if array.flags.c_contiguous else Dense(array.copy())
-    if isinstance(column, Strings):
-        return column.used()
-    if isinstance(column, Ragged):
-        sizes = column.sizes
-        flat = _packed_column(column.unstack())
-        assert isinstance(flat, Dense | Strings)
-        return Ragged(flat, sizes.cumsum() - sizes, sizes)
-    if isinstance(column, Datasets):
-        raise TypeError(
-            "map: elements that hold data sets cannot be sent to worker processes; leave out processes=True"
-        )
-    return column

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain of functions called by worker processes, with the results in the order of the elements."""
+
+import pickle
+import traceback
+from collections import deque
+from collections.abc import Callable
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
+from distinput.core.processes import Processes, Workforce
+from distinput.core.rows import Stream
+from distinput.core.run import Counter, Run
+from distinput.core.segments import Closed
+from distinput.core.state import Mark, State
+from distinput.ops.parallel import Calls, Done, Note, Parts, Results, work
+
+__all__ = ["Task", "called_in_processes", "workforce_of"]
+
+
+def workforce_of(chain: Calls, count: int) -> Workforce:
+    """So many workers for the functions, started when they are first needed."""
+    task = Task(chain)
+    return Workforce(lambda: Processes(task, count, "map"))
+
+
+class Task:
+    """What a worker process does with a part of the elements.
+
+    Args:
+      chain: the functions.
+    """
+
+    def __init__(self, chain: Calls) -> None:
+        self.chain = chain
+
+    def __repr__(self) -> str:
+        return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
+
+    def __call__(self, part: Block) -> tuple[Done, str]:
+        done = work(self.chain, part, None)
+        trace = ""
+        if done.failure is not None:
+            trace = "".join(traceback.format_exception(done.failure)).rstrip()
+            done.failure = _sendable(done.failure)
+        if done.block is not None:
+            done.block = _packed(done.block)
+        return done, trace
+
+
+def called_in_processes(
+    upstream: Stream, state: State, workforce: Workforce, run: Run, counter: Counter, note: Note
+) -> Results:
+    """Blocks of the results of a `Task`, done by worker processes."""
+    parts = Parts(upstream, state)
+    waiting: deque[tuple[int, Callable[[int], Mark]]] = deque()
+    sent = 0
+
+    def going_on() -> bool:
+        return not run.cancelled.is_set()
+
+    try:
+        with workforce.lent() as workers:
+            workers.drain(going_on)
+            counter.workers = len(workers)
+            while waiting or not parts.ended:
+                full = len(waiting) >= 2 * len(workers) or parts.ended
+                if waiting and (full or workers.ready(waiting[0][0])):
+                    worker, at = waiting.popleft()
+                    done, trace = counter.waits(workers.receive, worker, going_on)
+                    counter.worked += done.seconds
+                    parts.took(0 if done.block is None else done.block.size, done.seconds)
+                    if trace:
+                        done.failure.add_note(f"in worker process {workers.pids[worker]}:\n{trace}")
+                    yield from done.delivered(at, note)
+                else:
+                    part = parts.next()
+                    if part is not None:
+                        worker = sent % len(workers)
+                        workers.send(worker, _packed(part[0]))
+                        waiting.append((worker, part[1]))
+                        sent += 1
+    except Closed:
+        return  # the run was closed while a worker was waited for
+    parts.close()
+
+
+def _sendable(error: Exception) -> Exception:
+    """`error`, or one that says the same and can be pickled."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - any class may be wrong about pickling itself
+        copy = None
+    if type(copy) is type(error) and str(copy) == str(error):
+        return error.with_traceback(None)
+    return RuntimeError(f"{type(error).__qualname__}: {error}")
+
+
+def _packed(block: Block) -> Block:
+    """The same elements in memory that holds nothing else, so that little is sent."""
+    return Block(block.structure, [_packed_column(column) for column in block.columns], block.size)
+
+
+def _packed_column(column: Column) -> Column:
+    if isinstance(column, Dense):
+        array = column.array
+        return column if array.flags.c_contiguous else Dense(array.copy())
+    if isinstance(column, Strings):
+        return column.used()
+    if isinstance(column, Ragged):
+        sizes = column.sizes
+        flat = _packed_column(column.unstack())
+        assert isinstance(flat, Dense | Strings)
+        return Ragged(flat, sizes.cumsum() - sizes, sizes)
+    if isinstance(column, Datasets):
+        raise TypeError(
+            "map: elements that hold data sets cannot be sent to worker processes; leave out processes=True"
+        )
+    return column
