@@ -727,7 +727,9 @@ def _work(arguments: argparse.Namespace) -> int:
         if arguments.fault
         else run_checks(group, arguments.checks.split(",") if arguments.checks else None)
     )
-    Path(arguments.worker, f"{group.rank}.json").write_text(json.dumps(asdict(outcome)), "utf-8")
+    report = Path(arguments.worker, f"{group.rank}.json")
+    report.with_suffix(".part").write_text(json.dumps(asdict(outcome)), "utf-8")
+    os.replace(report.with_suffix(".part"), report)  # a launcher may end a worker at any moment
     group.close()
     return 1 if outcome.failed else 0
 

@@ -10,6 +10,7 @@ A process that dies takes the whole job with it, unless mpiexec was told otherwi
 
 import atexit
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ _SPIN = 100e-6  # seconds of looking without sleeping: the others are usually th
 _SLEEPS = (20e-6, 1e-3)  # the shortest and the longest sleep between two looks; in between an eighth of what was waited
 _EXIT_GRACE = 1.0  # seconds that a process with operations under way leaves the others to report before it ends the job
 _EXIT_STEP = 0.3  # seconds more for each rank, as mpiexec may crash when several processes end the job at once
+_FINALIZE_SECONDS = 10  # after which a process that lost another one is ended, if MPI's own end has not come to one
 
 
 def _mpi() -> Any:
@@ -62,6 +64,9 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     return Collectives(channel, name, timeout)
 
 
+_lost: list[str] = []
+"""What MPI said when another process was lost, where the job was told to go on."""
+
 _under_way: dict[int, "_Request"] = {}
 """All operations that are not complete; MPI writes to their arrays, so they stay alive."""
 
@@ -74,6 +79,10 @@ def _leave() -> None:
         if time.monotonic() > deadline:
             world.Abort(1)
         time.sleep(0.01)
+    if _lost and threading.current_thread() is threading.main_thread():
+        # MPI's end seldom, but sometimes, waits for ever for a process that has died; the system's clock does not.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_FINALIZE_SECONDS)
 
 
 class _Request:
@@ -93,6 +102,7 @@ class _Request:
             done = bool(self._request.Test())
         except Exception as error:
             self._end()
+            _lost.append(str(error))
             raise ChannelLost(str(error)) from error
         if done:
             self._end()
