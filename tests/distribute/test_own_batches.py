@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -187,3 +188,45 @@ def test_a_failure_of_one_worker_ends_the_others_with_its_reason() -> None:
     assert isinstance(zero, AbortedError)
     assert "the input of worker 1 failed in step 1" in str(zero)
     assert "poison" in str(zero)
+
+
+def test_own_rows_are_read_by_all_workers_or_by_none() -> None:
+    usual = OwnBatches.__dict__["of"]
+    worker_of = {}
+
+    def sometimes(*given: Any) -> Any:
+        return None if worker_of[threading.get_ident()] == 1 else usual.__func__(*given)
+
+    def body(strategy: Any, worker: int) -> Any:
+        worker_of[threading.get_ident()] = worker
+        distributed = strategy.experimental_distribute_dataset(with_policy(Dataset.range(20).batch(4), DATA))
+        assert distributed._feed.own is None
+        return rows_of(strategy, distributed)
+
+    OwnBatches.of = staticmethod(sometimes)  # type: ignore[method-assign]
+    try:
+        steps = by_step(on_workers([1, 1, 1], body))
+    finally:
+        OwnBatches.of = usual  # type: ignore[method-assign]
+    assert [sorted(x for part in step for x in part) for step in steps] == [
+        list(range(i, i + 4)) for i in range(0, 20, 4)
+    ]
+
+
+def test_a_failure_in_a_pipeline_without_end_ends_the_others_too() -> None:
+    paths = [put(f"endless-{i}.bin", bytes([i] * 4)) for i in range(2)]
+
+    def poison(x: Any) -> Any:
+        if x == b"\x01":
+            raise KeyError("poison")
+        return np.int64(x[0])
+
+    def body(strategy: Any, worker: int) -> Any:
+        records = di.data.FixedLengthRecordDataset(paths, 1).map(poison, output_signature=di.TensorSpec([], "int64"))
+        endless = with_policy(records.repeat().batch(4), di.data.experimental.AutoShardPolicy.FILE)
+        return [int(strategy.reduce("SUM", step, axis=0)) for step in strategy.experimental_distribute_dataset(endless)]
+
+    zero, one = on_workers([1, 1], body)
+    assert isinstance(one, KeyError)
+    assert isinstance(zero, AbortedError)
+    assert "the input of worker 1 failed in step 0" in str(zero)

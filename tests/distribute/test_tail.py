@@ -111,7 +111,7 @@ def test_a_short_step_is_an_error_on_all_workers_alike(
     steps, said = {r[0] for r in results}, {r[1] for r in results}
     assert len(steps) == len(said) == 1
     if n % batch:
-        assert f"every step needs {batch} rows, a last one has {n % batch}" in said.pop()
+        assert f"every step needs {batch} rows, one has {n % batch}" in said.pop()
         assert steps == {n // batch if kind == "unknown" else 0}, "what can be counted is found before the first step"
     else:
         assert said == {""}
@@ -133,7 +133,7 @@ def test_the_tails_of_workers_with_files_of_their_own(tail: str, tmp_path: Any) 
     if tail == "error":
         for result in results:
             assert isinstance(result, InvalidArgumentError)
-            assert "every step needs 4 rows, a last one has 2" in str(result)
+            assert "every step needs 4 rows, one has 2" in str(result)
         return
     steps = by_step(results)
     full = [[[0, 1], [10, 11]], [[2, 3], [12, 13]]]
@@ -204,3 +204,9 @@ def test_scalars_that_stand_in_count_nothing_over_workers() -> None:
     for means, sums in on_workers([1, 1], body):
         assert means == [0, 1, 2]
         assert sums == [0, 1, 2]
+
+
+def test_the_error_names_the_rows_of_a_short_step_between_others() -> None:
+    twice = Dataset.range(6).batch(4).repeat(2)
+    with pytest.raises(InvalidArgumentError, match="every step needs 4 rows, one has 2"):
+        mirrored(2).experimental_distribute_dataset(with_policy(twice, POLICY.DATA), InputOptions(tail="error"))

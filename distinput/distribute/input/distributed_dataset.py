@@ -181,7 +181,10 @@ class DistributedDataset:
     def _failed(self, error: Exception, step: int) -> None:
         """Tell the other workers that this one's input failed, where they do not see it and do not agree on each step."""
         feed, peers = self._feed, self._strategy._peers
-        if peers is not None and (feed.own is not None or (feed.steps is not None and not feed.is_global)):
+        apart = (
+            feed.own is not None or not feed.is_global
+        )  # otherwise all workers read the same, and meet the same error
+        if peers is not None and peers.size > 1 and apart and self._control() is None:
             peers.group.abort(
                 f"the input of worker {peers.rank} failed in step {step}: {type(error).__name__}: {error}"
             )

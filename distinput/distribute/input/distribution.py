@@ -84,10 +84,28 @@ def _of_global_batches(strategy: "Strategy", dataset: Any, options: InputOptions
     deal = _deal(strategy, options)
     cutter = Cutter(spec, deal)
     part = cutter.spec(spec) if deal.balanced else Spec.of(_rebatched(strategy, dataset).element_spec)
-    own = None if workers == 1 or looked_at else OwnBatches.of(source, dataset.node, deal, ahead * strategy._replicas)
+    own = (
+        None
+        if looked_at
+        else _own(strategy, lambda: OwnBatches.of(source, dataset.node, deal, ahead * strategy._replicas))
+    )
     if own is None:
         return Feed([source], part, cardinality, is_global=True, steps=steps, deal=deal, cutter=cutter)
     return Feed([own], part, cardinality, is_global=True, steps=steps, deal=deal, own=own)
+
+
+def _own(strategy: "Strategy", make: Callable[[], OwnBatches | None]) -> OwnBatches | None:
+    """This worker's own rows, if every worker can and will reach its own: whether that pays may differ between them."""
+    if strategy._peers is None or strategy._peers.size == 1:
+        return None
+    made: OwnBatches | None = None
+
+    def tell() -> tuple[Any, Sequence[Any]]:
+        nonlocal made
+        made = make()
+        return made is not None, []
+
+    return made if all(can for can, _ in strategy._peers.exchange(tell)) else None
 
 
 def _of_own_elements(strategy: "Strategy", dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:

@@ -48,15 +48,16 @@ def check_rows(dataset: Any, rows: int) -> bool:
       InvalidArgumentError: some batch is known to be short.
     """
     sizes = sizes_of(dataset.node)
-    if sizes is not None and sizes.rows != sizes.count * rows:
-        raise short(sizes.rows % rows, rows)
+    for there in [] if sizes is None else [size for pattern, _ in sizes.runs for size in pattern]:
+        if there != rows:
+            raise short(there, rows)
     return sizes is not None
 
 
 def short(there: int, rows: int) -> InvalidArgumentError:
     """The error that tail='error' stands for."""
     return InvalidArgumentError(
-        f"InputOptions(tail='error'): every step needs {rows} rows, a last one has {there}; choose a batch size that divides "
+        f"InputOptions(tail='error'): every step needs {rows} rows, one has {there}; choose a batch size that divides "
         "the number of rows, or tail 'pad' or 'drop'"
     )
 
