@@ -10,7 +10,7 @@ from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.plan.node import Node
+from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["Copied"]
 
@@ -19,7 +19,7 @@ _PIECE_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
-class Copied(Node):
+class Copied(OneForOne):
     """Elements that share no memory with the input, and may be written to.
 
     `batch`, `rebatch`, `take` and the cut for replicas give views of what they read, which costs nothing; but a view keeps
@@ -39,22 +39,9 @@ class Copied(Node):
     Source: distinput's own; what TensorFlow delivers is always a copy.
     """
 
-    input: Node
-
     @cached_property
     def spec(self) -> Spec:
         return self.input.spec
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
@@ -62,10 +49,6 @@ class Copied(Node):
             for first in range(0, block.size, most):
                 end = min(first + most, block.size)
                 yield _copied(block.rows(first, end)), at(end)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return _copied(self.input.fetch(rows, epoch))

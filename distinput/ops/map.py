@@ -24,13 +24,13 @@ from distinput.ops.function import calling, infer
 from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
-from distinput.plan.node import Node
+from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["FusedMap", "Map", "fused"]
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Node):
+class Map(OneForOne):
     """Call `map_func` on every element.
 
     Shapes: whatever `map_func` returns: any nest; a list becomes a tuple. Order: unchanged.
@@ -60,7 +60,6 @@ class Map(Node):
     Source: `tf.data.Dataset.map`.
     """
 
-    input: Node
     map_func: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
@@ -91,17 +90,6 @@ class Map(Node):
             return Spec.of(self.output_signature)
         return infer("map", self.call, self.input)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
-
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self, (self,), self.workforce, state, run)
 
@@ -109,10 +97,6 @@ class Map(Node):
     def workforce(self) -> Workforce | None:
         """The worker processes, if it has them."""
         return _workforce((self,))
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if self.compiled is not None:
@@ -132,7 +116,7 @@ class _Maps:
 
 
 @dataclass(frozen=True, eq=False)
-class FusedMap(Node):
+class FusedMap(OneForOne):
     """Neighbouring maps run as one: each element goes through all functions before the next one begins.
 
     Shapes: those of the last map. State: where the next element stands in the input.
@@ -141,23 +125,11 @@ class FusedMap(Node):
       functions: the maps, the first one first; all are called by equally many threads or processes.
     """
 
-    input: Node
     functions: _Maps
 
     @cached_property
     def spec(self) -> Spec:
         return self.functions.maps[-1].spec
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self, self.functions.maps, self.workforce, state, run)
@@ -166,10 +138,6 @@ class FusedMap(Node):
     def workforce(self) -> Workforce | None:
         """The worker processes, if it has them."""
         return _workforce(self.functions.maps)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain = Chain([step.map_func for step in self.functions.maps])

@@ -21,12 +21,13 @@ from distinput.ops.function import calling, infer
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node, describe
+from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["FusedMapRows", "MapRows", "fused"]
 
 
 @dataclass(frozen=True, eq=False)
-class MapRows(Node):
+class MapRows(OneForOne):
     """Call `map_func` on many elements at once: every leaf gets a first axis of rows, in and out.
 
     Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
@@ -47,7 +48,6 @@ class MapRows(Node):
     Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
     """
 
-    input: Node
     map_func: Callable[..., Any]
     output_signature: Any = None
 
@@ -66,23 +66,8 @@ class MapRows(Node):
         stacked = infer("map_rows", self.call, _Stacked(self.input))
         return stacked.map(_one_row)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
-
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self.input.open(state["input"], run), state, (self,), run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.mapped(self.input.fetch(rows, epoch))
@@ -116,7 +101,7 @@ class _Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class FusedMapRows(Node):
+class FusedMapRows(OneForOne):
     """Neighbouring `map_rows` run as one: each block goes through all functions, and memory that one gave up serves the next.
 
     Shapes: those of the last one. State: where the next element stands in the input.
@@ -125,30 +110,14 @@ class FusedMapRows(Node):
       functions: the steps, the first one first.
     """
 
-    input: Node
     functions: _Steps
 
     @cached_property
     def spec(self) -> Spec:
         return self.functions.steps[-1].spec
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
-
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self.input.open(state["input"], run), state, self.functions.steps, run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         block = self.input.fetch(rows, epoch)

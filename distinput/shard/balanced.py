@@ -6,6 +6,7 @@ Others are dealt whole, the largest first, each to the worker that has least so 
 larger files are taken apart as far as their format allows (Parquet: row groups).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ _SMALL = 200  # files below this part of a worker's mean load are never taken ap
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
+class Dealt(ABC):
     """Files dealt to workers: the same on every worker.
 
     Args:
@@ -39,14 +40,14 @@ class Dealt:
     files: FileTable
     num_workers: int
 
+    @abstractmethod
     def share(self, worker: int) -> Fragments:
         """What one worker reads, in the order of the files; its memory is proportional to its own share."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def loads(self) -> Ints:
         """Bytes of each worker."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

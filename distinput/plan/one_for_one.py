@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that give one element for each of their input, in the same order."""
+
+from dataclasses import dataclass
+
+from distinput.core.state import State
+from distinput.plan.node import Node
+
+__all__ = ["OneForOne"]
+
+
+@dataclass(frozen=True, eq=False)
+class OneForOne(Node):
+    """A step of which element i follows from element i of the input alone.
+
+    State: where the next element stands in the input. Steps that follow this rule but for their elements' number, or that
+    cannot fetch an element by itself, say these things on their own.
+    """
+
+    input: Node
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.input.start_at(row, epoch)
+        return None if at is None else {"input": at, "skip": 0}
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
