@@ -41,6 +41,7 @@ class FixedLengthRecords(SpanFormat):
     """
 
     name: ClassVar[str] = "fixed_length"
+    ends_exactly: ClassVar[bool] = True
     counts_rows: ClassVar[bool] = True
     fetches: ClassVar[bool] = True
     record_bytes: int

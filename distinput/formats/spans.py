@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class SpanFormat(Format):
 
     __slots__ = ()
     compression_type: str | None
+    ends_exactly: ClassVar[bool] = False
+    """True where a part of a file ends where its last record does, so that nothing behind it need be read."""
 
     @property
     def compression(self) -> Compression:
@@ -153,7 +155,8 @@ class SpanFormat(Format):
             likely = len(kept) if source.size is None else source.size - source.offset
             size = max(chunks.more(len(kept)), min(need - len(kept), likely))
             if until is not None:
-                size = min(size, max(until - source.offset, _BEYOND_BYTES))
+                left = until - source.offset
+                size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES))
             data, ended = source.more(kept, size)
             at = 0
             while True:
