@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput.io`: the counterpart of the parts of `tf.io` that belong to files of records, and writers."""
 
-from distinput.formats.arrow_ipc import write_arrow
+from typing import TYPE_CHECKING, Any
+
+from distinput import formats
 from distinput.formats.example import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -11,9 +13,12 @@ from distinput.formats.example import (
     parse_example,
     parse_single_example,
 )
-from distinput.formats.indexed_tfrecord import write_tfrecord_index
-from distinput.formats.parquet import write_parquet
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
+
+if TYPE_CHECKING:
+    from distinput.formats.arrow_ipc import write_arrow
+    from distinput.formats.indexed_tfrecord import write_tfrecord_index
+    from distinput.formats.parquet import write_parquet
 
 __all__ = [
     "FixedLenFeature",
@@ -29,3 +34,18 @@ __all__ = [
     "write_parquet",
     "write_tfrecord_index",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The writers of the formats that are loaded when they are first named."""
+    if name == "write_arrow":
+        return formats.arrow_ipc.write_arrow
+    if name == "write_parquet":
+        return formats.parquet.write_parquet
+    if name == "write_tfrecord_index":
+        return formats.indexed_tfrecord.write_tfrecord_index
+    raise AttributeError(f"module 'distinput.io' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

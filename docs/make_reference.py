@@ -91,6 +91,7 @@ def members(cls: type, public: dict[type, str]) -> Iterator[tuple[str, object]]:
         owner = next(base for base in ours if name in vars(base))
         if owner is not cls and owner in public:
             continue
+        getattr(cls, name, None)  # the method of an op is made when it is first named
         raw = inspect.getattr_static(cls, name)
         is_member = (
             callable(raw) or isinstance(raw, property | classmethod | staticmethod) or inspect.isdatadescriptor(raw)

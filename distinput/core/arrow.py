@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec, TensorSpec
@@ -19,6 +20,8 @@ __all__ = ["NullsError", "UnsupportedTypeError", "block_of", "columns_of", "from
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+_INT64 = np.dtype(np.int64)
 
 
 class UnsupportedTypeError(Exception):
@@ -265,7 +268,16 @@ def _offsets(array: Any, wide: bool) -> Ints:
     if not len(array):
         return np.zeros(1, np.int64)
     raw = np.frombuffer(array.buffers()[1], stored, len(array) + 1, array.offset * stored.itemsize)
-    return raw.astype(np.int64, copy=False)
+    if wide:
+        return raw
+    out = empty(raw.shape, _INT64)
+    np.copyto(out, raw)
+    return out
+
+
+def _sizes(offsets: Ints) -> Ints:
+    """What lies between each of n + 1 offsets and the next, [n]."""
+    return np.subtract(offsets[1:], offsets[:-1], out=empty((len(offsets) - 1,), _INT64))
 
 
 def _strings(array: Any) -> Strings:
@@ -284,7 +296,7 @@ def _strings(array: Any) -> Strings:
     offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
     buffer = array.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
-    return Strings(data, offsets[:-1], np.diff(offsets))
+    return Strings(data, offsets[:-1], _sizes(offsets))
 
 
 def _flat(array: Any, place: _Place) -> Dense | Strings:
@@ -310,11 +322,11 @@ def _lists(array: Any, place: _Place) -> Ragged:
         missing = array.is_null().to_numpy(zero_copy_only=False)
     offsets = _offsets(array, types.is_large_list(kind))
     first, last = int(offsets[0]), int(offsets[-1])
-    sizes = np.diff(offsets)
+    sizes = _sizes(offsets)
     if missing is not None:
         sizes[missing] = 0  # a null list is an empty one, whatever its offsets say
     flat = _flat(array.values.slice(first, last - first), place)
-    return Ragged(flat, offsets[:-1] - first, sizes)
+    return Ragged(flat, offsets[:-1] - first if first else offsets[:-1], sizes)
 
 
 def _fixed_lists(array: Any, place: _Place) -> Dense | Strings:

@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows in any order: of an array, in memory that is used again; and of several blocks, put in order."""
+"""Rows in any order: whether they are there; and those of several blocks, put in order."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ints, concat_columns
-from distinput.kernels.gather import gather_rows
+from distinput.core.picked import in_order
 
-__all__ = ["check_rows", "put_in_order", "take_rows"]
-
-_WIDE_BYTES = 64
-"""A row from which on asking memory ahead of time is quicker than NumPy's own loop."""
-
-_BYTE = np.dtype(np.uint8)
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["check_rows", "put_in_order"]
 
 
 def check_rows(rows: Ints, count: int) -> None:
@@ -28,29 +21,6 @@ def check_rows(rows: Ints, count: int) -> None:
     """
     if len(rows) and int(rows.view(np.uint64).max()) >= count:  # negative ones are huge without their sign
         raise IndexError(f"rows must be from 0 to {count - 1}, got {rows.tolist()!s:.80}")
-
-
-def take_rows(array: Array, rows: Ints) -> Array:
-    """[n, ...] -> [len(rows), ...]: row rows[i] of a C-contiguous array, each from 0 to before n.
-
-    Raises:
-      IndexError: a row is not there.
-
-    >>> take_rows(np.arange(6).reshape(3, 2), np.array([2, 0])).tolist()
-    [[4, 5], [0, 1]]
-    """
-    count = len(rows)
-    check_rows(rows, len(array))
-    out = empty((count, *array.shape[1:]), array.dtype)
-    width = out.nbytes // count if count else 0
-    if width < _WIDE_BYTES:
-        return array.take(rows, 0, out=out, mode="clip") if count else out  # "raise", the default, would copy once more
-    gather_rows(_bytes_of(array), rows * width, width, _bytes_of(out))
-    return out
-
-
-def _bytes_of(array: Array) -> Array:
-    return array.reshape(-1).view(_BYTE)
 
 
 def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
@@ -73,6 +43,9 @@ def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
 
 
 def _in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Column:
+    picked = in_order(parts, places, size)
+    if picked is not None:
+        return picked
     arrays = [part.array for part in parts if isinstance(part, Dense)]
     if len(arrays) == len(parts) and len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
         out = empty((size, *arrays[0].shape[1:]), arrays[0].dtype)

@@ -4,18 +4,25 @@
 import copy
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
+from distinput.core.room import Room
 from distinput.core.rows import Stream
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["Counter", "Run"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_AHEAD, _AHEAD_BYTES = 2, 16 << 20
+"""Parts of files that may be decoded ahead: one is decoded by many threads, but the last of them often has more to do."""
 
 
 class Step(Protocol):
@@ -88,14 +95,35 @@ class Run:
     def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20) -> None:
         self.counters: dict[Hashable, Counter] = {id(step): Counter() for step in steps}
         self.ram_budget = ram_budget
+        self.room = Room(_AHEAD, _AHEAD_BYTES)
+        """Of what readers decode ahead, all together."""
         self.cancelled = threading.Event()
-        self.reading: Callable[[], str] | None = None
+        self.by_element = False
+        """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered yet."""
+        self._reading: list[Callable[[], str]] = []
         self.ignore: Callable[[Exception], None] | None = None
         """Told of an error of a function whose element is then left out; None where errors are raised."""
         self._closers: list[Callable[[], None]] = []
         self._pools: list[ThreadPoolExecutor] = []
         self._lock = threading.Lock()
         self._local = threading.local()
+
+    @property
+    def reading(self) -> Callable[[], str] | None:
+        """What says where the last record was read."""
+        return self._reading[0] if self._reading else None
+
+    @reading.setter
+    def reading(self, where: Callable[[], str]) -> None:
+        self._reading[:] = [where]
+
+    def by_block(self) -> "Run":
+        """The same run for steps whose consumers look at all rows of a block at once."""
+        if not self.by_element:
+            return self
+        made = copy.copy(self)
+        made.by_element = False
+        return made
 
     def ignoring(self, ignore: Callable[[Exception], None]) -> "Run":
         """The same run for steps in which errors of functions are left out."""
@@ -156,8 +184,10 @@ class Run:
                 close()
 
     @contextmanager
-    def pool(self, threads: int) -> Iterator[ThreadPoolExecutor]:
+    def pool(self, threads: int) -> "Iterator[ThreadPoolExecutor]":
         """A thread pool for one stream: it ends with that stream, or with the run if the run ends first."""
+        from concurrent.futures import ThreadPoolExecutor  # most runs have none, and it takes a while to load
+
         made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
         with self._lock:
             self._pools.append(made)

@@ -4,12 +4,13 @@
 from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["MOST_ROWS", "balanced_slices", "block_rows", "gathered_rows"]
+__all__ = ["MOST_ROWS", "balanced_slices", "block_rows", "gathered_rows", "picked_rows"]
 
 MOST_ROWS = 32_768
 """Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
 _BLOCK_BYTES = 1 << 20
 _GATHERED_BYTES = 1 << 19
+_PICKED_BYTES = 1 << 24
 
 
 def block_rows(row_bytes: float) -> int:
@@ -27,7 +28,20 @@ def gathered_rows(row_bytes: float, batch: int = 1) -> int:
     >>> gathered_rows(784), gathered_rows(784, 256), gathered_rows(784, 1000)
     (668, 512, 1000)
     """
-    rows = int(max(16, min(MOST_ROWS, _GATHERED_BYTES // max(1, row_bytes))))
+    return _whole_batches(_GATHERED_BYTES, row_bytes, batch)
+
+
+def picked_rows(row_bytes: float, batch: int = 1) -> int:
+    """Rows of this many bytes to choose at once, where each batch is only gathered when it is handed out.
+
+    >>> picked_rows(784, 256)
+    21248
+    """
+    return _whole_batches(_PICKED_BYTES, row_bytes, batch)
+
+
+def _whole_batches(most: int, row_bytes: float, batch: int) -> int:
+    rows = int(max(16, min(MOST_ROWS, most // max(1, row_bytes))))
     return max(1, rows // batch) * batch if batch <= MOST_ROWS else rows
 
 

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """`distinput.data`: the counterpart of `tf.data`."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from distinput.core.spec import DatasetSpec, TensorSpec
-from distinput.data import experimental
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
-from distinput.data.makers import (
-    ArrowDataset,
-    FixedLengthRecordDataset,
-    NpyDataset,
-    ParquetDataset,
-    TextLineDataset,
-    TFRecordDataset,
-)
 from distinput.data.stats import Stats
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
 from distinput.plan.options import Options, ThreadingOptions
+
+if TYPE_CHECKING:
+    from distinput.data import experimental
+    from distinput.data.makers import (
+        ArrowDataset,
+        FixedLengthRecordDataset,
+        NpyDataset,
+        ParquetDataset,
+        TextLineDataset,
+        TFRecordDataset,
+    )
 
 __all__ = [
     "AUTOTUNE",
@@ -38,3 +43,16 @@ __all__ = [
     "ThreadingOptions",
     "experimental",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads files, and the rarer parts, loaded when they are first named."""
+    if name == "experimental":
+        return import_module("distinput.data.experimental")
+    if name in __all__:
+        return getattr(import_module("distinput.data.makers"), name)
+    raise AttributeError(f"module 'distinput.data' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

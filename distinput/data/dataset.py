@@ -2,62 +2,27 @@
 """`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
 
 import dataclasses
-import inspect
-import typing
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, ParamSpec, Self
+from typing import Any, Self
 
 import numpy as np
 
+from distinput import ops
 from distinput.core.nest import map_leaves, structure_of
 from distinput.core.run import Counter
 from distinput.core.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
 from distinput.data.stats import Stats, stats_of
+from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
-from distinput.files.paths import list_matching
-from distinput.ops.batch import Batch
-from distinput.ops.cache import Cache
-from distinput.ops.choose import Choose, choose_from_datasets, sample_from_datasets
-from distinput.ops.concatenate import Concatenate
-from distinput.ops.copied import Copied
-from distinput.ops.filter import Filter, TakeWhile
-from distinput.ops.generator import from_generator
-from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
-from distinput.ops.identity import WithOptions
-from distinput.ops.ignore_errors import IgnoreErrors
-from distinput.ops.interleave import FlatMap, Interleave
-from distinput.ops.map import Map
-from distinput.ops.map_rows import MapRows
-from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.parse_example import ParseExample
-from distinput.ops.prefetch import Prefetch
-from distinput.ops.range import Range
-from distinput.ops.rebatch import Rebatch
-from distinput.ops.repeat import Repeat
-from distinput.ops.scan import Carry, Scan
-from distinput.ops.shard import Shard
-from distinput.ops.shard_batches import ShardBatches
-from distinput.ops.shuffle import Shuffle
 from distinput.ops.slices import from_tensor_slices, from_tensors
-from distinput.ops.take import Skip, Take
-from distinput.ops.unbatch import Unbatch
-from distinput.ops.unique import Unique
-from distinput.ops.window import Window
-from distinput.ops.zip import Zip
 from distinput.plan.check import callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Options
-from distinput.plan.render import render
 from distinput.rewrite import rewrite
 from distinput.rewrite.options import options_of
-from distinput.rewrite.shard_plan import shard_plan
 
 __all__ = ["Dataset"]
-
-P = ParamSpec("P")
-_RESHUFFLING = (Shuffle, GlobalShuffle, Choose)
 
 
 class _Passes:
@@ -70,26 +35,6 @@ class _Passes:
         """The number of the pass that begins now."""
         self.begun += 1
         return self.begun - 1
-
-
-def _op(node: Callable[typing.Concatenate[Node, P], Node]) -> Callable[typing.Concatenate["Dataset", P], "Dataset"]:
-    """The method that adds this op to a pipeline; name, arguments and documentation are those of the op."""
-
-    def method(self: "Dataset", /, *args: P.args, **kwargs: P.kwargs) -> "Dataset":
-        inputs = [value.node if isinstance(value, Dataset) else value for value in args]
-        named = {k: v.node if isinstance(v, Dataset) else v for k, v in kwargs.items()}
-        made = node(self.node, *inputs, **named)  # type: ignore[arg-type]
-        return Dataset(made, None if isinstance(made, _RESHUFFLING) else self._passes)
-
-    signature = inspect.signature(node)
-    first, *rest = signature.parameters.values()
-    shown = [p for p in rest if p.name not in ("drawn_seed", "group", "origin", "store")]
-    shown = [p.replace(annotation="Dataset") if p.annotation is Node else p for p in shown]
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *shown], return_annotation="Dataset"
-    )
-    method.__doc__ = node.__doc__
-    return method
 
 
 class Dataset:
@@ -143,7 +88,7 @@ class Dataset:
             raise TypeError(f"range: expected 1 to 3 numbers, got {len(args)}")
         numbers = [int(a) for a in args]
         first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
-        return Dataset(Range(first, stop, step, output_type, name=name))
+        return Dataset(ops.range.Range(first, stop, step, output_type, name=name))
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> "Dataset":
@@ -185,7 +130,7 @@ class Dataset:
 
         Source: `tf.data.Dataset.from_generator`.
         """
-        node = from_generator(generator, output_types, output_shapes, args, output_signature)
+        node = ops.generator.from_generator(generator, output_types, output_shapes, args, output_signature)
         return Dataset(_named(node, name))
 
     @staticmethod
@@ -211,9 +156,11 @@ class Dataset:
 
         Source: `tf.data.Dataset.list_files`.
         """
+        from distinput.files.paths import list_matching
+
         names = list_matching(file_pattern)
         node: Node = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
-        return Dataset(_named(node if shuffle is False else Shuffle(node, len(names), seed), name))
+        return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset":
@@ -245,7 +192,7 @@ class Dataset:
         sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
         if not sources:
             raise TypeError("zip: Must pass at least one dataset to `zip`.")
-        return Dataset(Zip(structure, tuple(sources), name=name))
+        return Dataset(ops.zip.Zip(structure, tuple(sources), name=name))
 
     @staticmethod
     def choose_from_datasets(
@@ -271,7 +218,7 @@ class Dataset:
         """
         nodes = [_node("choose_from_datasets", d) for d in datasets]
         choice = _node("choose_from_datasets", choice_dataset)
-        return Dataset(choose_from_datasets(nodes, choice, stop_on_empty_dataset))
+        return Dataset(ops.choose.choose_from_datasets(nodes, choice, stop_on_empty_dataset))
 
     @staticmethod
     def sample_from_datasets(
@@ -302,9 +249,9 @@ class Dataset:
         Source: `tf.data.Dataset.sample_from_datasets`.
         """
         nodes = [_node("sample_from_datasets", d) for d in datasets]
-        made = sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
+        made = ops.choose.sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
         if made is None:
-            return Dataset(Take(nodes[0], 0))
+            return Dataset(ops.take.Take(nodes[0], 0))
         for dataset in datasets:
             if made is dataset.node:
                 return dataset
@@ -312,35 +259,35 @@ class Dataset:
 
     # --- transformations, one line each
 
-    batch = _op(Batch)
-    bucket_by_sequence_length = _op(BucketBySequenceLength)
-    cache = _op(Cache)
-    concatenate = _op(Concatenate)
-    copied = _op(Copied)
-    filter = _op(Filter)
-    flat_map = _op(FlatMap)
-    global_shuffle = _op(GlobalShuffle)
-    group_by_window = _op(GroupByWindow)
-    interleave = _op(Interleave)
-    map = _op(Map)
-    map_rows = _op(MapRows)
-    padded_batch = _op(PaddedBatch)
-    parse_example = _op(ParseExample)
-    prefetch = _op(Prefetch)
-    rebatch = _op(Rebatch)
-    repeat = _op(Repeat)
-    scan = _op(Scan)
-    shard = _op(Shard)
-    shard_batches = _op(ShardBatches)
-    shuffle = _op(Shuffle)
-    skip = _op(Skip)
-    take = _op(Take)
-    take_while = _op(TakeWhile)
-    unbatch = _op(Unbatch)
-    ignore_errors = _op(IgnoreErrors)
-    unique = _op(Unique)
-    window = _op(Window)
-    with_options = _op(WithOptions)
+    batch = transformation(lambda: ops.batch.Batch)
+    bucket_by_sequence_length = transformation(lambda: ops.bucket_by_sequence_length.BucketBySequenceLength)
+    cache = transformation(lambda: ops.cache.Cache)
+    concatenate = transformation(lambda: ops.concatenate.Concatenate)
+    copied = transformation(lambda: ops.copied.Copied)
+    filter = transformation(lambda: ops.filter.Filter)
+    flat_map = transformation(lambda: ops.interleave.FlatMap)
+    global_shuffle = transformation(lambda: ops.global_shuffle.GlobalShuffle, reshuffles=True)
+    group_by_window = transformation(lambda: ops.group_by_window.GroupByWindow)
+    ignore_errors = transformation(lambda: ops.ignore_errors.IgnoreErrors)
+    interleave = transformation(lambda: ops.interleave.Interleave)
+    map = transformation(lambda: ops.map.Map)
+    map_rows = transformation(lambda: ops.map_rows.MapRows)
+    padded_batch = transformation(lambda: ops.padded_batch.PaddedBatch)
+    parse_example = transformation(lambda: ops.parse_example.ParseExample)
+    prefetch = transformation(lambda: ops.prefetch.Prefetch)
+    rebatch = transformation(lambda: ops.rebatch.Rebatch)
+    repeat = transformation(lambda: ops.repeat.Repeat)
+    scan = transformation(lambda: ops.scan.Scan)
+    shard = transformation(lambda: ops.shard.Shard)
+    shard_batches = transformation(lambda: ops.shard_batches.ShardBatches)
+    shuffle = transformation(lambda: ops.shuffle.Shuffle, reshuffles=True)
+    skip = transformation(lambda: ops.take.Skip)
+    take = transformation(lambda: ops.take.Take)
+    take_while = transformation(lambda: ops.filter.TakeWhile)
+    unbatch = transformation(lambda: ops.unbatch.Unbatch)
+    unique = transformation(lambda: ops.unique.Unique)
+    window = transformation(lambda: ops.window.Window)
+    with_options = transformation(lambda: ops.identity.WithOptions)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
         """Each element with its number before it.
@@ -355,9 +302,9 @@ class Dataset:
 
         Source: `tf.data.Dataset.enumerate`.
         """
-        numbers = Range(int(start), np.iinfo(np.int64).max)
-        made = Zip(structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node)), (numbers, self.node))
-        return Dataset(made, self._passes)
+        numbers = ops.range.Range(int(start), np.iinfo(np.int64).max)
+        nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
+        return self._followed_by(ops.zip.Zip(nest, (numbers, self.node)))
 
     def apply(self, transformation_func: Callable[["Dataset"], Any]) -> Any:
         """`transformation_func(self)`, for chaining functions that are no methods.
@@ -443,16 +390,21 @@ class Dataset:
           policy: how it would be sharded; None: as the options say.
 
         >>> import distinput as di
-        >>> print(di.data.Dataset.range(9).take(5).take(3).explain())
+        >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
         described:
           take(count=3)  int64  x3
             take(count=5)  int64  x5
-              range(first=0, stop=9)  int64  x9
+              repeat(count=2)  int64  x18
+                range(first=0, stop=9)  int64  x9
         rules: take_of_take
         runs:
           take(count=3)  int64  x3
-            range(first=0, stop=9)  int64  x9
+            repeat(count=2)  int64  x18
+              range(first=0, stop=9)  int64  x9
         """
+        from distinput.plan.render import render
+        from distinput.rewrite.shard_plan import shard_plan
+
         running, fired = rewrite(self._node)
         lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
         if fired:
@@ -561,7 +513,7 @@ class Dataset:
         Source: `tf.data.Dataset.reduce`.
         """
         callable_argument("reduce", "reduce_func", reduce_func)
-        carry = Carry("reduce", initial_state)
+        carry = ops.scan.Carry("reduce", initial_state)
         value = carry.initial
         with iter(self) as elements:
             for element in elements:
@@ -590,6 +542,10 @@ class Dataset:
             raise InvalidArgumentError("get_single_element: Dataset was empty.")
         return found[0]
 
+    def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset":
+        """The data set of a tree with this one's as an input; passes are counted together unless each reshuffles."""
+        return Dataset(node, None if reshuffles else self._passes)
+
     def _runs(self) -> Node:
         if self._running is None:
             self._running = rewrite(self._node)[0]
@@ -609,11 +565,6 @@ for _name in ("from_tensors", "from_tensor_slices"):
     getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[
         _name
     ].__doc__
-for _name, _method in list(vars(Dataset).items()):
-    if inspect.isfunction(_method) and _method.__name__ == "method":
-        _method.__name__ = _name
-        _method.__qualname__ = f"Dataset.{_name}"
-
 Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its data set
 
 

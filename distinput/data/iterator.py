@@ -41,6 +41,7 @@ class DatasetIterator:
         self._plan, self._node = plan, node
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._run = _run_of(node)
+        self._run.by_element = True
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
         self._over: int = state["skip"]

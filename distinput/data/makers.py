@@ -5,18 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from distinput import formats, ops
 from distinput.data.dataset import Dataset
 from distinput.files.paths import as_paths
-from distinput.formats.arrow_ipc import ArrowIpc
-from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
-from distinput.formats.indexed_tfrecord import IndexedTFRecords
-from distinput.formats.npy import Npy
-from distinput.formats.parquet import Parquet
-from distinput.formats.text import TextLines
-from distinput.formats.tfrecord import TFRecords
 from distinput.ops.files import Files
-from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.node import Node
@@ -63,7 +56,7 @@ class TextLineDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(_reading(filenames, TextLines(compression_type), num_parallel_reads))
+        super().__init__(_reading(filenames, formats.text.TextLines(compression_type), num_parallel_reads))
 
 
 class TFRecordDataset(Dataset):
@@ -103,8 +96,8 @@ class TFRecordDataset(Dataset):
         *,
         index: bool = False,
     ) -> None:
-        made = IndexedTFRecords(compression_type) if index else TFRecords(compression_type)
-        super().__init__(_reading(filenames, made, num_parallel_reads))
+        made = formats.indexed_tfrecord.IndexedTFRecords if index else formats.tfrecord.TFRecords
+        super().__init__(_reading(filenames, made(compression_type), num_parallel_reads))
 
 
 class FixedLengthRecordDataset(Dataset):
@@ -143,7 +136,9 @@ class FixedLengthRecordDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        made = FixedLengthRecords(record_bytes, header_bytes or 0, footer_bytes or 0, compression_type)
+        made = formats.fixed_length.FixedLengthRecords(
+            record_bytes, header_bytes or 0, footer_bytes or 0, compression_type
+        )
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
@@ -175,7 +170,7 @@ class ParquetDataset(Dataset):
         num_parallel_reads: int | None = None,
         nulls: Any = "error",
     ) -> None:
-        made = Parquet(None if columns is None else tuple(columns), nulls=nulls)
+        made = formats.parquet.Parquet(None if columns is None else tuple(columns), nulls=nulls)
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
@@ -209,7 +204,7 @@ class ArrowDataset(Dataset):
         num_parallel_reads: int | None = None,
         nulls: Any = "error",
     ) -> None:
-        super().__init__(_reading(filenames, ArrowIpc(columns, nulls), num_parallel_reads))
+        super().__init__(_reading(filenames, formats.arrow_ipc.ArrowIpc(columns, nulls), num_parallel_reads))
 
 
 class NpyDataset(Dataset):
@@ -237,7 +232,7 @@ class NpyDataset(Dataset):
     """
 
     def __init__(self, filenames: Any, num_parallel_reads: int | None = None) -> None:
-        super().__init__(_reading(filenames, Npy(), num_parallel_reads))
+        super().__init__(_reading(filenames, formats.npy.Npy(), num_parallel_reads))
 
 
 def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None) -> Node:
@@ -252,7 +247,7 @@ def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None
 
     # AUTOTUNE stands for the default number of files, as in `interleave`.
     cycle = None if num_parallel_reads < 1 else num_parallel_reads
-    return Interleave(names, reader, cycle, 1, num_parallel_reads)
+    return ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads)
 
 
 def _names(filenames: Any) -> Node:

@@ -1,24 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File formats: one file each, one line in the table (floor 3)."""
+"""Floor 3: the file formats, one file each, loaded when it is first named, as `formats.text` is."""
+# ruff: noqa: F401 - the names are told to type checkers only
 
-from distinput.formats.arrow_ipc import ArrowIpc
-from distinput.formats.fixed_length import FixedLengthRecords
-from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.indexed_tfrecord import IndexedTFRecords
-from distinput.formats.npy import Npy
-from distinput.formats.parquet import Parquet
-from distinput.formats.text import TextLines
-from distinput.formats.tfrecord import TFRecords
+from typing import TYPE_CHECKING
 
-__all__ = ["FORMATS", "Format", "Fragment", "Position"]
+from distinput.core.lazy import files_of
 
-FORMATS: dict[str, type[Format]] = {
-    "arrow": ArrowIpc,
-    "fixed_length": FixedLengthRecords,
-    "indexed_tfrecord": IndexedTFRecords,
-    "npy": Npy,
-    "parquet": Parquet,
-    "text": TextLines,
-    "tfrecord": TFRecords,
-}
-"""The class of each format."""
+if TYPE_CHECKING:
+    from distinput.formats import arrow_ipc, fixed_length, indexed_tfrecord, npy, parquet, text, tfrecord
+else:
+    __getattr__ = files_of(__name__)

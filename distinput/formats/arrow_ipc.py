@@ -4,30 +4,32 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ints, Ragged, Strings, concat_columns
 from distinput.core.gather import check_rows
+from distinput.core.picked import WIDE_BYTES, Memory, Picked
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
-from distinput.files.paths import local_path
+from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import open_binary, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
-from distinput.formats.format import Format, Fragment, Position, cut_rows
-from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
-from distinput.kernels.gather import gather_rows, place_rows
+from distinput.formats.format import Fragment, Position, cut_rows
+from distinput.formats.table_format import TableFormat
+from distinput.formats.tables import arrays_of, as_columns, as_nulls, naming_damage, rows_block, table_spec
+from distinput.kernels.gather import place_rows
 
 __all__ = ["ArrowIpc", "write_arrow"]
 
@@ -37,7 +39,7 @@ _UNKNOWN, _ELSEWHERE = -1, -2  # in place of where rows begin
 
 
 @dataclass(frozen=True)
-class ArrowIpc(Format):
+class ArrowIpc(TableFormat):
     """Rows of Arrow IPC files ("Feather version 2") and streams; which of both a file is, its first bytes say.
 
     Local files are mapped into memory: numbers are views of the file, and what is not looked at is not read. The values of
@@ -53,12 +55,8 @@ class ArrowIpc(Format):
     """
 
     name: ClassVar[str] = "arrow"
-    spec_from_file: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
     maps: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     nulls: Any = "error"
 
@@ -66,9 +64,7 @@ class ArrowIpc(Format):
         object.__setattr__(self, "columns", as_columns("arrow", self.columns))
         object.__setattr__(self, "nulls", as_nulls("arrow", self.nulls))
 
-    def spec(self, path: str | None) -> Spec:
-        if path is None:
-            raise InvalidArgumentError("arrow: what a row looks like is said by the files; name at least one file")
+    def spec_of(self, path: str) -> Spec:
         return self._file(path).spec
 
     def rows(self, path: str) -> int | None:
@@ -87,15 +83,6 @@ class ArrowIpc(Format):
             return [Fragment(path, {"row": 0}, None if batches is None else {"row": 0}, self.rows(path), size_of(path))]
         spans = zip(pairwise(batches.ends.tolist()), batches.sizes.tolist(), strict=True)
         return [Fragment(path, {"row": a}, {"row": b}, b - a, size) for (a, b), size in spans]
-
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The rows from `start` to before `stop`."""
-        if stop is None:
-            return Fragment(path, {"row": start}, None, None, 0)
-        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
-
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        return self.read_groups(path, position, 1, 0)
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
@@ -142,21 +129,19 @@ class ArrowIpc(Format):
         return Block(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
 
     def _straight(self, file: "_File", batches: Batches, rows: Ints) -> list[Column | None]:
-        """The leaves of these rows that lie in the mapped file as they are wanted, each copied once; None for others."""
+        """The leaves of these rows that lie in the mapped file as they are wanted, copied at most once; None for others."""
         leaves = file.spec.tensors("arrow")
         whole = file.whole
         if not file.views or whole is None:
             return [None] * len(leaves)
         places, inside = self._places(file, batches, rows, whole)
         found: list[Column | None] = [None] * len(leaves)
-        starts = np.empty(len(rows), np.int64)
         for number, leaf in enumerate(leaves):
             if inside[number]:
-                out = empty((len(rows), *leaf.shape), leaf.dtype)  # type: ignore[misc]  # all sizes are known of what is inside
-                width = out.nbytes // len(rows)
-                place_rows(places[number], batches.ends, width, rows, starts)
-                gather_rows(whole, starts, width, out.reshape(-1).view(np.uint8))
-                found[number] = Dense(out)
+                memory = Memory(whole, leaf.shape, leaf.dtype)  # type: ignore[arg-type]  # all sizes are known of what is inside
+                starts = np.empty(len(rows), np.int64)
+                place_rows(places[number], batches.ends, memory.width, rows, starts)
+                found[number] = Picked(memory, starts) if memory.width >= WIDE_BYTES else Dense(memory.take(starts))
         return found
 
     def _places(self, file: "_File", batches: Batches, rows: Ints, whole: Bytes) -> tuple[Ints, list[bool]]:
@@ -391,27 +376,13 @@ def _no_rows(schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-@contextmanager
-def _reading(path: str, part: str | None) -> Iterator[None]:
+def _reading(path: str, part: str | None) -> AbstractContextManager[None]:
     """Errors of pyarrow inside the `with` name the file and the part of it."""
-    import pyarrow as pa
-
-    where = path if part is None else f"{path}: {part}"
-    try:
-        yield
-    except pa.ArrowNotImplementedError as error:
-        raise UnimplementedError(f"{where}: {error}") from error
-    except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
-        raise DataLossError(f"{where}: not an Arrow IPC file, or damaged: {error}") from error
-    except OSError as error:
-        if error.errno is None:  # pyarrow's own, not one of the operating system
-            raise DataLossError(f"{where}: not an Arrow IPC file, or damaged: {error}") from error
-        error.add_note(f"while reading {path!r}")
-        raise
+    return naming_damage("an Arrow IPC file", path, part)
 
 
 def write_arrow(
-    path: str,
+    path: str | PathLike[str],
     columns: Mapping[str, Any],
     batch_rows: int | None = None,
     compression: str | None = None,
@@ -439,7 +410,7 @@ def write_arrow(
         raise InvalidArgumentError(f"write_arrow: batch_rows must be at least 1, got {batch_rows}")
     table = pa.table(arrays_of("write_arrow", columns))
     options = ipc.IpcWriteOptions(compression=compression)
-    with Sink(path) as sink:
+    with Sink(as_paths(path)[0]) as sink:
         opened = (ipc.new_stream if stream else ipc.new_file)(
             pa.PythonFile(sink, mode="w"), table.schema, options=options
         )

@@ -12,6 +12,7 @@ from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
+from distinput.formats.portion import Portion
 
 __all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "cut_rows"]
 
@@ -77,6 +78,8 @@ class Format(ABC):
     """True when `fetch` works wherever `rows` gives a number."""
     maps: ClassVar[bool] = False
     """True when local files are mapped into memory, so that `gathers` may be true of them."""
+    in_portions: ClassVar[bool] = False
+    """True when `portions` works: decoding takes long, and can be done ahead."""
     lists_fragments: ClassVar[bool] = False
     """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False
@@ -131,6 +134,20 @@ class Format(ABC):
         """
         del size, given
         return self.read(path, position)
+
+    def portions(
+        self, path: str, position: Position | None, stop: Position | None, size: int, given: int
+    ) -> Iterator[Portion]:
+        """`read_groups` in portions that can be decoded ahead; for formats where `in_portions`.
+
+        Args:
+          path: the file.
+          position: where to begin.
+          stop: the position behind the last record; None: the end of the file.
+          size: rows in a group.
+          given: rows of the first group that the caller has already.
+        """
+        raise NotImplementedError(f"{self.name} is not read in portions")
 
     def gathers(self, path: str) -> bool:
         """True when `fetch` costs no more than the rows that it gives, wherever they are in the file."""

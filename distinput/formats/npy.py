@@ -12,8 +12,9 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Dense, Ints
-from distinput.core.gather import check_rows, take_rows
+from distinput.core.gather import check_rows
 from distinput.core.nest import LEAF
+from distinput.core.picked import picked
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -23,7 +24,8 @@ from distinput.files.paths import local_path
 from distinput.files.source import EMPTY, Source, read_range, size_of, stamp_of
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
-from distinput.formats.format import Format, Fragment, Position, cut_rows
+from distinput.formats.format import Position, cut_rows
+from distinput.formats.table_format import TableFormat
 
 __all__ = ["Npy"]
 
@@ -31,7 +33,7 @@ _HEADER_BYTES = 4096  # what is read for a header; nearly all have 128
 
 
 @dataclass(frozen=True)
-class Npy(Format):
+class Npy(TableFormat):
     """The rows of arrays in `.npy` files: [n, ...] is n records [...].
 
     Numbers of any byte order, truth values and times; they come in the machine's own byte order.
@@ -40,15 +42,9 @@ class Npy(Format):
     """
 
     name: ClassVar[str] = "npy"
-    spec_from_file: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
     maps: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
 
-    def spec(self, path: str | None) -> Spec:
-        if path is None:
-            raise InvalidArgumentError("npy: what a row looks like is said by the files; name at least one file")
+    def spec_of(self, path: str) -> Spec:
         header = _header(path)
         return Spec.leaf(header.shape[1:], header.native)
 
@@ -58,24 +54,11 @@ class Npy(Format):
     def gathers(self, path: str) -> bool:
         return local_path(path) is not None
 
-    def seek(self, path: str, row: int) -> Position | None:
-        del path
-        return {"row": row}
-
     def units(self, files: FileTable) -> Ints | None:
         return np.array([_header(files.path(i)).shape[0] for i in range(len(files))], np.int64)
 
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _header(files.path(0)).row_bytes) if len(files) else 1
-
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The rows from `start` to before `stop`."""
-        if stop is None:
-            return Fragment(path, {"row": start}, None, None, 0)
-        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
-
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        return self.read_groups(path, position, 1, 0)
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
@@ -111,7 +94,7 @@ class Npy(Format):
         header, local = _header_of(path, stamp), local_path(path)
         try:
             if local is not None:
-                return _block(take_rows(_array_of(path, local, stamp), wanted), header)
+                return _picked(_array_of(path, local, stamp), wanted, header)
             check_rows(wanted, header.shape[0])
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
@@ -157,6 +140,13 @@ class _Header:
 
 def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
     return Block(LEAF, [Dense(rows if rows.dtype.isnative else rows.astype(header.native))], len(rows))
+
+
+def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
+    check_rows(rows, len(array))
+    if array.dtype.isnative:
+        return picked(Block(LEAF, [Dense(array)], len(array)), rows)
+    return _block(array.take(rows, 0), header)
 
 
 def _header(path: str) -> _Header:

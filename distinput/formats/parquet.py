@@ -2,53 +2,50 @@
 """Parquet files: every row is a record, a dict of the columns asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.spec import Spec
-from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.paths import local_path
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
-from distinput.files.source import naming, open_binary, stamp_of
-from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, cut_rows
+from distinput.files.source import stamp_of
+from distinput.formats.format import BLOCK_ROWS, Fragment, Position, cut_rows
+from distinput.formats.parquet_file import (
+    Group,
+    Readers,
+    Slices,
+    batches_of,
+    footer_of,
+    groups_of,
+    opened,
+    reading,
+)
+from distinput.formats.portion import Portion
+from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
 
 __all__ = ["Parquet", "write_parquet"]
 
-_BLOCK_BYTES = 1 << 20
-_WHOLE_BYTES = 32 << 20  # a row group up to this is decoded at once
-_BATCH_ROWS = 1 << 16  # rows of a larger one that are decoded at once
+_BLOCK_BYTES, _COLUMN_BYTES = 1 << 20, 1 << 15
+"""Of a block: so much, or so much for each column where there are many, since each costs some calls whatever its size."""
+
+_WHOLE_BYTES = 96 << 20
+"""A row group up to this is decoded at once, column by column, which takes half the time of its slices: these go through all
+columns again and again. It is what a million rows of twelve numbers take, the row groups that pyarrow writes."""
+
+_SLICE_BYTES = 16 << 20
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Decoded rows of a row group.
-
-    Args:
-      group: its number.
-      first: the number of the first row in the row group.
-      row: and in the file.
-      batch: a record batch.
-      most: rows in a block.
-    """
-
-    group: int
-    first: int
-    row: int
-    batch: Any
-    most: int
-
-
 @dataclass(frozen=True)
-class Parquet(Format):
+class Parquet(TableFormat):
     """Rows of Parquet files.
 
     Numbers, truth values and times become arrays; text and binary values bytes; lists rows of their own length;
@@ -64,11 +61,8 @@ class Parquet(Format):
     """
 
     name: ClassVar[str] = "parquet"
-    spec_from_file: ClassVar[bool] = True
-    counts_rows: ClassVar[bool] = True
-    fetches: ClassVar[bool] = True
+    in_portions: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
-    states_cardinality: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     batch_rows: int | None = None
     nulls: Any = "error"
@@ -79,30 +73,22 @@ class Parquet(Format):
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
 
-    def spec(self, path: str | None) -> Spec:
-        if path is None:
-            raise InvalidArgumentError("parquet: what a row looks like is said by the files; name at least one file")
-        return table_spec(path, self._footer(path).schema.to_arrow_schema(), self.columns)
+    def spec_of(self, path: str) -> Spec:
+        return _spec_of(path, stamp_of(path), self._columns)
 
     def rows(self, path: str) -> int | None:
-        return int(self._footer(path).num_rows)
+        return int(footer_of(path).num_rows)
 
     def bytes_read(self, path: str, size: int) -> int:
         if self.columns is None:
             return size
-        footer = self._footer(path)
-        return sum(
-            column.total_compressed_size
-            for group in range(footer.num_row_groups)
-            for column in self._chosen(footer.row_group(group))
-        )
-
-    def seek(self, path: str, row: int) -> Position | None:
-        del path
-        return {"row": row}
+        footer = footer_of(path)
+        groups = map(footer.row_group, range(footer.num_row_groups))
+        columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+        return sum(c.total_compressed_size for c in columns if c.path_in_schema.split(".")[0] in self.columns)
 
     def fragments(self, path: str) -> list[Fragment]:
-        footer = self._footer(path)
+        footer = footer_of(path)
         found, row = [], 0
         for group in range(footer.num_row_groups):
             rows, size = footer.row_group(group).num_rows, footer.row_group(group).total_byte_size
@@ -110,76 +96,42 @@ class Parquet(Format):
             row += rows
         return found or [Fragment(path, {"row": 0}, {"row": 0}, 0, 0)]
 
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The rows from `start` to before `stop`."""
-        if stop is None:
-            return Fragment(path, {"row": start}, None, None, 0)
-        return Fragment(path, {"row": start}, {"row": stop}, stop - start, 0)
-
-    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        return self.read_groups(path, position, 1, 0)
+    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+        return self._blocks(self.portions(path, position, stop, 1, 0))
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
+        return self._blocks(self.portions(path, position, None, size, given))
+
+    @staticmethod
+    def _blocks(portions: Iterator[Portion]) -> Iterator[tuple[Block, Position]]:
+        for portion in portions:
+            yield from portion.blocks(portion.decode())
+
+    def portions(
+        self, path: str, position: Position | None, stop: Position | None, size: int, given: int
+    ) -> Iterator[Portion]:
+        """The rows of each row group, or of slices of it where it would take much memory."""
         begin = 0 if position is None else position["row"]
-        footer = self._footer(path)
-        if begin > footer.num_rows:
-            raise DataLossError(
-                f"{path}: has {footer.num_rows} rows, but reading was to go on at row {begin}; it changed"
-            )
-        spec = self.spec(path)
-        # The next rows are decoded on a thread, in which Python's lock is free, while those before are used; but only once
-        # more than a single block is asked for.
-        with self._opened(path, footer) as file, ThreadPoolExecutor(1, thread_name_prefix="distinput") as ahead:
-            parts = self._parts(path, file, begin)
-            part = next(parts, None)
-            while part is not None:
-                following: Future[_Part | None] | None = None
-                rows = range(part.first, part.first + part.batch.num_rows)
-                with _reading(path, part.group):
-                    block = self._block(path, part.group, part.batch, spec, rows)
-                for first, stop in cut_rows(block.size, part.most, size, given + part.row - begin):
-                    yield block.rows(first, stop), {"row": part.row + stop}
-                    following = following or ahead.submit(next, parts, None)
-                part = following.result() if following is not None else next(parts, None)
-
-    def _parts(self, path: str, file: Any, begin: int) -> Iterator["_Part"]:
-        """The rows from number `begin` on as decoded, whole row groups where these fit in little memory, which is quicker."""
-        before = 0
-        for group in range(file.metadata.num_row_groups):
-            footer = file.metadata.row_group(group)
-            rows, over = footer.num_rows, max(0, begin - before)
-            if over < rows:
-                most = self.batch_rows or min(BLOCK_ROWS, max(1, _BLOCK_BYTES // max(1, self._bytes(footer) // rows)))
-                row = 0
-                with _reading(path, group):
-                    for batch in self._batches(file, group, most):
-                        kept = self._selected(batch.slice(over - row) if over > row else batch)
-                        first, row = max(over, row), row + batch.num_rows
-                        if kept.num_rows:
-                            yield _Part(group, first, before + first, kept, most)
-                if row != rows:
-                    raise DataLossError(f"{path}: row group {group} should have {rows} rows, but has {row}")
-            before += rows
-
-    def _bytes(self, footer: Any) -> int:
-        """The bytes, decoded, of those columns of a row group that are read."""
-        if self.columns is None:
-            return int(footer.total_byte_size)
-        return sum(column.total_uncompressed_size for column in self._chosen(footer))
-
-    def _chosen(self, footer: Any) -> Iterator[Any]:
-        """What the footer says of those columns of a row group that are read."""
-        columns = (footer.column(number) for number in range(footer.num_columns))
-        chosen = self.columns
-        return (column for column in columns if chosen is None or column.path_in_schema.split(".")[0] in chosen)
-
-    def _batches(self, file: Any, group: int, most: int) -> Iterator[Any]:
-        if self._bytes(file.metadata.row_group(group)) <= _WHOLE_BYTES and self.columns != ():
-            return iter(file.read_row_group(group, columns=self._names()).to_batches())
-        rows = max(1, _BATCH_ROWS // most) * most
-        return file.iter_batches(rows, row_groups=[group], columns=self._names())  # type: ignore[no-any-return]
+        footer = footer_of(path)
+        rows = footer.num_rows
+        end = rows if stop is None else min(rows, stop["row"])
+        if begin > rows:
+            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
+        readers = Readers(path, footer)
+        passing = _Pass(self, readers, self.spec(path), size, given - begin)
+        try:
+            before = 0
+            for number, group in enumerate(groups_of(path, stamp_of(path), self._columns)):
+                wanted = range(max(0, begin - before), min(group.rows, end - before))
+                if wanted:
+                    yield from passing.portions(number, group, before, wanted)
+                before += group.rows
+        finally:
+            readers.close()
+        if stop is not None and stop["row"] > rows:
+            raise DataLossError(f"{path}: ends {stop['row'] - rows} records before record {stop['row']}; it changed")
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; only the row groups that hold them are read.
@@ -188,7 +140,7 @@ class Parquet(Format):
           InvalidArgumentError: a row that is not there.
         """
         wanted = np.asarray(rows, np.int64)
-        footer, spec = self._footer(path), self.spec(path)
+        footer, spec = footer_of(path), self.spec(path)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= footer.num_rows):
             raise InvalidArgumentError(
                 f"{path}: rows must be from 0 to {footer.num_rows - 1}, got {wanted.tolist()!s:.80}"
@@ -199,10 +151,10 @@ class Parquet(Format):
         in_order = wanted[order]
         groups = np.searchsorted(ends, in_order, "right")
         parts = []
-        with self._opened(path, footer) as file:
+        with opened(path, footer) as file:
             for group in np.unique(groups).tolist():
                 local = in_order[groups == group] - (ends[group] - sizes[group])
-                with _reading(path, group):
+                with reading(path, group):
                     table = file.read_row_group(group, columns=self._names())
                     batch = self._selected(table.take(local).combine_chunks().to_batches()[0])
                     parts.append(self._block(path, group, batch, spec, local))
@@ -227,34 +179,71 @@ class Parquet(Format):
     def _names(self) -> list[str] | None:
         return None if self.columns is None else list(self.columns)
 
-    def _footer(self, path: str) -> Any:
-        return _footer_of(path, stamp_of(path))
+    @property
+    def _columns(self) -> tuple[str, ...] | None:
+        return None if self.columns is None else tuple(self.columns)
 
-    @contextmanager
-    def _opened(self, path: str, footer: Any) -> Iterator[Any]:
-        from pyarrow.parquet import ParquetFile
 
-        with _source(path) as source:
-            with _reading(path, None):
-                file = ParquetFile(source, metadata=footer, page_checksum_verification=True)
-            try:
-                yield file
-            finally:
-                file.close()
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One reading of a file.
+
+    Args:
+      format: with its options.
+      readers: of the file.
+      spec: of a row.
+      size: rows in a group that blocks should end with.
+      given: rows of the first group that there were before row 0 of the file.
+    """
+
+    format: Parquet
+    readers: Readers
+    spec: Spec
+    size: int
+    given: int
+
+    def portions(self, number: int, group: Group, before: int, wanted: range) -> Iterator[Portion]:
+        """The wanted rows of a row group, which has so many rows of the file before it."""
+        row_bytes = max(1, group.nbytes // group.rows)
+        block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
+        most = self.format.batch_rows or min(BLOCK_ROWS, max(1, block_bytes // row_bytes))
+        names = self.format._names()
+        whole = group.nbytes <= _WHOLE_BYTES and names != []
+        at_once = group.rows if whole else max(1, _SLICE_BYTES // row_bytes // most) * most
+        batches = batches_of(self.readers, number, group.rows, names, None if whole else at_once)
+        slices = Slices(batches, group.rows)
+        for first in range(0, wanted.stop, at_once):
+            rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
+            if rows:
+                yield Portion(
+                    len(rows),
+                    len(rows) * row_bytes,
+                    rows.start > wanted.start,
+                    partial(slices.decode, rows),
+                    partial(self._blocks, number, before, rows, most),
+                )
+
+    def _blocks(
+        self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
+    ) -> Iterator[tuple[Block, Position]]:
+        """The rows of a row group, from the batches that hold them."""
+        path = self.readers.path
+        for first, batch in batches:
+            held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
+            kept = self.format._selected(batch)
+            if len(held) < batch.num_rows:
+                kept = kept.slice(held.start - first, len(held))
+            with reading(path, number):
+                block = self.format._block(path, number, kept, self.spec, held)
+            place = before + held.start
+            for a, b in cut_rows(block.size, most, self.size, self.given + place):
+                yield block.rows(a, b), {"row": place + b}
 
 
 @lru_cache(maxsize=256)
-def _footer_of(path: str, stamp: str) -> Any:
-    """The footer of a file; `stamp` tells one version of the file from the next."""
-    del stamp
-    from pyarrow.parquet import read_metadata
-
-    with _source(path) as source, _reading(path, None):
-        footer = read_metadata(source)
-        rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    if rows != footer.num_rows:
-        raise DataLossError(f"{path}: the footer says {footer.num_rows} rows, but its row groups have {rows}")
-    return footer
+def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
+    del stamp  # it tells one version of the file from the next
+    return table_spec(path, footer_of(path).schema.to_arrow_schema(), columns)
 
 
 def _empty_batch(schema: Any) -> Any:
@@ -263,39 +252,11 @@ def _empty_batch(schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-@contextmanager
-def _source(path: str) -> Iterator[Any]:
-    """What pyarrow reads the file from."""
-    import pyarrow as pa
-
-    local = local_path(path)
-    with naming(path):
-        source = pa.OSFile(local, "rb") if local is not None else open_binary(path)
-    with source:
-        yield source
-
-
-@contextmanager
-def _reading(path: str, group: int | None) -> Iterator[None]:
-    """Errors of pyarrow inside the `with` name the file and the row group."""
-    import pyarrow as pa
-
-    where = path if group is None else f"{path}: row group {group}"
-    try:
-        yield
-    except pa.ArrowNotImplementedError as error:
-        raise UnimplementedError(f"{where}: {error}") from error
-    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-        raise DataLossError(f"{where}: not a Parquet file, or damaged: {error}") from error
-    except OSError as error:
-        if error.errno is None:  # pyarrow's own, not one of the operating system
-            raise DataLossError(f"{where}: not a Parquet file, or damaged: {error}") from error
-        error.add_note(f"while reading {path!r}")
-        raise
-
-
 def write_parquet(
-    path: str, columns: Mapping[str, Any], row_group_size: int | None = None, compression: str = "snappy"
+    path: str | PathLike[str],
+    columns: Mapping[str, Any],
+    row_group_size: int | None = None,
+    compression: str = "snappy",
 ) -> None:
     """Write columns as a Parquet file, with a checksum for every page; a local file appears when it is whole.
 
@@ -312,7 +273,7 @@ def write_parquet(
     from pyarrow.parquet import write_table
 
     arrays = arrays_of("write_parquet", columns)
-    with Sink(path) as sink:
+    with Sink(as_paths(path)[0]) as sink:
         target = pa.PythonFile(sink, mode="w")
         write_table(
             pa.table(arrays), target, row_group_size=row_group_size, compression=compression, write_page_checksum=True

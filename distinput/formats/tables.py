@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Parquet and Arrow IPC share: their options, their rows as blocks, and the errors about both."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from distinput.core.block import Block
 from distinput.core.column import Column
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec
-from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 
-__all__ = ["arrays_of", "as_columns", "as_nulls", "rows_block", "table_spec"]
+__all__ = ["arrays_of", "as_columns", "as_nulls", "naming_damage", "rows_block", "table_spec"]
 
 
 def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
@@ -57,6 +58,35 @@ def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
         return schema_spec(schema if columns is None else [schema.field(name) for name in columns])
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
+
+
+@contextmanager
+def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
+    """Errors of pyarrow inside the `with` name the file and the part of it.
+
+    Args:
+      kind: what the file is taken for, as "a Parquet file".
+      path: of the file.
+      part: as "row group 3"; None: no part of it.
+
+    Raises:
+      DataLossError: pyarrow found damage.
+      UnimplementedError: pyarrow cannot read it.
+    """
+    import pyarrow as pa
+
+    where = path if part is None else f"{path}: {part}"
+    try:
+        yield
+    except pa.ArrowNotImplementedError as error:
+        raise UnimplementedError(f"{where}: {error}") from error
+    except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
+        raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
+    except OSError as error:
+        if error.errno is None:  # pyarrow's own, not one of the operating system
+            raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
+        error.add_note(f"while reading {path!r}")
+        raise
 
 
 def rows_block(

@@ -22,35 +22,33 @@ interpreter takes itself apart. An optimisation by LLVM cannot be interrupted, b
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import functools
-import hashlib
 import importlib
-import logging
 import os
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FunctionType
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What a kernel takes. Those without Out are only read, so that arrays over bytes and Arrow buffers fit.
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-BytesOut: TypeAlias = npt.NDArray[np.uint8]
-Ints: TypeAlias = npt.NDArray[np.int64]
-IntsOut: TypeAlias = npt.NDArray[np.int64]
-FloatsOut: TypeAlias = npt.NDArray[np.float32]
+Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+BytesOut: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+IntsOut: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+FloatsOut: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 Key: TypeAlias = int  # an unsigned 64-bit number
 
 TYPES = {
@@ -77,7 +75,6 @@ _COMPILER = "distinput.kernels.compiler"
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
 
-_log = logging.getLogger("distinput.kernels")
 _compiler = threading.RLock()  # held around everything that numba does; taken before _state
 _state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
 _queue: deque[Kernel[..., Any]] = deque()
@@ -160,7 +157,7 @@ class Kernel(Generic[P, R]):
         elif mode == "compiled":
             self._function = self.compiled()
         else:
-            cached = _cache_may_hold(self)
+            cached = _cache().holds(*self._place())
             if cached and _COMPILER in sys.modules and _compiler.acquire(blocking=False):
                 # Nobody is compiling, so loading cannot be held up.
                 try:
@@ -186,6 +183,7 @@ class Kernel(Generic[P, R]):
     def _enqueue(self) -> None:
         """Leave the kernel to the background thread."""
         global _worker
+        _watch_forks()
         with _state:
             if self._done.is_set() or self in _queue:
                 return
@@ -210,10 +208,13 @@ class Kernel(Generic[P, R]):
         if self._done.is_set():
             return
         try:
-            built = _numba().build(self.source, self.signature, self._cache(), load_only)
+            built = _numba().build(self.source, self.signature, self._place(), load_only)
         except Exception as error:  # noqa: BLE001 - numba raises what it likes, and the reference can still serve
             if not isinstance(error, ImportError):
-                _log.warning("kernel %s cannot be compiled, its slow reference serves: %s", self.name, error)
+                import logging
+
+                log = logging.getLogger("distinput.kernels")
+                log.warning("kernel %s cannot be compiled, its slow reference serves: %s", self.name, error)
             self._finish(None, error)
         else:
             if built is not None:
@@ -229,11 +230,10 @@ class Kernel(Generic[P, R]):
             self._done.set()
             self._looked.set()
 
-    def _cache(self) -> tuple[str, list[Path]]:
+    def _place(self) -> tuple[str, list[Path]]:
         """The beginning of the kernel's file names in the cache, which tells the source, and the folders to look in."""
-        stamp = _stamp(self.source)
-        name = f"{self.name}.py{sys.version_info.major}{sys.version_info.minor}-{stamp}"
-        return name, _folders(Path(self.source.__code__.co_filename).parent) if stamp else []
+        found: tuple[str, list[Path]] = _cache().place(self.name, self.source)
+        return found
 
 
 def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
@@ -266,6 +266,8 @@ def inlined(function: F) -> F:
 
 def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
     """Compile every kernel of this package, one after the other; the name of each and the seconds it took."""
+    from pathlib import Path
+
     for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         if file.stem != "compiler":  # it imports numba, which may be missing
             importlib.import_module(f"distinput.kernels.{file.stem}")
@@ -296,50 +298,9 @@ def _numba() -> Any:
     return importlib.import_module(_COMPILER)
 
 
-def _stamp(source: FunctionType) -> str:
-    """A name for the text of a kernel and of all it calls, empty where that cannot be read."""
-    functions, files = [source], {str(Path(__file__).with_name(name)) for name in ("compiler.py", "machine.py")}
-    for function in functions:
-        files.add(function.__code__.co_filename)
-        reached = [function.__globals__.get(name) for name in function.__code__.co_names]
-        for each in reached:
-            if isinstance(each, FunctionType) and each in INLINED and each not in functions:
-                functions.append(each)
-    try:
-        return hashlib.sha256("".join(_digest(file) for file in sorted(files)).encode()).hexdigest()[:16]
-    except OSError:  # imported from an archive
-        return ""
-
-
-@functools.cache
-def _digest(file: str) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _folders(beside: Path) -> list[Path]:
-    """Where compiled kernels are looked for, and left where the first can be written."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(chosen) / "distinput"]
-    folders = [beside / "__pycache__"]
-    # Never a folder that others may write: what is in there is executed.
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        if sys.platform == "win32":
-            user = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-        elif sys.platform == "darwin":
-            user = Path.home() / "Library" / "Caches"
-        else:
-            user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folders.append(Path(user) / "distinput" / "kernels")
-    return folders
-
-
-def _cache_may_hold(kernel: Kernel[..., Any]) -> bool:
-    """Whether it is worth importing numba while the caller waits."""
-    name, folders = kernel._cache()
-    try:
-        return any(next(folder.glob(f"{name}-*.nbc"), None) is not None for folder in folders)
-    except OSError:
-        return False
+def _cache() -> Any:
+    """The module that knows the files of compiled kernels; imported late, since pipelines of views call no kernel."""
+    return importlib.import_module("distinput.kernels.cache")
 
 
 def _work() -> None:
@@ -416,5 +377,12 @@ def _after_fork_in_child() -> None:
     _queue.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+@functools.cache
+def _watch_forks() -> None:
+    """Have forks told to us, from before the first thread on."""
+    # What is registered last is called first. Logging, which numba loads, takes its lock at a fork: it must do so after us.
+    importlib.import_module("logging")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+        )

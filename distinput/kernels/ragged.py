@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from operator import mul
+
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
@@ -12,31 +14,39 @@ AHEAD = 8192  # bytes of a row that are asked of the memory ahead of time
 LINE = 64  # bytes that come from memory together
 
 
-def pad_reference(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
-    """Row i of out [n, width] is values[starts[i]:starts[i] + sizes[i]], then `fill` to the end of the row.
+def pad_reference(
+    values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: Ints, out: BytesOut, fill: Bytes
+) -> None:
+    """Rows values[starts[i]:starts[i] + sizes[i]], each followed by `fill` up to the width of its batch.
 
     Args:
       values: items as bytes, one after the other (`array.reshape(-1).view(np.uint8)`).
       starts: [n], in items, in any order.
-      sizes: [n], in items, at most `width`.
-      width: items in a row of `out`.
-      out: n rows as bytes, in another piece of memory than `values`.
+      sizes: [n], in items.
+      counts: [k], rows of each batch, n in all.
+      widths: [k], items in a row of each batch, at least the sizes of its rows.
+      out: the batches as bytes, one after the other, in another piece of memory than `values`.
       fill: one item as bytes, which tells the size of an item: at least one byte.
     """
     item = fill.size
     rows = starts.size
-    if sizes.size != rows or item == 0 or width < 0 or out.size != rows * width * item:
-        raise ValueError("pad_spans: out must hold a row of `width` items for each pair of a start and a size")
-    if np.any(sizes < 0) or np.any(sizes > width):
-        raise ValueError("pad_spans: sizes must be from 0 to `width`")
+    if item == 0 or sizes.size != rows or widths.size != counts.size:
+        raise ValueError("pad_spans: there must be a size for each start, a width and a count for each batch")
+    area = sum(map(mul, counts.tolist(), widths.tolist()))
+    if np.any(counts < 0) or np.any(widths < 0) or sum(counts.tolist()) != rows or area * item != out.size:
+        raise ValueError("pad_spans: counts must sum to the rows, and out must hold `widths` items for each of them")
+    width_of = np.repeat(widths, counts)
+    if np.any(sizes < 0) or np.any(sizes > width_of):
+        raise ValueError("pad_spans: sizes must be from 0 to the width of their batch")
     if np.any(starts < 0) or np.any(starts > values.size // item - sizes):
         raise ValueError("pad_spans: each span must be within the values")
-    if rows == 0:
-        return
     items = values[: values.size // item * item].reshape(-1, item)
-    for row, start, size in zip(out.reshape(rows, width, item), starts, sizes, strict=True):
-        row[:size] = items[start : start + size]
-        row[size:] = fill
+    target = out.reshape(-1, item)
+    to = 0
+    for start, size, width in zip(starts.tolist(), sizes.tolist(), width_of.tolist(), strict=True):
+        target[to : to + size] = items[start : start + size]
+        target[to + size : to + width] = fill
+        to += width
 
 
 @inlined
@@ -64,32 +74,51 @@ def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None
             out[at + k] = fill[k]
 
 
+@inlined
+def _are_whole(counts: Ints, widths: Ints, rows: int, items: int) -> bool:
+    """Whether batches of these rows and widths have so many rows and items in all."""
+    for k in range(counts.size):
+        # The division keeps the product from overflowing.
+        if counts[k] < 0 or counts[k] > rows or widths[k] < 0 or (counts[k] > 0 and widths[k] > items // counts[k]):
+            return False
+        rows -= counts[k]
+        items -= counts[k] * widths[k]
+    return rows == 0 and items == 0
+
+
 @kernel(pad_reference)
-def pad_spans(values: Bytes, starts: Ints, sizes: Ints, width: int, out: BytesOut, fill: Bytes) -> None:
+def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: Ints, out: BytesOut, fill: Bytes) -> None:
     """See `pad_reference`."""
     item = fill.size
     rows = starts.size
-    # The division keeps the product from overflowing.
-    too_wide = rows > 0 and item > 0 and width > out.size // item // rows
-    if sizes.size != rows or item == 0 or width < 0 or too_wide or out.size != rows * width * item:
-        raise ValueError("pad_spans: out must hold a row of `width` items for each pair of a start and a size")
+    if item == 0 or sizes.size != rows or widths.size != counts.size:
+        raise ValueError("pad_spans: there must be a size for each start, a width and a count for each batch")
+    if out.size % item != 0 or not _are_whole(counts, widths, rows, out.size // item):
+        raise ValueError("pad_spans: counts must sum to the rows, and out must hold `widths` items for each of them")
     items = values.size // item
-    for i in range(rows):
-        if sizes[i] < 0 or sizes[i] > width:
-            raise ValueError("pad_spans: sizes must be from 0 to `width`")
+    first = 0
+    for k in range(counts.size):
+        for i in range(first, first + counts[k]):
+            if sizes[i] < 0 or sizes[i] > widths[k]:
+                raise ValueError("pad_spans: sizes must be from 0 to the width of their batch")
+        first += counts[k]
     for i in range(rows):
         if starts[i] < 0 or starts[i] > items - sizes[i]:
             raise ValueError("pad_spans: each span must be within the values")
     same = _is_one_byte(fill)
-    for i in range(rows):
-        if i + 1 < rows:  # the memory works on the next row while this one is written
-            soon = starts[i + 1] * item
-            for at in range(soon, soon + min(sizes[i + 1] * item, AHEAD), LINE):
-                will_load(values, at)
-        length = sizes[i] * item
-        start = i * width * item
-        copy_bytes(out, start, values, starts[i] * item, length)
-        _fill(out, start + length, start + width * item, fill, same)
+    first, to = 0, 0
+    for k in range(counts.size):
+        end = first + counts[k]
+        for i in range(first, end):
+            if i + 1 < rows:  # the memory works on the next row while this one is written
+                soon = starts[i + 1] * item
+                for at in range(soon, soon + min(sizes[i + 1] * item, AHEAD), LINE):
+                    will_load(values, at)
+            length = sizes[i] * item
+            copy_bytes(out, to, values, starts[i] * item, length)
+            _fill(out, to + length, to + widths[k] * item, fill, same)
+            to += widths[k] * item
+        first = end
 
 
 def gather_reference(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_offsets: Ints) -> None:

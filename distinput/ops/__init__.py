@@ -1,2 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 4: the ops, one file each. An op is a frozen dataclass that says its spec, its start and its stream."""
+"""Floor 4: the ops, one file each. An op is a frozen dataclass that says its spec, its start and its stream.
+
+`ops.batch` is the file `batch.py`, loaded when it is first named: a program loads the ops it uses and no other.
+"""
+# ruff: noqa: F401 - the names are told to type checkers only
+
+from typing import TYPE_CHECKING
+
+from distinput.core.lazy import files_of
+
+if TYPE_CHECKING:
+    from distinput.ops import (
+        batch,
+        cache,
+        choose,
+        concatenate,
+        copied,
+        filter,
+        generator,
+        global_shuffle,
+        group_by_window,
+        identity,
+        ignore_errors,
+        interleave,
+        map,
+        map_rows,
+        padded_batch,
+        parse_example,
+        prefetch,
+        range,
+        rebatch,
+        repeat,
+        scan,
+        shard,
+        shard_batches,
+        shuffle,
+        take,
+        unbatch,
+        unique,
+        window,
+        zip,
+    )
+else:
+    __getattr__ = files_of(__name__)

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Batch(Node):
     Source: `tf.data.Dataset.batch`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     batch_size: int
     drop_remainder: bool = False

@@ -6,8 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.gather import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
@@ -80,11 +81,8 @@ class Concatenate(Node):
             return self.input.fetch(rows, epoch)
         if not first.any():
             return self.dataset.fetch(rows - n, epoch)
-        joined = concat_blocks([self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)])
-        back = np.empty(len(rows), np.int64)
-        back[first] = np.arange(int(first.sum()))
-        back[~first] = np.arange(int(first.sum()), len(rows))
-        return joined.take(back)
+        parts = [self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)]
+        return put_in_order(parts, [np.flatnonzero(first), np.flatnonzero(~first)])
 
 
 def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:

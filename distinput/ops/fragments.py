@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fragments` and `fragment_reader`: the records of parts of files."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from distinput.core.column import Ints
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.core.state import Mark, State
 from distinput.errors import NotFoundError
-from distinput.formats.format import Format, Position
+from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.portion import Portion
 from distinput.ops.range import Range
+from distinput.ops.read_ahead import Place, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 from distinput.shard.fragments import END, Fragments
 
@@ -129,6 +132,11 @@ class FragmentReader(Node):
         return {"input": at, "skip": 0, "position": position}
 
     def stream(self, state: State, run: Run) -> Stream:
+        parts = self._parts(state, run)
+        return read_ahead(self._portions(parts), run) if self.format.in_portions else self._blocks(parts)
+
+    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place, Fragment]]:
+        """The mark of each number, where to begin in its part's file, and the part; its file is as it was listed."""
         position: Position | None = state["position"]
         numbers = RowQueue(self.input.open(state["input"], run), state)
         while numbers.fill(1):
@@ -136,10 +144,19 @@ class FragmentReader(Node):
             number = int(numbers.take(1).row(0))
             fragment = self.fragments.fragment(number, self.format)
             self.fragments.files.check(int(self.fragments.file[number]))
-            where = {"path": fragment.path, "position": position or fragment.start}
-            run.reading = lambda where=where: f"{where['path']} at {where['position']}"
+            place: Place = {"path": fragment.path, "position": position or fragment.start}
+            run.reading = partial("{path} at {position}".format_map, place)
             self.format.check_spec(fragment.path, self.spec)
-            for block, after in self.format.read_fragment(fragment, position):
-                where["position"] = after
-                yield block, {**mark, "position": after}
+            yield mark, place, fragment
             position = None
+
+    def _blocks(self, parts: Iterator[tuple[Mark, Place, Fragment]]) -> Stream:
+        for mark, place, fragment in parts:
+            for block, after in self.format.read_fragment(fragment, place["position"]):
+                place["position"] = after
+                yield block, {**mark, "position": after}
+
+    def _portions(self, parts: Iterator[tuple[Mark, Place, Fragment]]) -> Iterator[tuple[Mark, Place, Portion]]:
+        for mark, place, fragment in parts:
+            for portion in self.format.portions(fragment.path, place["position"], fragment.stop, 1, 0):
+                yield mark, place, portion

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`global_shuffle`: a random order of all elements, without a buffer."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +13,12 @@ from distinput.core.column import Ints
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.sizes import gathered_rows
+from distinput.core.sizes import picked_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
+from distinput.ops.fetched import fetched
 from distinput.ops.shuffle import order_key
 from distinput.plan.check import integer
 from distinput.plan.node import Node
@@ -48,6 +51,7 @@ class GlobalShuffle(Node):
     domains, CT-RSA 2002).
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -81,19 +85,22 @@ class GlobalShuffle(Node):
         return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
+        row, epoch = state["row"], state["epoch"]
+        if self.input.random_access:
+            choices = self._choices(state, picked_rows(self.spec.row_bytes, self.group))
+            blocks = fetched(self.input, choices, epoch, self.group, run)
+        else:
+            # A row can only be reached through its neighbours: many at once find more of them together.
+            blocks = (_reached(self.input, numbers, epoch, run) for numbers in self._choices(state, _CHUNK))
+        for block in blocks:
+            row += block.size
+            yield block, {**state, "row": row}
+
+    def _choices(self, state: State, size: int) -> Iterator[Ints]:
+        """Where the elements from a state on stand in the input, so many at a time."""
         total = self.input.cardinality
-        # Where a row can only be reached through its neighbours, many at once find more of them together.
-        most = gathered_rows(self.spec.row_bytes, self.group) if self.input.random_access else _CHUNK
-        drawn = max(1, _CHUNK // most) * most
-        for begin in range(state["row"], total, drawn):
-            numbers = self._numbers(np.arange(begin, min(begin + drawn, total)), state)
-            for first in range(0, len(numbers), most):
-                rows = numbers[first : first + most]
-                if self.input.random_access:
-                    block = self.input.fetch(rows, state["epoch"])
-                else:
-                    block = _reached(self.input, rows, state["epoch"], run)
-                yield block, {**state, "row": begin + first + len(rows)}
+        for begin in range(state["row"], total, size):
+            yield self._numbers(np.arange(begin, min(begin + size, total)), state)
 
     def _numbers(self, rows: Ints, state: State) -> Ints:
         out = np.empty(len(rows), np.int64)

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
@@ -35,6 +36,7 @@ class WithOptions(Node):
     Source: `tf.data.Dataset.with_options`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     options: Options
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.calls import applied, element_text
@@ -60,6 +60,7 @@ class Map(OneForOne):
     Source: `tf.data.Dataset.map`.
     """
 
+    by_element: ClassVar[bool] = True
     map_func: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
@@ -125,6 +126,7 @@ class FusedMap(OneForOne):
       functions: the maps, the first one first; all are called by equally many threads or processes.
     """
 
+    by_element: ClassVar[bool] = True
     functions: _Maps
 
     @cached_property

@@ -4,25 +4,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.buffers import empty
-from distinput.core.column import Array, Arrays, Column, Dense, Ints, Ragged, Strings, column_of, concat_columns
-from distinput.core.rows import RowQueue, Stream
+from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, dtype_of, shape_of, zero
-from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.kernels.ragged import pad_spans
+from distinput.errors import InvalidArgumentError
+from distinput.ops.padding import Padding
 from distinput.plan.check import at_least
 from distinput.plan.node import Node
 
-__all__ = ["PaddedBatch", "padded"]
+__all__ = ["PaddedBatch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,108 +116,35 @@ class PaddedBatch(Node):
         at = self.input.start_at(first if n < 0 else min(n, first), epoch)
         return None if at is None else {"input": at, "skip": 0}
 
+    @cached_property
+    def padding(self) -> Padding:
+        """What elements are padded to."""
+        return Padding(self.shapes, self.fills)
+
     def stream(self, state: State, run: Run) -> Stream:
-        queue = RowQueue(self.input.open(state["input"], run), state)
-        size = int(self.batch_size)
-        while queue.fill(size):
-            yield padded(queue.take_parts(size), self.shapes, self.fills), queue.mark()
-        if queue.size and not self.drop_remainder:
-            yield padded(queue.take_parts(queue.size), self.shapes, self.fills), queue.mark()
-
-
-def padded(parts: Sequence[Block], shapes: Sequence[tuple[int | None, ...]], fills: Sequence[Any]) -> Block:
-    """All rows of some blocks as one batch.
-
-    Raises:
-      DataLossError: a row is longer than its shape.
-    """
-    parts = [part for part in parts if part.size] or parts[:1]
-    leaves = zip(zip(*[part.columns for part in parts], strict=True), shapes, fills, strict=True)
-    return Block(parts[0].structure, [_padded_columns(columns, shape, fill) for columns, shape, fill in leaves], 1)
-
-
-def _padded_columns(columns: Sequence[Column], shape: tuple[int | None, ...], fill: Any) -> Column:
-    if isinstance(columns[0], Dense | Strings):
-        shapes = {_inner_shape(column) for column in columns}
-        if len(shapes) == 1 and _whole_shape(shape, shapes) in shapes:
-            whole = concat_columns(columns)
-            return whole.stack(len(whole))
-    spans = [each for each in map(_spans, columns) if each is not None]
-    if len(spans) == len(columns) and all(each[0].shape[1:] == spans[0][0].shape[1:] for each in spans):
-        return _padded_spans(spans, shape, fill)
-    items = [item for column in columns for item in column.values()]
-    flat = all(isinstance(column, Arrays) for column in columns) and items[0].ndim == 1
-    longest = _whole_shape(shape, [(max(map(len, items)),)] if flat else {shape_of(item) for item in items})
-    out = empty((1, len(items), *longest), columns[0].dtype)
-    out[...] = fill
-    batch = out[0]
-    for row, item in enumerate(items):
-        if flat:
-            batch[row, : len(item)] = item
-        else:
-            batch[(row, *map(slice, shape_of(item)))] = item
-    return column_of([batch]) if batch.dtype == STRING else Dense(out)
-
-
-_Spans = tuple[Array, Ints, Ints]
-
-
-def _inner_shape(column: Column) -> tuple[int, ...] | None:
-    """The shape that all rows have, None where they differ in their first dimension or more."""
-    whole = column.array if isinstance(column, Dense) else column.starts if isinstance(column, Strings) else None
-    shape: tuple[int, ...] | None = None if whole is None else whole.shape[1:]
-    return shape
-
-
-def _spans(column: Column) -> _Spans | None:
-    """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
-    if isinstance(column, Ragged) and isinstance(column.flat, Dense):
-        return column.flat.array, column.starts, column.sizes
-    if isinstance(column, Dense) and column.array.ndim > 1:
-        rows, length, *inner = column.array.shape
-        starts = np.arange(rows, dtype=np.int64) * length
-        return column.array.reshape(rows * length, *inner), starts, np.full(rows, length, np.int64)
-    return None
-
-
-def _padded_spans(spans: Sequence[_Spans], shape: tuple[int | None, ...], fill: Any) -> Column:
-    """Rows that differ in their first dimension alone, by one call of a kernel for each block they come from."""
-    flat, inner = spans[0][0], spans[0][0].shape[1:]
-    count, longest = 0, 0
-    for _, _, sizes in spans:
-        count += len(sizes)
-        longest = max(longest, int(sizes.max()))
-    whole = _whole_shape(shape, [(longest, *inner)])
-    out = empty((1, count, *whole), flat.dtype)
-    if not out.size:
-        return Dense(out)
-    if whole[1:] == inner:
-        target, first = out.reshape(-1).view(np.uint8), 0
-        item = np.frombuffer(np.asarray(fill, flat.dtype).tobytes() * prod(inner), np.uint8)
-        for values, starts, sizes in spans:
-            end = first + len(sizes) * whole[0] * item.size
-            source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-            pad_spans(source, starts, sizes, whole[0], target[first:end], item)
-            first = end
-        return Dense(out)
-    out[...] = fill
-    rows = iter(out[0])
-    for values, starts, sizes in spans:
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-            next(rows)[(slice(size), *map(slice, inner))] = values[start : start + size]
-    return Dense(out)
-
-
-def _whole_shape(shape: tuple[int | None, ...], own: Any) -> tuple[int, ...]:
-    """The shape that all rows are padded to: as given, or that of the longest."""
-    longest = [max(dims) for dims in zip(*own, strict=True)]
-    for given, needed in zip(shape, longest, strict=True):
-        if given is not None and needed > given:
-            raise DataLossError(
-                f"Attempted to pad to a smaller size than the input element: padded_shapes allows {list(shape)}, an element "
-                f"needs {longest}; give a larger shape, or None for the longest of each batch"
-            )
-    return tuple([n if g is None else g for g, n in zip(shape, longest, strict=True)])
+        size, padding = int(self.batch_size), self.padding
+        held: list[Block] = []  # rows of a batch that is not full
+        missing, mark = size, state
+        for rows, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            first = 0
+            if held:
+                first = min(missing, rows.size)
+                held.append(rows.rows(0, first))
+                missing -= first
+                if not missing:
+                    yield padding.batch(held), at(first)
+                    held, missing = [], size
+            counts = np.full((rows.size - first) // size, size, np.int64)
+            end = first + len(counts) * size
+            for made, done in padding.batches(rows.rows(first, end), counts):
+                first += done
+                yield made, at(first)
+            if first < rows.size:
+                held.append(rows.rows(first, rows.size))
+                missing -= rows.size - first
+            mark = at(rows.size)
+        if held and not self.drop_remainder:
+            yield padding.batch(held), mark
 
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.picked import gather
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.spec import Spec
@@ -172,6 +173,7 @@ def _fill(upstream: Stream, buffer: _Buffer) -> None:
     stopped = False
     try:
         for item in upstream:
+            gather(item[0])
             if not buffer.put(item):
                 stopped = buffer.stopping
                 if stopped:
@@ -262,6 +264,7 @@ def _inline(upstream: Stream, not_before: float) -> Generator[tuple[Block, State
     window = _Window()
     begin = clock()
     for blocks, item in enumerate(upstream):
+        gather(item[0])
         made = clock()
         yield item
         used = clock()

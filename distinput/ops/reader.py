@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reader`: the records of files, in the order of their names."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from distinput.core.gather import put_in_order
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
+from distinput.formats.portion import Portion
+from distinput.ops.read_ahead import Place, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 
 __all__ = ["Reader"]
@@ -117,8 +120,8 @@ class Reader(Node):
         if len(names) == 1:
             return self._fetch(names[0], rows)
         files = np.searchsorted(ends, rows, "right") - 1
-        # The rows of each file in ascending order: some formats read on from one to the next.
-        order = np.argsort(rows, kind="stable")
+        # Some formats read on from one row to the next, so those of a file come in ascending order; others need not.
+        order = np.argsort(files.astype(np.uint16) if self.gathers and len(names) < 1 << 16 else rows, kind="stable")
         cuts = np.searchsorted(files[order], np.arange(len(names) + 1))
         parts, places = [], []
         for file in np.flatnonzero(np.diff(cuts)).tolist():
@@ -155,22 +158,44 @@ class Reader(Node):
         return {"input": at, "skip": 0, "position": position}
 
     def stream(self, state: State, run: Run) -> Stream:
+        files = self._files(state, run)
+        return read_ahead(self._portions(files), run) if self.format.in_portions else self._blocks(files)
+
+    def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
+        """The mark of each name, its file, and where to begin in it; the file is as it was listed, and like the first."""
         position: Position | None = state["position"]
         names = RowQueue(self.input.open(state["input"], run), state)
-        rows = 0
         while names.fill(1):
             mark = names.mark()
             path = _path(names.take(1).row(0))
             if self.table is not None:
                 self.table.check(self.table.index(path))
-            where = {"path": path, "position": position}
-            run.reading = lambda where=where: f"{where['path']} at {where['position'] or 'its beginning'}"
+            place: Place = {"path": path, "position": position}
+            run.reading = partial(_told, place)
             self.format.check_spec(path, self.spec)
-            for block, after in self.format.read_groups(path, position, self.group, rows % self.group):
-                where["position"] = after
+            yield mark, place
+            position = None
+
+    def _blocks(self, files: Iterator[tuple[Mark, Place]]) -> Stream:
+        rows = 0
+        for mark, place in files:
+            for block, after in self.format.read_groups(
+                place["path"], place["position"], self.group, rows % self.group
+            ):
+                place["position"] = after
                 rows += block.size
                 yield block, {**mark, "position": after}
-            position = None
+
+    def _portions(self, files: Iterator[tuple[Mark, Place]]) -> Iterator[tuple[Mark, Place, Portion]]:
+        rows = 0
+        for mark, place in files:
+            for portion in self.format.portions(place["path"], place["position"], None, self.group, rows % self.group):
+                rows += portion.rows
+                yield mark, place, portion
+
+
+def _told(place: Place) -> str:
+    return f"{place['path']} at {place['position'] or 'its beginning'}"
 
 
 def _path(name: Any) -> str:

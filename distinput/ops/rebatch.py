@@ -47,6 +47,7 @@ class Rebatch(Node):
     Source: `tf.data.Dataset.rebatch`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False

@@ -3,11 +3,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.gather import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -34,6 +36,7 @@ class Repeat(Node):
     Source: `tf.data.Dataset.repeat`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     count: int | None = None
 
@@ -93,11 +96,11 @@ class Repeat(Node):
         found = np.unique(numbers)
         if len(found) == 1:
             return self.input.fetch(rests, epoch_of(epoch, int(found[0])))
-        order = np.argsort(numbers, kind="stable")
-        parts = [self.input.fetch(rests[numbers == n], epoch_of(epoch, int(n))) for n in found]
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return concat_blocks(parts).take(back)
+        places = [np.flatnonzero(numbers == n) for n in found]
+        parts = [
+            self.input.fetch(rests[place], epoch_of(epoch, int(n))) for place, n in zip(places, found, strict=True)
+        ]
+        return put_in_order(parts, places)
 
 
 def epoch_of(epoch: int, number: int) -> int:

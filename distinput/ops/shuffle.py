@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from distinput.core.column import Ints
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
-from distinput.core.sizes import gathered_rows
+from distinput.core.sizes import gathered_rows, picked_rows
 from distinput.core.slots import Slots
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
+from distinput.ops.fetched import fetched
 from distinput.plan.check import at_least, integer
 from distinput.plan.node import Node
 
@@ -54,6 +56,7 @@ class Shuffle(Node):
     Source: the meaning of `tf.data.Dataset.shuffle`; the orders are distinput's own.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     buffer_size: int
     seed: int | None = None
@@ -101,20 +104,20 @@ class Shuffle(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access:
-            return self._by_number(state)
+            return self._by_number(state, run)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         return self._by_slots(state, key, run)
 
-    def _by_number(self, state: State) -> Stream:
+    def _by_number(self, state: State, run: Run) -> Stream:
         """Rows are fetched by their shuffled numbers."""
         row = state["row"]
-        for numbers in self.numbers(state):
-            row += len(numbers)
-            yield self.input.fetch(numbers, state["epoch"]), {**state, "row": row}
+        for block in fetched(self.input, self.numbers(state), state["epoch"], self.group, run):
+            row += block.size
+            yield block, {**state, "row": row}
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """Where the elements from a state on stand in the input, for one that has random access."""
-        most = gathered_rows(self.spec.row_bytes, self.group)
+        most = picked_rows(self.spec.row_bytes, self.group)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
         slots = np.empty(min(int(self.buffer_size), total) if total >= 0 else int(self.buffer_size), np.int64)
@@ -123,13 +126,14 @@ class Shuffle(Node):
             return
         slots_at(key, row, total, slots)
         while total < 0 or row < total:
-            if total < 0 or row + len(slots) < total:
-                size = most if total < 0 else min(most, total - len(slots) - row)
-                numbers = np.empty(size, np.int64)
-                shuffle_steps(slots, key, row, np.arange(row + len(slots), row + len(slots) + size), numbers)
-            else:
-                numbers = np.empty(min(most, total - row), np.int64)
-                drain_steps(slots, key, row, total - row, numbers)
+            numbers = np.empty(most if total < 0 else min(most, total - row), np.int64)
+            # Until the input has ended each row sent makes room for the next one; from then on the slots run empty.
+            next_row = row + len(slots)
+            steps = len(numbers) if total < 0 else max(0, min(len(numbers), total - next_row))
+            if steps:
+                shuffle_steps(slots, key, row, np.arange(next_row, next_row + steps), numbers[:steps])
+            if steps < len(numbers):
+                drain_steps(slots, key, row + steps, total - row - steps, numbers[steps:])
             row += len(numbers)
             yield numbers
 

@@ -11,6 +11,7 @@ from distinput.core.block import Block
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
 from distinput.core.nest import structure_of
 from distinput.core.owned import frozen
+from distinput.core.picked import picked
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -74,7 +75,7 @@ class Slices(Node):
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.block.take(rows)
+        return picked(self.block, rows)
 
 
 def leaf_spec(column: Column) -> LeafSpec:

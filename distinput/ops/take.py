@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
@@ -32,6 +33,7 @@ class Take(Node):
     Source: `tf.data.Dataset.take`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     count: int
 
@@ -97,6 +99,7 @@ class Skip(Node):
     Source: `tf.data.Dataset.skip`.
     """
 
+    by_element: ClassVar[bool] = True
     input: Node
     count: int
 

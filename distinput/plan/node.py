@@ -2,15 +2,12 @@
 """Nodes: a pipeline is a tree of frozen dataclasses that say what an element looks like and how to stream it."""
 
 import dataclasses
-import hashlib
-import json
 import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +24,7 @@ __all__ = ["INFINITE", "UNKNOWN", "Node", "Origin", "caller", "walk"]
 INFINITE = -1
 UNKNOWN = -2
 
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,8 @@ class Node(ABC):
     nest_leaf: ClassVar[bool] = True
     handle: ClassVar[Callable[["Node"], Any]] = staticmethod(lambda node: node)
     """How a node inside an element is shown to users; the data floor sets it to its `Dataset`."""
+    by_element: ClassVar[bool] = False
+    """True: it looks at the elements of its input one by one, or hands them on unseen (see `Run.by_element`)."""
 
     @cached_property
     @abstractmethod
@@ -99,13 +98,16 @@ class Node(ABC):
     @cached_property
     def fingerprint(self) -> list[str]:
         """One short word for each node of the tree, inputs first: its op and a hash of its arguments."""
-        text = json.dumps({k: describe(v, None) for k, v in self.arguments().items()}, sort_keys=True)
-        own = f"{self.op}#{hashlib.blake2s(text.encode(), digest_size=3).hexdigest()}"
+        from hashlib import blake2s  # these two are for states, which few first batches come with
+        from json import dumps
+
+        text = dumps({k: describe(v, None) for k, v in self.arguments().items()}, sort_keys=True)
+        own = f"{self.op}#{blake2s(text.encode(), digest_size=3).hexdigest()}"
         return [word for source in self.inputs for word in source.fingerprint] + [own]
 
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""
-        return run.watch(self, self.stream(state, run))
+        return run.watch(self, self.stream(state, run if self.by_element else run.by_block()))
 
     def where(self) -> str:
         """The step and the line that made it, for notes on errors."""

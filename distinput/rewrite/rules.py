@@ -5,35 +5,62 @@ A rule is a plain function `Node -> Node | None`: the better node, or None when 
 pipeline runs, never its elements.
 """
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 
-from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.plan.node import Node
-from distinput.rewrite import fuse, groups, identities, own_rows, reorder
 
 __all__ = ["FIRST", "RULES", "rewrite"]
 
 Rule = Callable[[Node], Node | None]
 
-FIRST: tuple[Rule, ...] = (own_rows.own_shares,)
+
+def _rule(of: str, function: str, *ops: str) -> Rule:
+    """A rule that is loaded with the first of the ops it is about: what nobody has loaded stands in no tree.
+
+    Args:
+      of: the file in `rewrite/`.
+      function: the rule in it.
+      *ops: files in `ops/`; the rule can only fire in a tree with an op from one of them.
+    """
+    files = [f"distinput.ops.{op}" for op in ops]
+    loaded: Rule | None = None
+
+    def rule(node: Node) -> Node | None:
+        nonlocal loaded
+        if loaded is None:
+            if not any(file in sys.modules for file in files):
+                return None
+            loaded = getattr(import_module(f"distinput.rewrite.{of}"), function)
+        return loaded(node)
+
+    rule.__name__ = function
+    return rule
+
+
+FIRST: tuple[Rule, ...] = (_rule("own_rows", "own_shares", "shard_batches"),)
 """Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
 
+_take_before_map = _rule("reorder", "take_before_map", "take")
+
 RULES: tuple[Rule, ...] = (
-    fuse.map_of_map,
-    fuse.map_rows_of_map_rows,
-    fuse.zip_of_zip,
-    groups.read_for_batches,
-    identities.batch_then_unbatch,
-    identities.prefetch_of_prefetch,
-    identities.prefetch_of_views,
-    identities.shard_of_one,
-    identities.shuffle_of_one,
-    identities.skip_nothing,
-    identities.skip_of_skip,
-    identities.take_everything,
-    identities.take_of_take,
-    reorder.skip_before_take,
-    reorder.take_before_map,
+    _rule("fuse", "map_of_map", "map"),
+    _rule("fuse", "map_rows_of_map_rows", "map_rows"),
+    _rule("fuse", "zip_of_zip", "zip"),
+    _rule("groups", "read_for_batches", "global_shuffle", "reader", "shuffle"),
+    _rule("identities", "batch_then_unbatch", "unbatch"),
+    _rule("identities", "prefetch_of_prefetch", "prefetch"),
+    _rule("identities", "prefetch_of_views", "prefetch"),
+    _rule("identities", "shard_of_one", "shard"),
+    _rule("identities", "shuffle_of_one", "shuffle"),
+    _rule("identities", "skip_nothing", "take"),
+    _rule("identities", "skip_of_skip", "take"),
+    _rule("identities", "take_everything", "take"),
+    _rule("identities", "take_of_take", "take"),
+    _rule("ranges", "part_of_range", "take"),
+    _rule("reorder", "skip_before_take", "take"),
+    _take_before_map,
 )
 
 
@@ -58,11 +85,10 @@ def _first(node: Node, fired: list[str]) -> Node:
 
 
 def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
-    below = tuple([rule for rule in rules if rule is not reorder.take_before_map])
-    # Elements that are left out are not counted by a `take` behind the function.
-    inputs = tuple(
-        [_rewritten(source, below if isinstance(node, IgnoreErrors) else rules, fired) for source in node.inputs]
-    )
+    below = rules
+    if node.op == "ignore_errors":  # elements that are left out are not counted by a `take` behind the function
+        below = tuple([rule for rule in rules if rule is not _take_before_map])
+    inputs = tuple([_rewritten(source, below, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
     for rule in rules:

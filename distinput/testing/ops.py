@@ -20,7 +20,8 @@ from distinput.ops.concatenate import Concatenate
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
+from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
+from distinput.ops.group_by_window import GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.interleave import FlatMap, Interleave

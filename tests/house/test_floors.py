@@ -77,9 +77,13 @@ DOORS: dict[str, tuple[str, ...]] = {
 LAZY: dict[tuple[str, str], str] = {
     ("distinput/__init__.py", "__getattr__"): "`import distinput` stays quick: a corner is loaded when it is named",
     (
-        "distinput/kernels/kernel.py",
-        "_numba",
-    ): "numba is loaded with the first kernel to compile",
+        "distinput/data/__init__.py",
+        "__getattr__",
+    ): "so does the first batch: what reads files is loaded when it is named",
+    ("distinput/data/dataset.py", "explain"): "the plan for many workers looks through all ops, and so loads them",
+    ("distinput/data/dataset.py", "list_files"): "paths and their patterns are for those who read files",
+    ("distinput/kernels/kernel.py", "_cache"): "pipelines of views call no kernel, so they need not find its files",
+    ("distinput/kernels/kernel.py", "_numba"): "numba is loaded with the first kernel to compile",
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`import distinput` is light: what is heavy, or may be missing, is loaded when it is first needed."""
+"""`import distinput` and a first batch are light: what is heavy, or may be missing, is loaded when it is first needed."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.import_time import load_elsewhere
+from tests.house.import_time import Loaded, load_elsewhere
 
 # fsspec itself may be loaded (it is small); its remote parts, and these, may not.
 HEAVY = (
@@ -28,14 +28,80 @@ HEAVY = (
 )
 
 
+# What a first batch of what is in memory has no use for.
+UNUSED = (
+    "concurrent.futures",
+    "fsspec",
+    "hashlib",
+    "json",
+    "logging",
+    "multiprocessing",
+    "pathlib",
+    "pyarrow",
+    "socket",
+)
+USED = ("batch", "identity", "slices")
+
+# A pipeline for each rule, in which it fires; in an order in which the op that a rule is about is new where that can be.
+RULES_FIRE = """
+import distinput as di
+from distinput.rewrite.rules import FIRST, RULES, rewrite
+
+ds = di.data.Dataset.range(8)
+pipelines = {
+    "shard_of_one": lambda: ds.shard(1, 0),
+    "own_shares": lambda: ds.batch(4).shard_batches(2, 0),
+    "batch_then_unbatch": lambda: ds.batch(2, drop_remainder=False).unbatch(),
+    "take_everything": lambda: ds.take(-1),
+    "part_of_range": lambda: ds.take(3),
+    "take_of_take": lambda: ds.repeat(2).take(3).take(2),
+    "skip_before_take": lambda: ds.repeat(2).take(3).skip(2),
+    "skip_nothing": lambda: ds.skip(0),
+    "skip_of_skip": lambda: ds.repeat(2).skip(1).skip(2),
+    "zip_of_zip": lambda: ds.enumerate().enumerate(),
+    "shuffle_of_one": lambda: ds.shuffle(1),
+    "read_for_batches": lambda: ds.shuffle(4).batch(2),
+    "prefetch_of_views": lambda: ds.prefetch(1),
+    "prefetch_of_prefetch": lambda: ds.map(abs).prefetch(1).prefetch(2),
+    "map_of_map": lambda: ds.map(abs).map(abs),
+    "map_rows_of_map_rows": lambda: ds.map_rows(abs).map_rows(abs),
+    "take_before_map": lambda: ds.map(abs).take(2),
+}
+for name, make in pipelines.items():
+    fired = rewrite(make().node)[1]
+    assert name in fired, (name, fired)
+assert pipelines.keys() == {rule.__name__ for rule in (*FIRST, *RULES)}
+"""
+
+
 @pytest.fixture(scope="module")
-def modules() -> list[str]:
-    return load_elsewhere()["modules"]
+def loaded() -> Loaded:
+    return load_elsewhere()
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_import_leaves_it_alone(name: str, modules: list[str]) -> None:
-    assert [module for module in modules if module == name or module.startswith(f"{name}.")] == []
+def test_import_leaves_it_alone(name: str, loaded: Loaded) -> None:
+    assert _below(name, loaded["modules"]) == []
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_first_batch_leaves_it_alone(name: str, loaded: Loaded) -> None:
+    assert _below(name, loaded["batch"]) == []
+
+
+def test_a_first_batch_loads_the_ops_it_is_made_of(loaded: Loaded) -> None:
+    wanted = ["distinput.ops", *[f"distinput.ops.{name}" for name in USED]]
+    assert _below("distinput.ops", loaded["batch"]) == wanted
+    assert _below("distinput.formats", loaded["batch"]) == []
+
+
+def test_rules_are_loaded_with_the_ops_they_are_about() -> None:
+    run = subprocess.run([sys.executable, "-c", RULES_FIRE], capture_output=True, text=True, check=False, timeout=60)
+    assert run.returncode == 0, run.stderr
+
+
+def _below(name: str, modules: list[str]) -> list[str]:
+    return [module for module in modules if module == name or module.startswith(f"{name}.")]
 
 
 def test_the_figure_is_printed() -> None:

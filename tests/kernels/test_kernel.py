@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distinput.kernels import kernel as kernels
+from distinput.kernels import cache
 from distinput.kernels.crc32c import crc32c
 from distinput.kernels.kernel import Bytes, Ints, IntsOut, Kernel, kernel
 from distinput.kernels.lines import scan_lines
@@ -24,9 +24,9 @@ CRC = "import numpy as np; from distinput.kernels.crc32c import crc32c; data = n
 CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
 
 
-def python(code: str, cache: Path | str, **environment: str) -> str:
+def python(code: str, folder: Path | str, **environment: str) -> str:
     """What a fresh interpreter prints; it must end well and quietly."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache)} | environment
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder)} | environment
     command = [sys.executable, "-X", "faulthandler", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
     assert done.returncode == 0, done.stderr
@@ -187,11 +187,11 @@ def test_many_threads_may_make_the_first_call_together() -> None:
 
 
 def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, unrelated, digest = kernels._stamp(scan_records.source), kernels._stamp(scan_lines.source), kernels._digest
+    before, unrelated, digest = cache._stamp(scan_records.source), cache._stamp(scan_lines.source), cache._digest
     called = sys.modules["distinput.kernels.crc32c"].__file__
-    monkeypatch.setattr(kernels, "_digest", lambda file: "changed" if file == called else digest(file))
-    assert kernels._stamp(scan_records.source) != before
-    assert kernels._stamp(scan_lines.source) == unrelated
+    monkeypatch.setattr(cache, "_digest", lambda file: "changed" if file == called else digest(file))
+    assert cache._stamp(scan_records.source) != before
+    assert cache._stamp(scan_lines.source) == unrelated
 
 
 def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:

@@ -6,9 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from distinput.kernels.kernel import Ints
 from distinput.kernels.ragged import gather_spans, pad_spans, spans_to_offsets
 
 STARTS, SIZES = np.array([3, 5, 0]), np.array([2, 0, 3])
+
+
+def ints(*numbers: int) -> Ints:
+    return np.array(numbers, np.int64)
 
 
 @pytest.mark.parametrize(
@@ -18,23 +23,30 @@ def test_rows_of_any_type_are_padded(dtype: str, fill: object) -> None:
     values = np.arange(5).astype(dtype)
     out = np.empty((3, 4), dtype)
     item = np.array([fill], dtype)
-    pad_spans.compiled()(values.view(np.uint8), STARTS, SIZES, 4, out.reshape(-1).view(np.uint8), item.view(np.uint8))
+    target = out.reshape(-1).view(np.uint8)
+    pad_spans.compiled()(values.view(np.uint8), STARTS, SIZES, ints(3), ints(4), target, item.view(np.uint8))
     expected = np.full((3, 4), fill, dtype)
     expected[0, :2], expected[2, :3] = values[3:], values[:3]
     np.testing.assert_array_equal(out, expected)
 
 
+def test_batches_of_several_widths() -> None:
+    values, out, fill = np.arange(5, dtype=np.uint8), np.empty(7, np.uint8), np.array([9], np.uint8)
+    pad_spans.compiled()(values, STARTS, SIZES, ints(2, 0, 1), ints(2, 8, 3), out, fill)
+    assert out.tolist() == [3, 4, 9, 9, 0, 1, 2]
+
+
 def test_a_row_that_is_too_long_is_an_error() -> None:
     values, out, fill = np.arange(5, dtype=np.uint8), np.empty(6, np.uint8), np.zeros(1, np.uint8)
-    with pytest.raises(ValueError, match="sizes must be from 0 to `width`"):
-        pad_spans.compiled()(values, STARTS, SIZES, 2, out, fill)
+    with pytest.raises(ValueError, match="sizes must be from 0 to the width of their batch"):
+        pad_spans.compiled()(values, STARTS, SIZES, ints(3), ints(2), out, fill)
 
 
 def test_a_row_outside_the_values_is_an_error() -> None:
     values, out, fill = np.arange(5, dtype=np.uint8), np.empty(6, np.uint8), np.zeros(1, np.uint8)
     for start, size in [(-1, 2), (4, 2), (2**63 - 1, 1)]:
         with pytest.raises(ValueError, match="each span must be within the values"):
-            pad_spans.compiled()(values, np.array([start]), np.array([size]), 6, out, fill)
+            pad_spans.compiled()(values, ints(start), ints(size), ints(1), ints(6), out, fill)
 
 
 def test_spans_are_gathered_as_arrow_has_them() -> None:

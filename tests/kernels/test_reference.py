@@ -260,16 +260,19 @@ def texts(draw: Draw) -> list[Any]:
 @st.composite
 def pads(draw: Draw) -> list[Any]:
     item = draw(st.sampled_from([1, 2, 3, 4, 8, 8, 12]))
-    sizes = draw(st.lists(st.integers(0, 6), max_size=5))
-    width = max([0, *sizes]) + draw(st.sampled_from([0, 0, 1, 5, -1]))
+    batches = draw(st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=3))
+    sizes = [size for batch in batches for size in batch]
+    widths = [max([0, *batch]) + draw(st.sampled_from([0, 0, 1, 5, -1])) for batch in batches]
     items = max([0, *sizes]) + draw(st.integers(0, 5))
     starts = [draw(st.integers(0, items - size)) for size in sizes]
     values = np.arange(items * item + draw(st.integers(0, 1)), dtype=np.uint8)
     fill = to_array(draw(st.sampled_from([bytes(item), b"\xff" * item, bytes(range(1, item + 1)), b""])))
-    out = max(0, len(sizes) * width * fill.size + draw(st.sampled_from([0] * 9 + [1])))
-    width = draw(st.sampled_from([width] * 9 + [2**62]))
-    rows = [draw(spoilt(st.just(ints(each)))) for each in (starts, sizes)]
-    return [values, *rows, width, out_of(out, np.uint8), fill]
+    room = sum([len(batch) * width for batch, width in zip(batches, widths, strict=True)])
+    out = max(0, room * fill.size + draw(st.sampled_from([0] * 9 + [1])))
+    widths = draw(st.sampled_from([widths] * 9 + [[2**62] * len(widths)]))
+    parts = (starts, sizes, [len(batch) for batch in batches], widths)
+    rows = [draw(spoilt(st.just(ints(each)))) for each in parts]
+    return [values, *rows, out_of(out, np.uint8), fill]
 
 
 @st.composite

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+from distinput.distribute.backends.agreements import Agreement
 from distinput.distribute.backends.backend import Devices
-from distinput.distribute.backends.collectives import Agreement, Collectives
+from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import (
     Aborted,
     CollectiveError,

@@ -65,6 +65,8 @@ class Channel(Protocol):
     size: int
     reducible: Mapping[str, frozenset[str]]
     """For each operation the dtypes (`float32`) that `reduce` knows; the others are gathered and folded."""
+    adds_at_once: bool
+    """Whether `add` takes no longer than waking another thread; otherwise one is given what to add, and looks after it."""
 
     @property
     def board(self) -> Board:

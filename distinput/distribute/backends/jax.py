@@ -321,6 +321,7 @@ class JaxChannel:
     """
 
     reducible: Mapping[str, frozenset[str]] = {}  # what has to be folded in rank order anyway
+    adds_at_once = True  # it has a thread of its own for that
 
     def __init__(self, client: Any, rank: int, size: int, name: str, board: _KeyBoard) -> None:
         self.rank, self.size, self.board = rank, size, board

@@ -141,6 +141,7 @@ class LocalChannel:
     """
 
     reducible: Mapping[str, frozenset[str]] = dict.fromkeys(OPS, _DTYPES)
+    adds_at_once = True
 
     def __init__(self, room: _Room, rank: int, name: str = "") -> None:
         self._room, self._name = room, name

@@ -201,6 +201,7 @@ class MpiChannel:
     """
 
     reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
+    adds_at_once = True
 
     def __init__(self, comm: Any, board: _MpiBoard, timeout: float) -> None:
         mpi = _mpi()

@@ -220,6 +220,7 @@ class TorchChannel:
     """
 
     reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
+    adds_at_once = False
 
     def __init__(
         self, store: Any, rank: int, size: int, name: str, board: _StoreBoard, device: str | None, timeout: float

@@ -18,7 +18,8 @@ from distinput.distribute.wire import packed, unpacked
 from distinput.errors import AbortedError
 
 if TYPE_CHECKING:
-    from distinput.distribute.backends.collectives import Agreement, Collectives
+    from distinput.distribute.backends.agreements import Agreement
+    from distinput.distribute.backends.collectives import Collectives
 
 __all__ = ["Drawn", "Lockstep"]
 
@@ -28,7 +29,7 @@ BLOCK = 4
 _FACTS = 3  # for each step: elements, rows, failures
 
 
-@dataclass
+@dataclass(slots=True)
 class Drawn:
     """What one worker has for one step.
 
@@ -36,20 +37,11 @@ class Drawn:
       parts: one element for each replica that has one.
       state: of the input, after them.
       error: what the input raised instead.
-      agreement: on this step and others, under way.
-      place: of this step in it.
     """
 
     parts: list[Any]
     state: State
     error: Exception | None
-    agreement: "Agreement | None" = None
-    place: int = 0
-
-    def agreed(self) -> list[int]:
-        """What all workers together have for this step: elements, rows, failures."""
-        assert self.agreement is not None
-        return self.agreement.result()[self.place : self.place + _FACTS]
 
 
 class Lockstep:
@@ -73,6 +65,10 @@ class Lockstep:
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._waiting: deque[Drawn] = deque()
+        self._agreements: deque[Agreement] = (
+            deque()
+        )  # on those that wait, but for the first ones, of which the facts are known
+        self._facts: deque[int] = deque()
         self._state = before
         self._block = 0
         self._failed = False
@@ -92,11 +88,15 @@ class Lockstep:
           Exception: what this worker's input raised.
           AbortedError: another worker's input failed; the message names the worker and says what was wrong.
         """
+        facts = self._facts
         while not self._ended:
             while len(self._waiting) <= self._ahead:
                 self._post()
+            if not facts:
+                facts.extend(self._agreements[0].result())
+                self._agreements.popleft()
             drawn = self._waiting.popleft()
-            have, rows, failed = drawn.agreed()
+            have, rows, failed = facts.popleft(), facts.popleft(), facts.popleft()
             if failed:
                 self._end()
                 self._raise(drawn.error)
@@ -121,7 +121,6 @@ class Lockstep:
         """Draw the next few steps, and begin to agree on them."""
         self._block = min(self._block + 1, BLOCK)
         facts: list[int] = []
-        block: list[Drawn] = []
         state = self._waiting[-1].state if self._waiting else self._state
         for _ in range(self._block):
             parts: list[Any] = []
@@ -131,17 +130,16 @@ class Lockstep:
                     parts, state = self._draw()
                 except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
                     error, parts, self._failed = failure, [], True
-            block.append(Drawn(parts, state, error, place=len(facts)))
-            facts += [len(parts), 0 if self._rows_of is None else self._rows_of(parts), int(error is not None)]
-        agreement = self._control.agree(facts)
-        for drawn in block:
-            drawn.agreement = agreement
-            self._waiting.append(drawn)
+            self._waiting.append(Drawn(parts, state, error))
+            facts += (len(parts), 0 if self._rows_of is None else self._rows_of(parts), int(error is not None))
+        self._agreements.append(self._control.agree(facts))
 
     def _end(self) -> None:
         self._ended = True
-        while self._waiting:
-            self._waiting.popleft().agreed()
+        self._waiting.clear()
+        self._facts.clear()
+        while self._agreements:
+            self._agreements.popleft().result()
 
     def _raise(self, error: Exception | None) -> None:
         """Tell one another what was wrong, and raise it."""

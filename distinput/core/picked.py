@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows by their numbers, copied when they are wanted and no sooner.
+
+A shuffle decides on the order of thousands of rows at once, and its consumer wants a batch at a time. So the rows travel as
+numbers: to stack, slice or reorder them moves numbers only, and each batch is gathered when it is handed out, once, into
+memory that is still in the cache when the consumer looks at it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.buffers import empty
+from distinput.core.column import Array, Column, Dense, Ints
+from distinput.kernels.gather import gather_rows
+
+__all__ = ["Memory", "Picked", "Rows", "gather", "in_order", "picked"]
+
+WIDE_BYTES = 64
+"""A row from which on copying it costs more than its number does."""
+
+
+_LARGE_BYTES = 1 << 20
+"""An element from which on its memory is used again by us: smaller memory the allocator hands out again itself, and sooner."""
+
+
+class Rows(Protocol):
+    """Where rows are: an array, or something else with these of its attributes."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A number that is not looked at, and the shape of a row."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+
+    @property
+    def take(self) -> Callable[..., Array]:
+        """With numbers [...] and 0: the rows with these numbers [..., row], in memory of their own."""
+
+
+class Memory:
+    """Rows of one shape anywhere in memory, by the byte where each begins.
+
+    Args:
+      data: the memory, of which only the rows named are looked at.
+      shape: of a row.
+      dtype: of its values.
+      owners: what the memory belongs to, held as long as this is.
+    """
+
+    __slots__ = ("data", "dtype", "owners", "shape", "width")
+
+    def __init__(self, data: Array, shape: tuple[int, ...], dtype: np.dtype[Any], owners: Sequence[Any] = ()) -> None:
+        self.data, self.dtype, self.owners = data, dtype, owners
+        self.width = prod(shape) * dtype.itemsize
+        self.shape = (-1, *shape)
+
+    def take(self, starts: Ints, axis: int = 0, /) -> Array:
+        """See `Rows`; the numbers are bytes in `data`."""
+        shape = (*starts.shape, *self.shape[1:])
+        out = (np.empty if starts.size * self.width < _LARGE_BYTES else empty)(shape, self.dtype)
+        gather_rows(self.data, np.ascontiguousarray(starts).reshape(-1), self.width, out.reshape(-1).view(np.uint8))
+        return out
+
+
+class Picked(Dense):
+    """Rows of `source` by their numbers [n, ...], gathered when they are asked for.
+
+    Args:
+      source: where the rows are.
+      numbers: of rows that are there; an array of them for each row of this column.
+    """
+
+    __slots__ = ("_made", "numbers", "source")
+
+    def __init__(self, source: Rows, numbers: Ints) -> None:
+        self.source, self.numbers = source, numbers
+        self._made: Array | None = None
+
+    @property
+    def array(self) -> Array:  # type: ignore[override]  # of a Dense it is there, of this it is made
+        """All rows as one array."""
+        if self._made is None:
+            self._made = self._gathered()
+        return self._made
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.source.dtype
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def row(self, index: int) -> Any:
+        return self.source.take(self.numbers[index], 0) if self._made is None else self._made[index]
+
+    def values(self) -> Iterator[Any]:
+        numbers = self.numbers
+        if self._made is not None or numbers.ndim == 1:  # many small rows are gathered by one call
+            return iter(self.array)
+        source = self.source
+        shape = (*numbers.shape[1:], *source.shape[1:])
+        if self.nbytes < _LARGE_BYTES * len(numbers) or not self._is_within():
+            return map(source.take, numbers, repeat(0))
+        return map(source.take, numbers, repeat(0), map(empty, repeat(shape), repeat(source.dtype)), repeat("clip"))
+
+    def rows(self, start: int, stop: int, step: int = 1) -> Dense:
+        if self._made is not None:
+            return Dense(self._made[start:stop:step])
+        return Picked(self.source, self.numbers[start:stop:step])
+
+    def take(self, indices: Ints) -> Dense:
+        return Picked(self.source, self.numbers.take(indices, 0))
+
+    def stack(self, size: int) -> Dense:
+        if self._made is not None:
+            return super().stack(size)
+        numbers = self.numbers
+        return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
+
+    def lengths(self) -> int | None:
+        shape = (*self.numbers.shape, *self.source.shape[1:])
+        return shape[1] if len(shape) > 1 else None
+
+    def unstack(self) -> Dense:
+        if self._made is not None or self.numbers.ndim == 1:
+            return super().unstack()
+        n, b, *rest = self.numbers.shape
+        return Picked(self.source, self.numbers.reshape(n * b, *rest))
+
+    def split(self, counts: Ints) -> Column:
+        if len(counts) and (counts == counts[0]).all():
+            return self.stack(int(counts[0]))
+        return super().split(counts)
+
+    def copied(self) -> Dense:
+        return Dense(self._gathered())
+
+    def gather(self) -> None:
+        """Make `array` now."""
+        _ = self.array
+
+    def _is_within(self) -> bool:
+        """Whether NumPy can write the rows to memory that it is given: where it must find errors, it would copy once more."""
+        source = self.source
+        return isinstance(source, np.ndarray) and int(self.numbers.view(np.uint64).max(initial=0)) < len(source)
+
+    def _gathered(self) -> Array:
+        source, numbers = self.source, self.numbers
+        if not self._is_within():
+            return source.take(numbers, 0)
+        return source.take(numbers, 0, empty((*numbers.shape, *source.shape[1:]), source.dtype), "clip")
+
+    @property
+    def nbytes(self) -> int:
+        return self.numbers.size * prod(self.source.shape[1:]) * self.dtype.itemsize
+
+    def __reduce__(self) -> tuple[type[Dense], tuple[Array]]:
+        return Dense, (self.array,)  # of the source only these rows are wanted elsewhere
+
+
+def picked(block: Block, numbers: Ints) -> Block:
+    """The elements with these numbers, in that order; where copying them takes long, they are copied when they are wanted.
+
+    >>> from distinput.core.nest import LEAF
+    >>> images = Block(LEAF, [Dense(np.arange(6000).reshape(6, 1000))], 6)
+    >>> batch, = picked(images, np.array([5, 0])).stack(2).elements()
+    >>> batch[:, 0].tolist()
+    [5000, 0]
+    """
+    return Block(block.structure, [_picked_column(column, numbers) for column in block.columns], len(numbers))
+
+
+def _picked_column(column: Column, numbers: Ints) -> Column:
+    """See `picked`."""
+    if type(column) is Dense and column.array.strides[0] >= WIDE_BYTES:
+        return Picked(column.array, numbers)
+    return column.take(numbers)
+
+
+def gather(block: Block) -> Block:
+    """The same block; what would be gathered when it is handed out is gathered now."""
+    for column in block.columns:
+        if isinstance(column, Picked):
+            column.gather()
+    return block
+
+
+def in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Picked | None:
+    """Rows of several columns as one: row i of parts[k] becomes row places[k][i]; None where that takes copying them.
+
+    Args:
+      parts: at least one.
+      places: for each part as many as it has rows; together 0, 1, 2, ... in any order.
+      size: the number of all rows.
+    """
+    first = parts[0]
+    if not isinstance(first, Picked):
+        return None
+    shape, dtype = first.source.shape[1:], first.dtype
+    width = prod(shape) * dtype.itemsize
+    starts = np.empty(size, np.int64)
+    owners: list[Any] = []
+    low, high = 1 << 62, 0
+    for part, place in zip(parts, places, strict=True):
+        if not isinstance(part, Picked) or part.numbers.ndim > 1 or part.dtype != dtype:
+            return None
+        source = part.source
+        if source.shape[1:] != shape:
+            return None
+        if isinstance(source, Memory):
+            data, scale = source.data, 1
+        elif isinstance(source, np.ndarray) and source.flags.c_contiguous and source.nbytes:
+            data, scale = source, width
+        else:
+            return None
+        begin: int = data.__array_interface__["data"][0]
+        starts[place] = begin + part.numbers * scale
+        owners.append(source)
+        low, high = min(low, begin), max(high, begin + data.nbytes)
+    starts -= low
+    # Between the parts there may be no memory at all; nobody looks there, since each start lies in its part.
+    whole = np.asarray(_Span(low, high - low))
+    return Picked(Memory(whole, shape, dtype, owners), starts)
+
+
+class _Span:
+    """So many bytes from an address on, for NumPy."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1", "version": 3}

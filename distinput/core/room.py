@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Room: how much the streams of one run may make ahead together."""
+
+import os
+import threading
+
+__all__ = ["Room", "cores"]
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Room:
+    """Room for a few pieces of work that wait to be used.
+
+    Args:
+      pieces: the most at a time.
+      nbytes: the most memory of all of them together; a single piece may take more.
+
+    >>> room = Room(pieces=2, nbytes=100)
+    >>> room.enter(70), room.enter(70), room.enter(30), room.enter(0)
+    (True, False, True, False)
+    """
+
+    def __init__(self, pieces: int, nbytes: int) -> None:
+        self.pieces, self.nbytes = pieces, nbytes
+        self._pieces = self._bytes = 0
+        self._lock = threading.Lock()
+
+    def enter(self, nbytes: int) -> bool:
+        """True when there is room for a piece of work that takes this much memory, which then has to `leave`."""
+        with self._lock:
+            if self._pieces >= self.pieces or (self._pieces and self._bytes + nbytes > self.nbytes):
+                return False
+            self._pieces += 1
+            self._bytes += nbytes
+            return True
+
+    def leave(self, nbytes: int) -> None:
+        """The piece is used, or given up."""
+        with self._lock:
+            self._pieces -= 1
+            self._bytes -= nbytes

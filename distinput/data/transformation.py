@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of a data set that add an op to its pipeline."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+
+from distinput.plan.node import Node
+
+if TYPE_CHECKING:
+    from distinput.data.dataset import Dataset
+
+__all__ = ["transformation"]
+
+P = ParamSpec("P")
+
+_INTERNAL = ("drawn_seed", "group", "origin", "store")
+"""Arguments of ops that users do not give."""
+
+
+def transformation(
+    load: Callable[[], Callable[Concatenate[Node, P], Node]], *, reshuffles: bool = False
+) -> Callable[Concatenate["Dataset", P], "Dataset"]:
+    """The method that adds an op to a pipeline; name, arguments and documentation are those of the op.
+
+    Args:
+      load: gives the op, whose file is loaded thereby: that happens when the method is first named.
+      reshuffles: passes over what it makes are numbered anew, since each of them is in another order.
+    """
+    return cast(Callable[Concatenate["Dataset", P], "Dataset"], _Transformation(load, reshuffles))
+
+
+class _Transformation:
+    """Takes the place of a method until it is first named."""
+
+    def __init__(self, load: Callable[[], Callable[..., Node]], reshuffles: bool) -> None:
+        self.load, self.reshuffles = load, reshuffles
+
+    def __set_name__(self, owner: "type[Dataset]", name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __get__(self, dataset: "Dataset | None", _: "type[Dataset]") -> Callable[..., "Dataset"]:
+        made = _method(self.owner, self.name, self.load(), self.reshuffles)
+        setattr(self.owner, self.name, made)
+        return cast(Callable[..., "Dataset"], made if dataset is None else getattr(dataset, self.name))
+
+
+def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuffles: bool) -> Callable[..., "Dataset"]:
+    def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
+        inputs = [value.node if isinstance(value, owner) else value for value in args]
+        named = {k: v.node if isinstance(v, owner) else v for k, v in kwargs.items()}
+        return self._followed_by(node(self.node, *inputs, **named), reshuffles)
+
+    signature = inspect.signature(node)
+    first, *rest = signature.parameters.values()
+    shown = [p for p in rest if p.name not in _INTERNAL]
+    shown = [p.replace(annotation=owner.__name__) if p.annotation is Node else p for p in shown]
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *shown],
+        return_annotation=owner.__name__,
+    )
+    method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__name__}.{name}", node.__doc__
+    method.__module__ = owner.__module__
+    return method

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet files as pyarrow reads them: their footers, and readers that several threads can use at a time."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from distinput.errors import DataLossError
+from distinput.files.paths import local_path
+from distinput.files.source import naming, open_binary, stamp_of
+from distinput.formats.tables import naming_damage
+
+__all__ = ["Group", "Readers", "Slices", "batches_of", "footer_of", "groups_of", "opened", "reading"]
+
+_READ_BYTES = 1 << 18
+"""Of a local file that are read at a time, of each column: what was read is still in a core's cache when it is decoded, which
+halves the time of numbers. Elsewhere a request costs more than a copy, and pyarrow asks for whole row groups."""
+
+_TEXT_BYTES = 16
+"""The least that a value without a fixed size is taken for."""
+
+
+class Group(NamedTuple):
+    """A row group.
+
+    Args:
+      rows: how many it has.
+      nbytes: about the memory of those columns that are read, once they are decoded.
+    """
+
+    rows: int
+    nbytes: int
+
+
+def footer_of(path: str) -> Any:
+    """The footer of a file, as pyarrow's `FileMetaData`.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: it is no Parquet file, or damaged.
+    """
+    return _footer_of(path, stamp_of(path))
+
+
+@lru_cache(maxsize=256)
+def _footer_of(path: str, stamp: str) -> Any:
+    del stamp  # it tells one version of the file from the next
+    from pyarrow.parquet import read_metadata
+
+    with _source(path) as source, reading(path, None):
+        footer = read_metadata(source)
+        rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    if rows != footer.num_rows:
+        raise DataLossError(f"{path}: the footer says {footer.num_rows} rows, but its row groups have {rows}")
+    return footer
+
+
+@lru_cache(maxsize=256)
+def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[Group, ...]:
+    """The row groups of a file.
+
+    Their bytes follow from the types of the columns, since what is coded by a dictionary, or repeated, takes less in the
+    file than in memory; where values have no fixed size, from the bytes of all columns together as well. What the footer
+    says of each column is not looked at: pyarrow ends the process where that is damaged.
+
+    Args:
+      path: of the file.
+      stamp: of its version, as `stamp_of` gives it.
+      columns: that are read; None: all.
+    """
+    footer = _footer_of(path, stamp)
+    schema = footer.schema.to_arrow_schema()
+    every = [width for field in schema for width in _widths(field.type)]
+    read = every if columns is None else [width for name in columns for width in _widths(schema.field(name).type)]
+    texts = read.count(None)
+    fixed, fixed_of_all = sum(width or 0 for width in read), sum(width or 0 for width in every)
+    groups = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        rows, nbytes = group.num_rows, group.num_rows * fixed
+        if texts:
+            nbytes += max(group.total_byte_size - rows * fixed_of_all, rows * _TEXT_BYTES * texts)
+        groups.append(Group(rows, int(nbytes)))
+    return tuple(groups)
+
+
+def _widths(kind: Any) -> list[float | None]:
+    """Bytes of the values that a value of an Arrow type consists of; None for one that has no fixed size."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _widths(kind.storage_type)
+    if types.is_struct(kind):
+        return [width for field in kind for width in _widths(field.type)]
+    if types.is_fixed_size_list(kind):
+        return [None if width is None else width * kind.list_size for width in _widths(kind.value_type)]
+    if types.is_dictionary(kind):
+        return _widths(kind.value_type)
+    try:
+        return [kind.bit_width / 8]
+    except ValueError:
+        return [None]
+
+
+def reading(path: str, group: int | None) -> AbstractContextManager[None]:
+    """Errors of pyarrow inside the `with` name the file and the row group."""
+    return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
+
+
+@contextmanager
+def _source(path: str) -> Iterator[Any]:
+    """What pyarrow reads the file from."""
+    import pyarrow as pa
+
+    local = local_path(path)
+    with naming(path):
+        source = pa.OSFile(local, "rb") if local is not None else open_binary(path)
+    with source:
+        yield source
+
+
+@contextmanager
+def opened(path: str, footer: Any) -> Iterator[Any]:
+    """Pyarrow's `ParquetFile` over a file."""
+    from pyarrow.parquet import ParquetFile
+
+    local = local_path(path) is not None
+    with _source(path) as source:
+        with reading(path, None):
+            file = ParquetFile(
+                source,
+                metadata=footer,
+                page_checksum_verification=True,
+                pre_buffer=not local,
+                buffer_size=_READ_BYTES if local else 0,
+            )
+        try:
+            yield file
+        finally:
+            file.close()
+
+
+class Readers:
+    """Pyarrow's readers of one file: one for each thread that reads at a time, since they are not made for several.
+
+    Args:
+      path: of the file.
+      footer: as `footer_of` gives it.
+    """
+
+    def __init__(self, path: str, footer: Any) -> None:
+        self.path, self.footer = path, footer
+        self._idle: list[tuple[Any, AbstractContextManager[Any]]] = []
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        """A reader for the caller alone."""
+        with self._lock:
+            lent = self._idle.pop() if self._idle else None
+        if lent is None:
+            opening = opened(self.path, self.footer)
+            lent = opening.__enter__(), opening
+        try:
+            yield lent[0]
+        finally:
+            with self._lock:
+                closed = self._closed
+                if not closed:
+                    self._idle.append(lent)
+            if closed:
+                lent[1].__exit__(None, None, None)
+
+    def close(self) -> None:
+        """Close the file; readers that are lent are closed when they come back."""
+        with self._lock:
+            self._closed, idle = True, self._idle
+            self._idle = []
+        for _, opening in idle:
+            opening.__exit__(None, None, None)
+
+
+def batches_of(
+    readers: Readers, number: int, rows: int, columns: list[str] | None, at_once: int | None
+) -> Iterator[tuple[int, Any]]:
+    """The record batches of a row group, each with the number of its first row in it.
+
+    Args:
+      readers: of the file.
+      number: of the row group.
+      rows: that it has.
+      columns: names of those that are read; None: all.
+      at_once: rows to decode at a time; None: all of them, before the first batch is given.
+
+    Raises:
+      DataLossError: the row group is damaged, or has another number of rows.
+    """
+    row = 0
+    with readers.lent() as file, reading(readers.path, number):
+        if at_once is None:
+            batches = iter(file.read_row_group(number, columns=columns).to_batches())
+        else:
+            batches = file.iter_batches(at_once, row_groups=[number], columns=columns)
+        for batch in batches:
+            yield row, batch
+            row += batch.num_rows
+    if row != rows:
+        raise DataLossError(f"{readers.path}: row group {number} should have {rows} rows, but has {row}")
+
+
+class Slices:
+    """The record batches of a row group as they are decoded, some rows at a time.
+
+    Args:
+      batches: as `batches_of` gives them.
+      rows: of the row group.
+    """
+
+    def __init__(self, batches: Iterator[tuple[int, Any]], rows: int) -> None:
+        self._batches, self._rows = batches, rows
+        self._last: tuple[int, Any] | None = None
+
+    def decode(self, wanted: range) -> list[tuple[int, Any]]:
+        """Those with the wanted rows, which must not begin before the ones wanted last time end."""
+        found = []
+        item = self._last or next(self._batches, None)
+        while item is not None:
+            first, batch = item
+            if first + batch.num_rows > wanted.start:
+                found.append(item)
+            if first + batch.num_rows >= wanted.stop:
+                break
+            item = next(self._batches, None)
+        self._last = item if item is not None and item[0] + item[1].num_rows > wanted.stop else None
+        if wanted.stop == self._rows:
+            for _ in self._batches:  # raises an error where there are more
+                pass
+        return found

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that an op has chosen by their numbers."""
+
+from collections.abc import Iterable, Iterator
+from time import perf_counter
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.picked import WIDE_BYTES, Picked
+from distinput.core.rows import PACE_SECONDS
+from distinput.core.run import Run
+from distinput.core.sizes import gathered_rows
+from distinput.plan.node import Node
+
+__all__ = ["fetched"]
+
+
+def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: Run) -> Iterator[Block]:
+    """The elements of `source` with these numbers.
+
+    Blocks are small, so that what was copied stays in the cache; larger and larger where nothing is copied before an element
+    is handed out, and fetching is quick.
+
+    Args:
+      source: an input with random access.
+      choices: arrays of positions, of whole groups but for the last.
+      epoch: of the input.
+      group: positions that a block must hold together.
+      run: which says whether elements are handed out one by one.
+    """
+    most = gathered_rows(source.spec.row_bytes, group)
+    for numbers in choices:
+        first = 0
+        while first < len(numbers):
+            begin = perf_counter()
+            block = source.fetch(numbers[first : first + most], epoch)
+            first += most
+            if run.by_element and group > 1 and _is_picked(block) and perf_counter() - begin < PACE_SECONDS / 8:
+                most *= 4
+            yield block
+
+
+def _is_picked(block: Block) -> bool:
+    """Whether the elements are gathered later, but for a few bytes."""
+    lazy = [isinstance(column, Picked) for column in block.columns]
+    rest = sum(column.nbytes for column, later in zip(block.columns, lazy, strict=True) if not later)
+    return any(lazy) and rest <= WIDE_BYTES * block.size

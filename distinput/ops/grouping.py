@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that wait by key until there are enough of them, and the positions from which a restart finds them again."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.calls import note_element
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.state import Mark, State
+from distinput.kernels.windows import fill_windows
+from distinput.plan.node import Node
+
+__all__ = ["Groups", "first_state"]
+
+_MOST_SENT = 64
+"""Keys whose groups a state tells of; where there are more, a restart looks at all elements again."""
+
+_MOST_BLOCKS = 16
+"""Blocks that a group may keep alive for the sake of single rows."""
+
+
+def first_state(source: Node, epoch: int) -> State:
+    """The state of `Groups` before the first element of `source`."""
+    return {
+        "epoch": epoch,
+        "input": source.start(epoch),
+        "skip": 0,
+        "from": 0,
+        "row": 0,
+        "sent": [],
+        "flushed": None,
+        "inner": None,
+    }
+
+
+class _Group:
+    """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them."""
+
+    __slots__ = ("first", "fresh", "mark", "parts")
+
+    def __init__(self, first: int, mark: Mark) -> None:
+        self.first, self.mark = first, mark
+        self.parts: list[Block] = []
+        self.fresh = 0
+
+    def add(self, rows: Block) -> None:
+        """Let rows of a block wait. Spans refer to the whole block, so they are copied before they refer to many."""
+        self.parts.append(rows)
+        self.fresh += 1
+        if self.fresh > _MOST_BLOCKS:
+            self.parts[-self.fresh :] = [concat_blocks(self.parts[-self.fresh :])]
+            self.fresh = 0
+
+
+class _Parts:
+    """Places of a block sorted by the groups that they join: first those of complete groups, then those that wait.
+
+    Args:
+      order: the places.
+      bounds: where in `order` each part begins, and the last one ends.
+      owners: the number of each part's key.
+      behind: the place behind the last one of each complete group.
+      waiting: the numbers of the keys of which elements waited before: their first part is not a whole group.
+    """
+
+    def __init__(self, order: Ints, bounds: list[int], owners: list[int], behind: list[int], waiting: set[int]) -> None:
+        self._order, self.bounds, self.owners, self.behind = order, bounds, owners, behind
+        self.complete = len(behind)
+        self.opened: list[tuple[int, int]] = []
+        """The first place of each group that begins here, and its owner; the last ones first."""
+        waiting, whole = set(waiting), []
+        for part, owner in enumerate(owners):
+            whole.append(owner not in waiting)
+            if whole[-1] and bounds[part + 1] > bounds[part]:
+                self.opened.append((int(order[bounds[part]]), owner))
+            waiting.discard(owner)
+        self.opened.sort(reverse=True)
+        self._apart = [part for part, is_whole in enumerate(whole[: self.complete]) if not is_whole][::-1]
+
+    def places(self, part: int, end: int) -> Ints:
+        """Of the parts from one to before another."""
+        return self._order[self.bounds[part] : self.bounds[end]]
+
+    def together(self, part: int) -> int:
+        """How many complete groups from this one on have all their elements here; to be asked with ascending parts."""
+        while self._apart and self._apart[-1] < part:
+            self._apart.pop()
+        return (self._apart[-1] if self._apart else self.complete) - part
+
+
+class Groups:
+    """The elements that wait, by key, and the positions from which they can be found again.
+
+    Args:
+      source: the input.
+      state: where to begin.
+      results: what the user's function gave for the elements from there on, as `called` yields it.
+      key_of: such a result -> a key; it raises an error for one that is none.
+      size_of: key -> elements in a group of that key.
+      made: (key, its elements, state inside of what is made or None) -> what is made of a group.
+      keys_of: as `key_of` for many whole numbers at once, where that can be.
+      made_together: (rows, how many of them are of each group) -> what is made of groups of consecutive rows, a block with one
+        row for each of some groups; None where groups have to be made one by one.
+
+    At the oldest row that waits all earlier ones have been sent. So a restart from there needs to know only, for groups that
+    were sent since, up to which row that was. Where these are too many for a state it restarts from the first row of all.
+    """
+
+    def __init__(
+        self,
+        source: Node,
+        state: State,
+        results: Iterator[tuple[Any, Block, int, Mark]],
+        key_of: Callable[[Any], int],
+        size_of: Callable[[int], int],
+        made: Callable[[int, list[Block], State | None], Stream],
+        keys_of: Callable[[Ints], Ints] | None = None,
+        made_together: Callable[[Block, Ints], Iterator[Block]] | None = None,
+    ) -> None:
+        self.source, self.results = source, results
+        self.key_of, self.size_of, self.made, self.keys_of = key_of, size_of, made, keys_of
+        self.made_together = made_together
+        self.epoch: int = state["epoch"]
+        self.saved = state
+        self.done: int = state["row"]
+        self.flushed: int | None = state["flushed"]
+        # Both in ascending order of rows, since dicts keep the order of insertion.
+        self.sent: dict[int, int] = {int(k): n for k, n in state["sent"]}
+        self.groups: dict[int, _Group] = {}
+        self.row: int = state["from"]
+        self.mark: Mark = {"input": state["input"], "skip": state["skip"]}
+        # Keys are numbered as they come; by these numbers: key, elements of a full group, elements that wait.
+        self.numbers: dict[int, int] = {}
+        self.keys: list[int] = []
+        self.sizes: Ints = np.empty(0, np.int64)
+        self.waiting: Ints = np.empty(0, np.int64)
+
+    def stream(self) -> Stream:
+        """Blocks of what was made of full groups, and at the end of the others."""
+        inner = self.saved["inner"]
+        for results, rows, first, after in self.results:
+            numbers, error = self._numbered(results)
+            size = len(numbers)
+            end = after if size == len(results) else None
+            # What was sent before the state was saved is collected again in silence.
+            again = min(max(0, self.done - self.row), size)
+            if again:
+                yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
+                if inner is not None and self.row == self.done:
+                    yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
+            if size > again:
+                yield from self._join(rows, first + again, numbers[again:], end, replayed=False)
+            if error is not None:
+                note_element(error, rows.row(first + size))
+                raise error
+        for key in sorted(self.groups):
+            if self.flushed is None or key > self.flushed:
+                yield from self._emit(key, None, flush=True)
+
+    def _numbered(self, results: Any) -> tuple[Ints, Exception | None]:
+        """The numbers of the keys of results, up to one that is an error."""
+        if self.keys_of is not None:
+            whole = isinstance(results, np.ndarray) or set(map(type, results)) <= {int, np.int32, np.int64}
+            given = np.asarray(results) if whole else None
+            if given is not None and given.dtype.kind == "i":
+                keys = self.keys_of(given.astype(np.int64, copy=False))
+                named = [self._number(key) for key in range(int(keys.max()) + 1)]
+                return np.asarray(named, np.int64)[keys], None
+        numbers: list[int] = []
+        try:
+            for result in results:
+                key = self.key_of(result)
+                number = self.numbers.get(key)
+                numbers.append(self._number(key) if number is None else number)
+        except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
+            return np.asarray(numbers, np.int64), error
+        return np.asarray(numbers, np.int64), None
+
+    def _number(self, key: int) -> int:
+        number = self.numbers.get(key)
+        if number is None:
+            size = self.size_of(key)
+            number = self.numbers[key] = len(self.keys)
+            self.keys.append(key)
+            self.sizes = np.append(self.sizes, size)
+            self.waiting = np.append(self.waiting, 0)
+        return number
+
+    def _join(self, rows: Block, first: int, numbers: Ints, after: Mark | None, *, replayed: bool) -> Stream:
+        """Let rows of a block, from `first` on, wait in their groups; and send the groups that become full."""
+        begin, before, keys = self.mark, self.row, self.keys
+
+        def at(place: int) -> Mark:
+            if place == len(numbers) and after is not None:
+                return after
+            return {"input": begin["input"], "skip": begin["skip"] + place}
+
+        def come_to(place: int) -> None:
+            """Open the groups that begin before `place`, and stand there."""
+            while parts.opened and parts.opened[-1][0] < place:
+                place_of_first, owner = parts.opened.pop()
+                self.groups[keys[owner]] = _Group(before + place_of_first, at(place_of_first))
+            self.row, self.mark = before + place, at(place)
+
+        parts = self._parted(numbers, replayed=replayed)
+        part = 0
+        while part < parts.complete:
+            key, together = keys[parts.owners[part]], 0 if replayed else parts.together(part)
+            if self.made_together is not None and together:
+                whole = rows.take(parts.places(part, part + together) + first)
+                for made in self.made_together(whole, np.diff(parts.bounds[part : part + together + 1])):
+                    for _ in range(made.size):
+                        come_to(parts.behind[part])
+                        self._remove(keys[parts.owners[part]])
+                        part += 1
+                    yield made, self._state(None)
+                continue
+            come_to(parts.behind[part])
+            self.groups[key].add(rows.take(parts.places(part, part + 1) + first))
+            if not replayed:
+                yield from self._emit(key, None)
+            elif self.saved["inner"] is None or self.row != self.done:
+                self._remove(key)  # it was sent before the state was saved
+            part += 1
+        come_to(len(numbers))
+        for part in range(parts.complete, len(parts.owners)):
+            waiting = parts.places(part, part + 1)
+            if len(waiting):
+                self.groups[keys[parts.owners[part]]].add(rows.take(waiting + first))
+
+    def _parted(self, numbers: Ints, *, replayed: bool) -> "_Parts":
+        """The places from here on by the groups that their elements join."""
+        places = np.arange(len(numbers))
+        if replayed:  # of these some do not wait any more
+            gone = np.asarray([self.sent.get(key, 0) for key in self.keys], np.int64)
+            places = np.flatnonzero(self.row + places >= gone[numbers])
+        joining, groups = numbers[places], len(self.keys)
+        order, full = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
+        ends = np.empty(len(places) + groups, np.int64)
+        complete = fill_windows(joining, self.waiting, self.sizes, order, ends, full)
+        owners = [*joining[full[:complete]].tolist(), *range(groups)]
+        bounds = [0, *ends[: complete + groups].tolist()]
+        behind = (places[full[:complete]] + 1).tolist()
+        return _Parts(places[order], bounds, owners, behind, {self.numbers[key] for key in self.groups})
+
+    def _remove(self, key: int) -> None:
+        del self.groups[key]
+        self.sent.pop(key, None)
+        self.sent[key] = self.row
+
+    def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
+        """Everything that is made of the group of `key`."""
+        held = None
+        for block, after in self.made(key, self.groups[key].parts, inner):
+            if held is not None:
+                yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
+            held = block, after
+        # With the last block the group is gone, so that the state after it needs none of its rows.
+        if flush:
+            self.flushed = key
+            del self.groups[key]
+        else:
+            self._remove(key)
+        if held is not None:
+            yield held[0], self._state(None)
+
+    def _state(self, inner: Any) -> State:
+        oldest = next(iter(self.groups.values()), None)
+        first, mark = (self.row, self.mark) if oldest is None else (oldest.first, oldest.mark)
+        while self.sent and next(iter(self.sent.values())) <= first:
+            del self.sent[next(iter(self.sent))]
+        # The sizes of groups are known again from the first row on; the last ones then are those that wait.
+        far = len(self.sent) > _MOST_SENT
+        if far:
+            first, mark = 0, {"input": self.source.start(self.epoch), "skip": 0}
+        sent = [] if far else list(self.sent.items())
+        return {
+            "epoch": self.epoch,
+            **mark,
+            "from": first,
+            "row": self.row,
+            "sent": sent,
+            "flushed": self.flushed,
+            "inner": inner,
+        }

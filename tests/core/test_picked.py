@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that travel as numbers are, whatever is done with them, the rows that were copied at once."""
+
+import pickle
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core import picked as module
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Column, Dense
+from distinput.core.gather import put_in_order
+from distinput.core.nest import LEAF
+from distinput.core.picked import Memory, Picked, gather, picked
+
+INNER = [(), (3,), (2, 2), (0,)]
+DTYPES = ["uint8", "int64", "float32", "int16"]
+
+
+def columns(data: st.DataObject) -> tuple[Picked, Dense]:
+    """The same rows as numbers and as an array."""
+    count = data.draw(st.integers(1, 9))
+    inner = data.draw(st.sampled_from(INNER))
+    array = np.arange(count * int(np.prod(inner))).reshape(count, *inner).astype(data.draw(st.sampled_from(DTYPES)))
+    numbers = np.array(data.draw(st.lists(st.integers(0, count - 1), max_size=12)), np.int64)
+    made = Dense(array.take(numbers, 0))
+    if array.nbytes and data.draw(st.booleans()):
+        memory = np.concatenate([np.zeros(5, np.uint8), array.reshape(-1).view(np.uint8)])
+        return Picked(Memory(memory, inner, array.dtype), 5 + numbers * array[0].nbytes), made
+    return Picked(array, numbers), made
+
+
+def same(left: Column, right: Column) -> None:
+    """Every way to look at them."""
+    assert len(left) == len(right)
+    assert left.dtype == right.dtype
+    assert left.nbytes == right.nbytes
+    assert repr(left.lengths()) == repr(right.lengths())
+    for index in range(len(left)):
+        _equal(left.row(index), right.row(index))
+    values = list(left.values())
+    assert len(values) == len(right)
+    for a, b in zip(values, right.values(), strict=True):
+        _equal(a, b)
+    if isinstance(right, Dense):
+        for other in (left, left.copied(), pickle.loads(pickle.dumps(left))):
+            assert isinstance(other, Dense)
+            _equal(other.array, right.array)
+
+
+def _equal(left: Any, right: Any) -> None:
+    assert np.shape(left) == np.shape(right)
+    assert np.asarray(left).dtype == np.asarray(right).dtype
+    assert np.array_equal(left, right)
+
+
+@given(st.data())
+def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
+    left: Column
+    right: Column
+    left, right = columns(data)
+    with mock.patch.object(module, "_LARGE_BYTES", data.draw(st.sampled_from([1, 20, 1 << 20]))):
+        for _ in range(data.draw(st.integers(0, 4))):
+            match data.draw(st.sampled_from(["rows", "take", "stack", "unstack", "split", "array", "concat"])):
+                case "rows":
+                    ends = data.draw(st.tuples(st.integers(0, len(right)), st.integers(0, len(right))))
+                    step = data.draw(st.integers(1, 3))
+                    left, right = left.rows(*ends, step), right.rows(*ends, step)
+                case "take" if len(right):
+                    indices = np.array(data.draw(st.lists(st.integers(0, len(right) - 1), max_size=9)), np.int64)
+                    left, right = left.take(indices), right.take(indices)
+                case "stack" if len(right):
+                    size = data.draw(st.sampled_from([n for n in range(1, len(right) + 1) if len(right) % n == 0]))
+                    left, right = left.stack(size), right.stack(size)
+                case "unstack" if right.lengths() is not None:
+                    left, right = left.unstack(), right.unstack()
+                case "split" if len(right):
+                    cut = data.draw(st.integers(0, len(right)))
+                    same(left.split(np.array([cut, len(right) - cut])), right.split(np.array([cut, len(right) - cut])))
+                case "array" if isinstance(left, Dense) and isinstance(right, Dense):
+                    _equal(left.array, right.array)
+                case "concat":
+                    (left,) = concat_blocks([Block(LEAF, [left], len(left))] * 2).columns
+                    (right,) = concat_blocks([Block(LEAF, [right], len(right))] * 2).columns
+        same(left, right)
+
+
+@given(st.data())
+def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
+    inner = data.draw(st.sampled_from([(2,), (1, 3)]))
+    sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
+    order = np.array(data.draw(st.permutations(range(sum(sizes)))), np.int64)
+    places = np.split(order, np.cumsum(sizes)[:-1])
+    lefts, rights = [], []
+    for place in places:
+        array = data.draw(st.integers(0, 99)) + np.arange(8 * int(np.prod(inner)), dtype=np.int32).reshape(8, *inner)
+        numbers = np.array(data.draw(st.lists(st.integers(0, 7), min_size=len(place), max_size=len(place))), np.int64)
+        source: Any = array
+        if data.draw(st.booleans()):
+            source, numbers = Memory(array.reshape(-1).view(np.uint8), inner, array.dtype), numbers * array[0].nbytes
+        lefts.append(Block(LEAF, [Picked(source, numbers)], len(numbers)))
+        rights.append(Block(LEAF, [Dense(source.take(numbers, 0))], len(numbers)))
+    left, right = put_in_order(lefts, places).columns[0], put_in_order(rights, places).columns[0]
+    assert isinstance(left, Picked)
+    same(left, right)
+
+
+def test_a_batch_is_gathered_when_it_is_handed_out() -> None:
+    images = Block(LEAF, [Dense(np.zeros((100, 784), np.uint8))], 100)
+    batches = picked(images, np.arange(100)).stack(50)
+    column = batches.columns[0]
+    assert isinstance(column, Picked)
+    first, second = batches.elements()
+    assert first.shape == second.shape == (50, 784)
+    assert first.flags.writeable
+    assert not np.shares_memory(first, second)
+    assert column._made is None
+
+
+def test_few_bytes_are_copied_at_once() -> None:
+    labels = Block(LEAF, [Dense(np.arange(100))], 100)
+    assert type(picked(labels, np.arange(9)).columns[0]) is Dense
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_a_row_that_is_not_there_is_an_error(large: int) -> None:
+    with mock.patch.object(module, "_LARGE_BYTES", large):
+        column = Picked(np.zeros((4, 100)), np.array([[0, 4]]))
+        with pytest.raises(IndexError):
+            list(column.values())
+        with pytest.raises(IndexError):
+            _ = column.array
+
+
+def test_what_is_gathered_now_is_not_gathered_again() -> None:
+    batches = picked(Block(LEAF, [Dense(np.arange(800).reshape(8, 100))], 8), np.arange(8)).stack(4)
+    first, _ = gather(batches).elements()
+    again, _ = batches.elements()
+    assert np.shares_memory(first, again)

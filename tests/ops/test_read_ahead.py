@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.core.block import Block
+from distinput.core.nest import LEAF
+from distinput.core.room import Room
+from distinput.core.run import Run
+from distinput.errors import DataLossError, NotFoundError
+from distinput.formats import parquet
+from distinput.formats.portion import Portion
+from distinput.ops import read_ahead
+from tests.ops.iterating import plain, until_error
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "cores", lambda: 2)
+
+
+class Portions:
+    """Portions of `blocks` blocks with one row each: the number of the portion. Tells what was decoded, and on which thread."""
+
+    def __init__(self, count: int, blocks: int = 2, nbytes: int = 1, follows: bool = False) -> None:
+        self.count, self.blocks, self.nbytes, self.follows = count, blocks, nbytes, follows
+        self.decoded: list[tuple[int, int]] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(self.count):
+            yield {"input": number}, {}, self.portion(number)
+
+    def portion(self, number: int) -> Portion:
+        def decode() -> int:
+            self.decoded.append((number, threading.get_ident()))
+            return number
+
+        def blocks(found: int) -> Iterator[tuple[Block, dict[str, Any]]]:
+            for row in range(self.blocks):
+                yield Block.of_elements(LEAF, [np.int64(found)]), {"row": row + 1}
+
+        return Portion(self.blocks, self.nbytes, self.follows, decode, blocks)
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(number for number, _ in self.decoded)
+
+
+def drained(stream: Iterator[tuple[Block, Any]]) -> list[tuple[int, Any]]:
+    return [(int(next(block.elements())), state) for block, state in stream]
+
+
+def test_rows_and_states_keep_their_order() -> None:
+    portions = Portions(5)
+    with Run() as run:
+        found = drained(read_ahead.read_ahead(iter(portions), run))
+    assert found == [(number, {"input": number, "position": {"row": row}}) for number in range(5) for row in (1, 2)]
+    assert portions.numbers == list(range(5))
+    assert {thread for _, thread in portions.decoded} > {threading.get_ident()}
+
+
+def test_the_first_block_alone_takes_one_portion() -> None:
+    portions = Portions(5)
+    with Run() as run:
+        stream = read_ahead.read_ahead(iter(portions), run)
+        next(stream)
+        assert portions.numbers == [0]
+
+
+def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
+    """Whether just these portions are decoded once the threads have nothing left to do."""
+    deadline = threading.Event()
+    for _ in range(200):
+        if portions.numbers == expected:
+            break
+        deadline.wait(0.01)
+    deadline.wait(0.05)
+    return portions.numbers == expected
+
+
+def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
+    portions = Portions(9)
+    with Run() as run:
+        stream = read_ahead.read_ahead(iter(portions), run)
+        next(stream), next(stream)
+        assert settled(run, portions, [0, 1, 2])
+
+
+def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
+    portions = Portions(9, nbytes=100)
+    with Run() as run:
+        run.room = Room(2, 10)
+        stream = read_ahead.read_ahead(iter(portions), run)
+        next(stream), next(stream)
+        assert settled(run, portions, [0, 1])
+        next(stream)
+        assert settled(run, portions, [0, 1])  # the rows of portion 0 may still be in use
+        next(stream)
+        assert settled(run, portions, [0, 1, 2])
+
+
+def test_all_readers_of_a_run_share_its_room() -> None:
+    first, second = Portions(9), Portions(9)
+    with Run() as run:
+        streams = [read_ahead.read_ahead(iter(portions), run) for portions in (first, second)]
+        for stream in streams:
+            next(stream), next(stream)
+        assert settled(run, first, [0, 1, 2])
+        assert settled(run, second, [0])
+        assert drained(streams[1])[-1][0] == 8
+
+
+def test_what_follows_is_decoded_after_what_it_follows() -> None:
+    portions = Portions(20, follows=True)
+    with Run() as run:
+        assert len(drained(read_ahead.read_ahead(iter(portions), run))) == 40
+    assert [number for number, _ in portions.decoded] == list(range(20))
+
+
+def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "cores", lambda: 1)
+    portions = Portions(5)
+    with Run() as run:
+        assert len(drained(read_ahead.read_ahead(iter(portions), run))) == 10
+    assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("ends", ["closed", "run over", "error"])
+def test_nothing_is_left(ends: str) -> None:
+    before = threading.active_count()
+    portions = Portions(9)
+    run = Run()
+    stream: Any = read_ahead.read_ahead(iter(portions), run)
+    next(stream), next(stream)
+    assert threading.active_count() > before
+    if ends == "closed":
+        stream.close()
+    elif ends == "run over":
+        run.close()
+        stream.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            stream.throw(ZeroDivisionError())
+    assert threading.active_count() == before
+    assert [run.room.enter(run.room.nbytes - 1), run.room.enter(1)] == [True, True]
+    run.close()
+
+
+def test_errors_keep_their_place() -> None:
+    class Failing(Portions):
+        def portion(self, number: int) -> Portion:
+            if number == 3:
+                raise ValueError("opening 3")
+            made = super().portion(number)
+            return made
+
+    with Run() as run:
+        stream = read_ahead.read_ahead(iter(Failing(9)), run)
+        assert [int(next(next(stream)[0].elements())) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
+        with pytest.raises(ValueError, match="opening 3"):
+            next(stream)
+
+
+# ---- with real files
+
+
+def written(folder: Path, files: int = 3, rows: int = 10, group: int = 4) -> list[str]:
+    paths = [str(folder / f"{number}.parquet") for number in range(files)]
+    for number, path in enumerate(paths):
+        first = number * rows
+        columns = {"x": np.arange(first, first + rows), "s": [b"%d" % row for row in range(first, first + rows)]}
+        di.io.write_parquet(path, columns, row_group_size=group)
+    return paths
+
+
+def check_restarts(dataset: di.data.Dataset) -> list[Any]:
+    want = [plain(element) for element in dataset]
+    with iter(dataset) as elements:
+        for done, _ in enumerate(elements, 1):
+            assert [plain(element) for element in dataset.restore(elements.state())] == want[done:]
+    return want
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    rows=st.integers(1, 12),
+    group=st.integers(1, 12),
+    batch=st.integers(1, 9),
+    slice_bytes=st.sampled_from([None, 1, 60]),
+    skip=st.integers(0, 12),
+)
+def test_ahead_or_not_and_whole_or_in_slices_all_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, group: int, batch: int, slice_bytes: int | None, skip: int
+) -> None:
+    paths = written(tmp_path_factory.mktemp("ahead"), 2, rows, group)
+    want = [{"x": row, "s": b"%d" % row} for row in range(2 * rows)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "BLOCK_ROWS", 3)
+        if slice_bytes is not None:
+            patch.setattr(parquet, "_WHOLE_BYTES", 0)
+            patch.setattr(parquet, "_SLICE_BYTES", slice_bytes)
+        for count in (1, 2):
+            patch.setattr(read_ahead, "cores", lambda count=count: count)
+            assert check_restarts(di.data.ParquetDataset(paths).skip(skip)) == want[skip:]
+            batches = di.data.ParquetDataset(paths).batch(batch)
+            assert [int(x) for element in batches for x in element["x"]] == list(range(2 * rows))
+            turns = di.data.ParquetDataset(paths, num_parallel_reads=2)
+            assert sorted(element["x"] for element in turns) == list(range(2 * rows))
+
+
+def test_a_file_that_is_missing_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    before, error = until_error(di.data.ParquetDataset([*paths, str(tmp_path / "gone.parquet")]))
+    assert [element["x"] for element in before] == list(range(30))
+    assert isinstance(error, NotFoundError)
+    assert any("gone.parquet at its beginning" in note for note in error.__notes__)
+
+
+def test_damage_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    content = bytearray(Path(paths[1]).read_bytes())
+    content[len(content) // 2 - 200 :][:0] = b""
+    place = content.index(b"PAR1") + 4
+    groups = content.index((18).to_bytes(8, "little"))  # a value of the third row group of the second file
+    assert place < groups
+    content[groups] ^= 1
+    Path(paths[1]).write_bytes(bytes(content))
+    before, error = until_error(di.data.ParquetDataset(paths))
+    assert [element["x"] for element in before] == list(range(18))
+    assert isinstance(error, DataLossError)
+    assert f"{paths[1]}: row group 2" in str(error)
+    assert any(f"last read: {paths[1]} at {{'row': 8}}" in note for note in error.__notes__)
+
+
+def test_parts_of_files_are_read_ahead_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    original: Callable[..., Any] = parquet.batches_of
+    monkeypatch.setattr(parquet, "batches_of", lambda *a: counted.append(a[1]) or original(*a))
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
+    dataset = di.data.ParquetDataset(written(tmp_path)).with_options(options)
+    shares = [di.data.experimental.auto_shard_dataset(dataset, 2, index, 2) for index in range(2)]
+    found = [[int(element["x"]) for element in share] for share in shares]
+    assert sorted(found[0] + found[1]) == list(range(30))
+    assert len(counted) == 9  # each row group once: nothing behind a part is looked at
