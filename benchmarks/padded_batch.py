@@ -12,10 +12,21 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 QUESTION = "sequences of 10 to 2000 int32: padded_batch(64), and bucket_by_sequence_length"
 BATCH = 64
 BOUNDS = [100, 200, 400, 800, 1200, 1600]
+TENSORFLOW = ("tensorflow",)
 
 
 def prepare(folder: Path, scale: float) -> None:
-    """Nothing is read."""
+    """A TFRecord file of sequences of varying length."""
+    import distinput as di
+
+    flat, starts, sizes = sequences(_records(scale))
+    with di.io.TFRecordWriter(folder / "sequences.tfrecord") as writer:
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+            writer.write(di.io.encode_example({"ids": flat[start : start + size]}))
+
+
+def _records(scale: float) -> int:
+    return scaled(4_000, scale, 300)
 
 
 def sequences(count: int) -> tuple[Any, Any, Any]:
@@ -26,105 +37,242 @@ def sequences(count: int) -> tuple[Any, Any, Any]:
     return random.integers(1, 30_000, int(ends[-1]), np.int32), ends - sizes, sizes
 
 
+def arrays(count: int) -> list[Any]:
+    """The sequences as arrays of their own."""
+    flat, starts, sizes = sequences(count)
+    return [flat[start : start + size].copy() for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+
+
 def cases(folder: Path, scale: float) -> list[Case]:
-    """From a function that cuts sequences, from sequences in a cache, and by buckets."""
+    """From memory, from functions of Python, from a cache, from a file, and by buckets."""
     count = scaled(20_000, scale, 300)
-    _, _, sizes = sequences(count)
-    widths = [sizes[first : first + BATCH].max() for first in range(0, count, BATCH)]
-    parts = [min(BATCH, count - first) for first in range(0, count, BATCH)]
-    units = {"batch": len(parts), "row": count, "byte": 4 * int(np.dot(widths, parts))}
-
-    def ours(cached: bool) -> Any:
-        import distinput as di
-
-        flat, starts, sizes = sequences(count)
-        made = di.data.Dataset.from_tensor_slices((starts, sizes)).map(lambda a, n: flat[a : a + n])
-        return made.cache() if cached else made
-
-    def tensorflow(cached: bool) -> Any:
-        import tensorflow as tf
-
-        values, starts, sizes = sequences(count)
-        flat = tf.constant(values)
-        made = tf.data.Dataset.from_tensor_slices((starts, sizes))
-        made = made.map(lambda a, n: flat[a : a + n], tf.data.AUTOTUNE)
-        return made.cache() if cached else made
-
-    def work(dataset: Any) -> Work:
-        return delivering(lambda: dataset)
-
-    def gathered() -> Work:
-        """The best way to do it with tf.data: gather a ragged batch at a time."""
-        import tensorflow as tf
-
-        values, _, sizes = sequences(count)
-        ragged = tf.RaggedTensor.from_row_lengths(values, sizes)
-        numbers = tf.data.Dataset.range(count).batch(BATCH)
-        dataset = numbers.map(lambda i: tf.gather(ragged, i).to_tensor(), tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-        return delivering(lambda: dataset)
-
-    def ahead(dataset: Any) -> Any:
-        import tensorflow as tf
-
-        return dataset.prefetch(tf.data.AUTOTUNE)
-
-    def bucketed(made: Any, length: Any = _length) -> Any:
-        return made.bucket_by_sequence_length(length, BOUNDS, [BATCH] * (len(BOUNDS) + 1))
-
-    needs = ("tensorflow",)
-    both = [
-        Contender("numpy, in a loop", "peer", lambda: _looping(count)),
-        Contender("memcpy of the padded bytes", "limit", lambda: _copying(count)),
-    ]
-    trick = Contender("tf.data, ragged gather", "peer", gathered, needs, 3.0)
+    records = _records(scale)
     return [
         Case(
-            "sequences from a map",
-            units,
+            "sequences in memory",
+            _units(count),
             [
-                Contender("distinput", "ours", lambda: work(ours(False).padded_batch(BATCH))),
-                *both,
-                Contender("tf.data", "peer", lambda: work(ahead(tensorflow(False).padded_batch(BATCH))), needs),
-                trick,
+                Contender("distinput", "ours", lambda: _in_memory(count)),
+                *_limits(count),
+                Contender("numpy, in a loop", "peer", lambda: _looping(count)),
+                Contender("tf.data", "peer", lambda: _tensorflow_in_memory(count), TENSORFLOW, 25.0),
+                Contender("tf.data, ragged gather", "peer", lambda: _tensorflow_gathered(count), TENSORFLOW, 3.0),
+                Contender("torch, pad_sequence", "peer", lambda: _torch(count), ("torch",), 3.0),
+                Contender("grain", "peer", lambda: _grain(count), ("grain",), 3.0),
+            ],
+        ),
+        Case(
+            "arrays from a generator",
+            _units(count),
+            [
+                Contender("distinput", "ours", lambda: _from_generator(count)),
+                Contender("tf.data", "peer", lambda: _tensorflow_from_generator(count), TENSORFLOW, 25.0),
+                Contender("torch, pad_sequence", "peer", lambda: _torch(count), ("torch",)),
+                Contender("grain", "peer", lambda: _grain(count), ("grain",)),
+            ],
+        ),
+        Case(
+            "sequences from a map",
+            _units(count),
+            [
+                Contender("distinput", "ours", lambda: delivering(lambda: _mapped(count).padded_batch(BATCH))),
+                Contender("numpy, in a loop", "peer", lambda: _looping(count)),
+                Contender("tf.data", "peer", lambda: _tensorflow_padded(_tensorflow_mapped(count)), TENSORFLOW),
+                Contender("tf.data, ragged gather", "peer", lambda: _tensorflow_gathered(count), TENSORFLOW),
             ],
         ),
         Case(
             "sequences from a cache",
-            units,
+            _units(count),
             [
-                Contender("distinput", "ours", lambda: work(ours(True).padded_batch(BATCH))),
-                *both,
-                Contender("tf.data", "peer", lambda: work(ahead(tensorflow(True).padded_batch(BATCH))), needs, 25.0),
-                trick,
+                Contender("distinput", "ours", lambda: _cached(count)),
+                *_limits(count),
+                Contender("numpy, in a loop", "peer", lambda: _looping(count)),
+                Contender("tf.data", "peer", lambda: _tensorflow_padded(_tensorflow_mapped(count).cache()), TENSORFLOW),
+                Contender("tf.data, ragged gather", "peer", lambda: _tensorflow_gathered(count), TENSORFLOW, 3.0),
             ],
         ),
         Case(
-            "buckets, from a cache",
-            {"row": count},
+            "TFRecord",
+            {"batch": -(-records // BATCH), "row": records},
             [
-                Contender("distinput", "ours", lambda: work(bucketed(ours(True)))),
-                Contender("tf.data", "peer", lambda: work(ahead(bucketed(tensorflow(True)))), needs, 50.0),
+                Contender("distinput", "ours", lambda: _from_records(folder)),
+                Contender("tf.data", "peer", lambda: _tensorflow_from_records(folder), TENSORFLOW),
+                Contender("tf.data, parse_example", "peer", lambda: _tensorflow_parsed(folder), TENSORFLOW),
             ],
         ),
-        Case(
-            "buckets, by len, from a cache",
-            {"row": count},
-            [
-                Contender("distinput", "ours", lambda: work(bucketed(ours(True), len))),
-                Contender("tf.data", "peer", lambda: work(ahead(bucketed(tensorflow(True)))), needs, 50.0),
-            ],
-        ),
+        *[
+            Case(
+                f"buckets{name}, from a cache",
+                {"row": count},
+                [
+                    Contender("distinput", "ours", lambda length=length: _bucketed(count, length)),
+                    Contender("tf.data", "peer", lambda: _tensorflow_bucketed(count), TENSORFLOW, 50.0),
+                ],
+            )
+            for name, length in (("", _length), (", by len", len))
+        ],
     ]
 
 
-def _length(sequence: Any) -> Any:
-    return sequence.shape[0] if isinstance(sequence, np.ndarray) else _size(sequence)
+def _units(count: int) -> dict[str, float]:
+    _, _, sizes = sequences(count)
+    widths = [sizes[first : first + BATCH].max() for first in range(0, count, BATCH)]
+    parts = [min(BATCH, count - first) for first in range(0, count, BATCH)]
+    return {"batch": len(parts), "row": count, "byte": 4 * int(np.dot(widths, parts))}
 
 
-def _size(sequence: Any) -> Any:
+def _limits(count: int) -> list[Contender]:
+    return [
+        Contender("memcpy of the padded bytes, warm", "limit", lambda: _copying(count, warm=True)),
+        Contender("memcpy of the padded bytes, fresh memory", "limit", lambda: _copying(count, warm=False)),
+        Contender("memcpy of the values, warm, and zeros", "limit", lambda: _copying_values(count), reach=0.67),
+    ]
+
+
+def _in_memory(count: int) -> Work:
+    import pyarrow as pa
+
+    import distinput as di
+
+    flat, starts, sizes = sequences(count)
+    lists = pa.LargeListArray.from_arrays(pa.array(np.append(starts, starts[-1] + sizes[-1])), pa.array(flat))
+    dataset = di.data.Dataset.from_tensor_slices(lists).padded_batch(BATCH)
+    return delivering(lambda: dataset)
+
+
+def _from_generator(count: int) -> Work:
+    import distinput as di
+
+    rows = arrays(count)
+    made = di.data.Dataset.from_generator(lambda: rows, output_signature=di.TensorSpec([None], np.int32))
+    dataset = made.padded_batch(BATCH)
+    return delivering(lambda: dataset)
+
+
+def _mapped(count: int) -> Any:
+    import distinput as di
+
+    flat, starts, sizes = sequences(count)
+    return di.data.Dataset.from_tensor_slices((starts, sizes)).map(lambda a, n: flat[a : a + n])
+
+
+def _cached(count: int) -> Work:
+    dataset = _mapped(count).cache().padded_batch(BATCH)
+    return delivering(lambda: dataset)
+
+
+def _from_records(folder: Path) -> Work:
+    import distinput as di
+
+    made = di.data.TFRecordDataset(str(folder / "sequences.tfrecord"))
+    dataset = made.parse_example({"ids": di.io.VarLenFeature("int64")}).padded_batch(BATCH).prefetch(di.data.AUTOTUNE)
+    return delivering(lambda: dataset)
+
+
+def _bucketed(count: int, length: Any) -> Work:
+    dataset = _mapped(count).cache().bucket_by_sequence_length(length, BOUNDS, [BATCH] * (len(BOUNDS) + 1))
+    return delivering(lambda: dataset)
+
+
+def _tensorflow_in_memory(count: int) -> Work:
     import tensorflow as tf
 
-    return tf.shape(sequence)[0]
+    values, _, sizes = sequences(count)
+    ragged = tf.RaggedTensor.from_row_lengths(values, sizes)
+    # Rows of a ragged tensor are padded once a function has made tensors of them.
+    return _tensorflow_padded(tf.data.Dataset.from_tensor_slices(ragged).map(lambda row: row, tf.data.AUTOTUNE))
+
+
+def _tensorflow_gathered(count: int) -> Work:
+    """The best way to do it with tf.data: gather a ragged batch at a time."""
+    import tensorflow as tf
+
+    values, _, sizes = sequences(count)
+    ragged = tf.RaggedTensor.from_row_lengths(values, sizes)
+    numbers = tf.data.Dataset.range(count).batch(BATCH)
+    dataset = numbers.map(lambda i: tf.gather(ragged, i).to_tensor(), tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return delivering(lambda: dataset)
+
+
+def _tensorflow_from_generator(count: int) -> Work:
+    import tensorflow as tf
+
+    rows = arrays(count)
+    made = tf.data.Dataset.from_generator(lambda: rows, output_signature=tf.TensorSpec([None], tf.int32))
+    return _tensorflow_padded(made)
+
+
+def _tensorflow_mapped(count: int) -> Any:
+    import tensorflow as tf
+
+    values, starts, sizes = sequences(count)
+    flat = tf.constant(values)
+    made = tf.data.Dataset.from_tensor_slices((starts, sizes))
+    return made.map(lambda a, n: flat[a : a + n], tf.data.AUTOTUNE)
+
+
+def _tensorflow_padded(made: Any) -> Work:
+    import tensorflow as tf
+
+    dataset = made.padded_batch(BATCH).prefetch(tf.data.AUTOTUNE)
+    return delivering(lambda: dataset)
+
+
+def _tensorflow_from_records(folder: Path) -> Work:
+    """Each record for itself, as most programs do."""
+    import tensorflow as tf
+
+    features = {"ids": tf.io.RaggedFeature(tf.int64)}
+    made = tf.data.TFRecordDataset(str(folder / "sequences.tfrecord"))
+    made = made.map(lambda record: tf.io.parse_single_example(record, features), tf.data.AUTOTUNE)
+    return _tensorflow_padded(made)
+
+
+def _tensorflow_parsed(folder: Path) -> Work:
+    """The best way to do it with tf.data: the records of a batch together."""
+    import tensorflow as tf
+
+    features = {"ids": tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}
+    made = tf.data.TFRecordDataset(str(folder / "sequences.tfrecord")).batch(BATCH)
+    dataset = made.map(lambda records: tf.io.parse_example(records, features), tf.data.AUTOTUNE)
+    return delivering(lambda: dataset.prefetch(tf.data.AUTOTUNE))
+
+
+def _tensorflow_bucketed(count: int) -> Work:
+    import tensorflow as tf
+
+    made = _tensorflow_mapped(count).cache()
+    made = made.bucket_by_sequence_length(lambda row: tf.shape(row)[0], BOUNDS, [BATCH] * (len(BOUNDS) + 1))
+    dataset = made.prefetch(tf.data.AUTOTUNE)
+    return delivering(lambda: dataset)
+
+
+def _torch(count: int) -> Work:
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+    from torch.utils.data import DataLoader
+
+    rows: Any = [torch.from_numpy(row) for row in arrays(count)]
+    loader = DataLoader(rows, BATCH, collate_fn=lambda batch: pad_sequence(batch, batch_first=True))
+    return delivering(lambda: loader)
+
+
+def _grain(count: int) -> Work:
+    import grain.python as grain
+
+    def padded(rows: Any) -> Any:
+        out = np.zeros((len(rows), max(map(len, rows))), np.int32)
+        for number, row in enumerate(rows):
+            out[number, : len(row)] = row
+        return out
+
+    dataset = grain.MapDataset.source(arrays(count)).batch(BATCH, batch_fn=padded)
+    return delivering(lambda: dataset)
+
+
+def _length(sequence: Any) -> Any:
+    return sequence.shape[0]
 
 
 def _looping(count: int) -> Work:
@@ -142,8 +290,8 @@ def _looping(count: int) -> Work:
     return delivering(batches)
 
 
-def _copying(count: int) -> Work:
-    """As many bytes as the batches have, copied to memory that is warm."""
+def _copying(count: int, *, warm: bool) -> Work:
+    """As many bytes as the batches have, from memory that is warm, to memory that is warm or fresh."""
     _, _, sizes = sequences(count)
     shapes = [sizes[first : first + BATCH] for first in range(0, count, BATCH)]
     lengths = [len(part) * int(part.max()) for part in shapes]
@@ -152,6 +300,23 @@ def _copying(count: int) -> Work:
 
     def once() -> None:
         for length in lengths:
-            np.copyto(buffer[:length], source[:length])
+            np.copyto(buffer[:length] if warm else np.empty(length, np.int32), source[:length])
+
+    return Work(once)
+
+
+def _copying_values(count: int) -> Work:
+    """The values of each batch, from where they are, to memory that is warm; and as many zeros as pad them."""
+    flat, starts, sizes = sequences(count)
+    batches = []
+    for first in range(0, count, BATCH):
+        part = sizes[first : first + BATCH]
+        batches.append((int(starts[first]), int(part.sum()), len(part) * int(part.max())))
+    buffer = np.empty(max([length for _, _, length in batches]), np.int32)
+
+    def once() -> None:
+        for start, size, length in batches:
+            np.copyto(buffer[:size], flat[start : start + size])
+            buffer[size:length] = 0
 
     return Work(once)

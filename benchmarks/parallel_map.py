@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do several workers save, and what does one cost?"""
 
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +96,7 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
         )
         return delivering(lambda: loader, plain=lambda batch: batch.numpy(), checksum=checksum)
 
+    halves = Contender("2 workers that never meet, half each", "limit", lambda: _halves(n, function, processes))
     peers = [Contender("grain", "peer", grain, ("grain",), 1.25)]
     if processes:
         peers.append(Contender("torch", "peer", torch, ("torch",), 1.25))
@@ -102,6 +106,7 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
         [
             Contender("distinput", "ours", ours),
             Contender("a loop", "limit", lambda: _loop(n, function, checksum), reach=reach),
+            *([halves] if parallel else []),
             *(peers if parallel and how["num_parallel_calls"] == 2 else []),
         ],
     )
@@ -126,6 +131,24 @@ def _loop(n: int, function: Any, checksum: Any) -> Work:
             yield np.array([function(x) for x in np.arange(first, min(first + BATCH, n))])
 
     return delivering(batches, checksum=checksum)
+
+
+def _halves(n: int, function: Any, processes: bool) -> Work:
+    """The calls alone, with nothing handed over: as fast as two cores are today, whoever else uses them."""
+    pool: Executor = ProcessPoolExecutor(2, get_context("spawn")) if processes else ThreadPoolExecutor(2)
+    halves = [range(n // 2), range(n // 2, n)]
+
+    def once() -> None:
+        list(pool.map(_called, [function, function], halves))
+
+    once()  # starts the workers
+    weakref.finalize(once, pool.shutdown)
+    return Work(once)
+
+
+def _called(function: Any, numbers: range) -> None:
+    for x in np.arange(numbers.start, numbers.stop):
+        function(x)
 
 
 def _handed(count: int) -> Work:

@@ -57,6 +57,35 @@ def cases(folder: Path, scale: float) -> list[Case]:
         dataset = shuffled.map(gathered, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: dataset, checksum=in_any_order)
 
+    def torch() -> Work:
+        """A batch of indices at a time, as its documentation says for data that is fetched in bulk."""
+        from torch import Tensor, from_numpy, tensor
+        from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+
+        pictures, labels = map(from_numpy, images(rows))
+
+        class Images(Dataset[tuple[Tensor, Tensor]]):  # type: ignore[misc]
+            def __len__(self) -> int:
+                return rows
+
+            def __getitem__(self, picked: list[int]) -> tuple[Tensor, Tensor]:
+                numbers = tensor(picked)
+                return pictures[numbers], labels[numbers]
+
+        source = Images()
+        sampler = BatchSampler(RandomSampler(source), BATCH, drop_last=False)
+        loader = DataLoader(source, sampler=sampler, batch_size=None)
+        return delivering(lambda: loader, checksum=in_any_order)
+
+    def grain() -> Work:
+        """Its global shuffle, over batches of numbers that one function gathers."""
+        import grain.python as grain
+
+        pictures, labels = images(rows)
+        shuffled = grain.MapDataset.range(rows).seed(SEED).shuffle().batch(BATCH)
+        dataset = shuffled.map(lambda picked: (pictures.take(picked, 0), labels.take(picked, 0)))
+        return delivering(lambda: dataset, checksum=in_any_order)
+
     needs = ("tensorflow",)
     return [
         Case(
@@ -67,6 +96,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("permutation + take", "limit", lambda: _taking(rows), reach=0.9),
                 Contender("tf.data", "peer", lambda whole=whole: tensorflow(whole), needs, 20.0),  # type: ignore[misc]
                 Contender("tf.data, numbers + gather", "peer", lambda whole=whole: numbers(whole), needs, 8.0),  # type: ignore[misc]
+                *(
+                    [
+                        Contender("torch, batches of indices", "peer", torch, ("torch",), 8.0),
+                        Contender("grain, numbers + gather", "peer", grain, ("grain",), 8.0),
+                    ]
+                    if whole  # neither has a shuffle by a buffer of rows that it can reach by number
+                    else []
+                ),
             ],
         )
         for name, whole in (("buffer", False), ("global", True))

@@ -4,15 +4,9 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput import formats
-from distinput.formats.example import (
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    RaggedFeature,
-    VarLenFeature,
-    encode_example,
-    parse_example,
-    parse_single_example,
-)
+from distinput.formats.example import parse_example, parse_single_example
+from distinput.formats.example_encoding import encode_example
+from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from distinput.formats.tfrecord import TFRecordOptions, TFRecordWriter
 
 if TYPE_CHECKING:

@@ -16,7 +16,17 @@ from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec, TensorSpec
 
-__all__ = ["NullsError", "UnsupportedTypeError", "block_of", "columns_of", "from_column", "schema_spec", "to_arrow"]
+__all__ = [
+    "NullsError",
+    "UnsupportedTypeError",
+    "block_of",
+    "columns_of",
+    "from_column",
+    "is_arrow",
+    "schema_spec",
+    "to_arrow",
+    "to_column",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -65,6 +75,28 @@ def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
         field.name: _to_columns(array, _Place(field.name, fill.get(field.name)))
         for field, array in zip(batch.schema, batch.columns, strict=True)
     }
+
+
+def is_arrow(value: Any) -> bool:
+    """Whether a value is an array of pyarrow, which is not imported for this."""
+    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "null_count")
+
+
+def to_column(array: Any, name: str) -> Column:
+    """A pyarrow Array or ChunkedArray as a column, called `name` in errors.
+
+    Raises:
+      NullsError: it holds nulls.
+      UnsupportedTypeError: no column can hold it.
+    """
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    column = _to_columns(array, _Place(name, None))
+    if not isinstance(column, Column):
+        raise UnsupportedTypeError(f"column {name!r} is of type {array.type}")
+    return column
 
 
 def to_arrow(block: Block) -> Any:
@@ -308,25 +340,40 @@ def _flat(array: Any, place: _Place) -> Dense | Strings:
 
 
 def _lists(array: Any, place: _Place) -> Ragged:
-    import pyarrow as pa
     from pyarrow import types
 
-    kind = array.type
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        array = array.cast(pa.large_list(kind.value_type))
-        kind = array.type
     missing = None
     if array.null_count:
         if place.fill is None:
             raise _nulls(array, place)
         missing = array.is_null().to_numpy(zero_copy_only=False)
-    offsets = _offsets(array, types.is_large_list(kind))
-    first, last = int(offsets[0]), int(offsets[-1])
-    sizes = _sizes(offsets)
+    kind = array.type
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        starts, sizes = _view_spans(array)
+        flat = _flat(array.values, place)
+    else:
+        offsets = _offsets(array, types.is_large_list(kind))
+        first, last = int(offsets[0]), int(offsets[-1])
+        sizes = _sizes(offsets)
+        starts = offsets[:-1] - first if first else offsets[:-1]
+        flat = _flat(array.values.slice(first, last - first), place)
     if missing is not None:
         sizes[missing] = 0  # a null list is an empty one, whatever its offsets say
-    flat = _flat(array.values.slice(first, last - first), place)
-    return Ragged(flat, offsets[:-1] - first if first else offsets[:-1], sizes)
+    return Ragged(flat, starts, sizes)
+
+
+def _view_spans(array: Any) -> tuple[Ints, Ints]:
+    """Where each list of an array of list views begins in its values, and how long it is."""
+    from pyarrow import types
+
+    if not len(array):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    stored = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
+    spans = [np.frombuffer(b, stored, len(array), array.offset * stored.itemsize) for b in array.buffers()[1:3]]
+    starts, sizes = [each.astype(np.int64) for each in spans]
+    if array.null_count:
+        starts[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return starts, sizes
 
 
 def _fixed_lists(array: Any, place: _Place) -> Dense | Strings:

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.core.column import Column, Ints, StackError, column_of, column_of_values, concat_columns
+from distinput.core.column import Column, Ints, StackError, column_of, column_of_values, joined_columns
 from distinput.core.nest import Structure
 
 __all__ = ["Block", "concat_blocks", "stack_prefix"]
@@ -99,7 +99,7 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
     first = blocks[0]
     if len(blocks) == 1:
         return first
-    columns = [concat_columns(parts) for parts in zip(*[b.columns for b in blocks], strict=True)]
+    columns = [joined_columns(parts) for parts in zip(*[b.columns for b in blocks], strict=True)]
     return Block(first.structure, columns, sum(b.size for b in blocks))
 
 

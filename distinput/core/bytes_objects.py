@@ -32,22 +32,21 @@ def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:
     count = len(starts)
     if not count:
         return np.empty(0, object)
-    ends = np.empty((count, 2), np.int64)
-    ends[:, 0] = starts
-    np.add(starts, sizes, out=ends[:, 1])
-    if starts[0] < 0 or ends[-1, 1] > len(data) or int(sizes.min()) < 0:
+    side_by_side = np.empty(count + 1, np.int64)
+    side_by_side[0] = starts[0]
+    ends = np.add(starts, sizes, out=side_by_side[1:])
+    if starts[0] < 0 or ends[-1] > len(data) or int(sizes.min()) < 0:
         return None
-    between = ends[1:, 0] - ends[:-1, 1]
-    most = int(between.max(initial=0))
-    if most > _MOST_BETWEEN or int(between.min(initial=0)) < 0:
-        return None
-    if not most:
-        side_by_side = np.empty(count + 1, np.int64)
-        side_by_side[:count], side_by_side[count] = starts, ends[-1, 1]
+    between = starts[1:] - ends[:-1]
+    if not between.any():
         return objects_between(data, side_by_side)
+    if int(between.max()) > _MOST_BETWEEN or int(between.min()) < 0:
+        return None
     # String, what is between, string, ...: Arrow makes objects of pieces that lie side by side. What is between lines is
     # nothing or one letter, and Python has one object for each of these.
-    return objects_between(data, ends.reshape(-1))[::2]
+    pieces = np.empty((count, 2), np.int64)
+    pieces[:, 0], pieces[:, 1] = starts, ends
+    return objects_between(data, pieces.reshape(-1))[::2]
 
 
 def objects_between(data: Array, ends: Ints) -> Array:

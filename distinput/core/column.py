@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import empty
+from distinput.core.buffers import FEWEST_BYTES, empty
 from distinput.core.bytes_objects import bytes_objects, objects_between
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.kernels.ragged import gather_spans
@@ -36,6 +36,7 @@ __all__ = [
     "column_of",
     "column_of_values",
     "concat_columns",
+    "joined_columns",
 ]
 
 _MANY = 512
@@ -541,8 +542,11 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
 def concat_columns(columns: Sequence[Column]) -> Column:
     """The rows of all columns, one after the other."""
     columns = [column for column in columns if len(column)] or list(columns[:1])
-    if len(columns) == 1:
-        return columns[0]
+    return columns[0] if len(columns) == 1 else joined_columns(columns)
+
+
+def joined_columns(columns: Sequence[Column]) -> Column:
+    """As `concat_columns`, of several columns that all have rows."""
     first = columns[0]
     dense = _concat_dense(columns)
     if dense is not None:
@@ -572,16 +576,23 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 def _concat_dense(columns: Sequence[Column]) -> Dense | None:
     """The rows of all columns, if they are arrays of one dtype and inner shape."""
-    arrays = [column.array for column in columns if isinstance(column, Dense)]
-    if len(arrays) < len(columns):
-        return None
-    first = arrays[0]
-    rows, inner, dtype = 0, first.shape[1:], first.dtype
-    for array in arrays:
-        if array.shape[1:] != inner or array.dtype != dtype:
+    arrays = []
+    nbytes = 0
+    for column in columns:
+        if not isinstance(column, Dense):
             return None
-        rows += len(array)
-    return Dense(np.concatenate(arrays, out=empty((rows, *inner), dtype)))
+        array = column.array
+        arrays.append(array)
+        nbytes += array.nbytes
+        if array.dtype != arrays[0].dtype:
+            return None
+    try:
+        if nbytes < FEWEST_BYTES:  # as `empty` would, without its asking
+            return Dense(np.concatenate(arrays))
+        inner = arrays[0].shape[1:]
+        return Dense(np.concatenate(arrays, out=empty((sum(map(len, arrays)), *inner), arrays[0].dtype)))
+    except ValueError:  # other shapes, which is seldom
+        return None
 
 
 def _concat_strings(columns: Sequence[Strings]) -> Strings:

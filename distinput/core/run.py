@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
@@ -106,7 +107,7 @@ class Run:
         self._closers: list[Callable[[], None]] = []
         self._pools: list[ThreadPoolExecutor] = []
         self._lock = threading.Lock()
-        self._local = threading.local()
+        self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
     @property
     def reading(self) -> Callable[[], str] | None:
@@ -152,14 +153,14 @@ class Run:
             error.add_note(f"last read: {self.reading()}")
 
     def _watched(self, step: Step, counter: Counter, stream: Stream) -> Stream:
-        clock, local = Run.clock, self._local
+        clock, inner = Run.clock, self._inner
         end: float | None = None
         try:
             while True:
-                counter.thread = threading.get_ident()
+                counter.thread = thread = get_ident()
                 # Streams of one thread are called by each other, so each adds its time for the one that called it.
-                outer = getattr(local, "inner", 0.0)
-                local.inner = 0.0
+                outer = inner.get(thread, 0.0)
+                inner[thread] = 0.0
                 begin = clock()
                 if end is not None:
                     counter.outside += begin - end
@@ -169,9 +170,10 @@ class Run:
                     return
                 finally:
                     end = clock()
-                    counter.seconds += end - begin
-                    counter.own += end - begin - local.inner
-                    local.inner = outer + end - begin
+                    spent = end - begin
+                    counter.seconds += spent
+                    counter.own += spent - inner[thread]
+                    inner[thread] = outer + spent
                 counter.blocks += 1
                 counter.rows += item[0].size
                 yield item

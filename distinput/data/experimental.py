@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.files.manifest import load_manifest, save_manifest
-from distinput.formats.example import Feature
+from distinput.formats.features import Feature
 from distinput.ops.files import Files
 from distinput.ops.identity import AssertCardinality
 from distinput.ops.ignore_errors import IgnoreErrors

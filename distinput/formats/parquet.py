@@ -21,6 +21,7 @@ from distinput.formats.parquet_file import (
     Readers,
     Slices,
     batches_of,
+    decoding_order,
     footer_of,
     groups_of,
     opened,
@@ -119,11 +120,12 @@ class Parquet(TableFormat):
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
-        readers = Readers(path, footer)
-        passing = _Pass(self, readers, self.spec(path), size, given - begin)
+        readers, stamp = Readers(path, footer), stamp_of(path)
+        order = decoding_order(path, stamp, self._columns)
+        passing = _Pass(self, readers, self.spec(path), order, size, given - begin)
         try:
             before = 0
-            for number, group in enumerate(groups_of(path, stamp_of(path), self._columns)):
+            for number, group in enumerate(groups_of(path, stamp, self._columns)):
                 wanted = range(max(0, begin - before), min(group.rows, end - before))
                 if wanted:
                     yield from passing.portions(number, group, before, wanted)
@@ -156,25 +158,24 @@ class Parquet(TableFormat):
                 local = in_order[groups == group] - (ends[group] - sizes[group])
                 with reading(path, group):
                     table = file.read_row_group(group, columns=self._names())
-                    batch = self._selected(table.take(local).combine_chunks().to_batches()[0])
+                    batch = self._selected(table.take(local).combine_chunks().to_batches()[0], spec)
                     parts.append(self._block(path, group, batch, spec, local))
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         if not parts:
             schema = footer.schema.to_arrow_schema()
-            parts.append(self._block(path, 0, self._selected(_empty_batch(schema)), spec, []))
+            parts.append(self._block(path, 0, self._selected(_empty_batch(schema), spec), spec, []))
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         """A batch as a block; `rows` are the numbers of its rows in the row group."""
         return rows_block(path, f"row group {group}", batch, spec.structure, self.nulls, rows)
 
-    def _selected(self, batch: Any) -> Any:
+    def _selected(self, batch: Any, spec: Spec) -> Any:
         """The columns asked for, in their order."""
-        # Choosing them takes as long as a block does, and the file mostly has them so.
-        return (
-            batch if self.columns is None or tuple(batch.schema.names) == self.columns else batch.select(self._names())
-        )
+        names = list(spec.structure.keys)
+        # Choosing them takes as long as a block does, and they mostly stand so.
+        return batch if batch.schema.names == names else batch.select(names)
 
     def _names(self) -> list[str] | None:
         return None if self.columns is None else list(self.columns)
@@ -192,6 +193,7 @@ class _Pass:
       format: with its options.
       readers: of the file.
       spec: of a row.
+      order: names of the columns as they are decoded; None: all.
       size: rows in a group that blocks should end with.
       given: rows of the first group that there were before row 0 of the file.
     """
@@ -199,6 +201,7 @@ class _Pass:
     format: Parquet
     readers: Readers
     spec: Spec
+    order: list[str] | None
     size: int
     given: int
 
@@ -207,10 +210,9 @@ class _Pass:
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
         most = self.format.batch_rows or min(BLOCK_ROWS, max(1, block_bytes // row_bytes))
-        names = self.format._names()
-        whole = group.nbytes <= _WHOLE_BYTES and names != []
+        whole = group.nbytes <= _WHOLE_BYTES and self.order != []
         at_once = group.rows if whole else max(1, _SLICE_BYTES // row_bytes // most) * most
-        batches = batches_of(self.readers, number, group.rows, names, None if whole else at_once)
+        batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         slices = Slices(batches, group.rows)
         for first in range(0, wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
@@ -230,7 +232,7 @@ class _Pass:
         path = self.readers.path
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
-            kept = self.format._selected(batch)
+            kept = batch if self.order is None else self.format._selected(batch, self.spec)
             if len(held) < batch.num_rows:
                 kept = kept.slice(held.start - first, len(held))
             with reading(path, number):

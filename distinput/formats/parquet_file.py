@@ -12,7 +12,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import naming, open_binary, stamp_of
 from distinput.formats.tables import naming_damage
 
-__all__ = ["Group", "Readers", "Slices", "batches_of", "footer_of", "groups_of", "opened", "reading"]
+__all__ = ["Group", "Readers", "Slices", "batches_of", "decoding_order", "footer_of", "groups_of", "opened", "reading"]
 
 _READ_BYTES = 1 << 18
 """Of a local file that are read at a time, of each column: what was read is still in a core's cache when it is decoded, which
@@ -84,6 +84,19 @@ def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[G
             nbytes += max(group.total_byte_size - rows * fixed_of_all, rows * _TEXT_BYTES * texts)
         groups.append(Group(rows, int(nbytes)))
     return tuple(groups)
+
+
+@lru_cache(maxsize=256)
+def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> list[str] | None:
+    """The names of the columns that are read, in the order in which threads should take them; None: all, as they are.
+
+    Texts and lists take several times as long as numbers do, so that one of them as the last column leaves the other
+    threads without work.
+    """
+    schema = _footer_of(path, stamp).schema.to_arrow_schema()
+    names = list(schema.names if columns is None else columns)
+    ordered = sorted(names, key=lambda name: None not in _widths(schema.field(name).type))
+    return None if columns is None and ordered == names else ordered
 
 
 def _widths(kind: Any) -> list[float | None]:

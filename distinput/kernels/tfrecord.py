@@ -13,11 +13,14 @@ import numpy as np
 
 from distinput.kernels.crc32c import crc32c_of, crc32c_of_word, masked, masked_reference
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, kernel
-from distinput.kernels.machine import copy_bytes, load_u32, load_u64, signed, store_u32, store_u64
+from distinput.kernels.machine import copy_bytes, load_u32, load_u64, signed, store_u32, store_u64, will_load
 
 HEADER = 12  # bytes before a payload
 FOOTER = 4  # bytes after it
 LONGEST = (1 << 63) - 1 - HEADER - FOOTER  # what can be counted
+
+_AHEAD = 2048  # so many bytes before they are summed up they are asked of the memory
+_LINE = 64  # bytes that come from memory together
 
 # What stopped a scan.
 OK = 0  # no more room for spans, or the buffer ends where a record ends
@@ -88,6 +91,8 @@ def scan_records(
             return count, start, INCOMPLETE, length + HEADER + FOOTER
         payload = start + HEADER
         stop = payload + length
+        for line in range(start + _AHEAD, stop + _AHEAD, _LINE):
+            will_load(buffer, line)
         if check and masked(crc32c_of(buffer, payload, stop)) != load_u32(buffer, stop):
             return count, start, BAD_DATA, 0
         starts[count] = payload

@@ -12,6 +12,7 @@ from distinput.core.lazy import files_of
 if TYPE_CHECKING:
     from distinput.ops import (
         batch,
+        bucket_by_sequence_length,
         cache,
         choose,
         concatenate,

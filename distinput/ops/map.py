@@ -18,10 +18,11 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.kernels.rows import is_numba
+from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
-from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads
+from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads, trial
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.one_for_one import OneForOne
@@ -99,6 +100,11 @@ class Map(OneForOne):
         """The worker processes, if it has them."""
         return _workforce((self,))
 
+    @cached_property
+    def found(self) -> Trial:
+        """What AUTOTUNE found out about threads, in all passes."""
+        return trial()
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if self.compiled is not None:
             return self.compiled.block(self.input.fetch(rows, epoch))
@@ -140,6 +146,11 @@ class FusedMap(OneForOne):
     def workforce(self) -> Workforce | None:
         """The worker processes, if it has them."""
         return _workforce(self.functions.maps)
+
+    @cached_property
+    def found(self) -> Trial:
+        """What AUTOTUNE found out about threads, in all passes."""
+        return trial()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         chain = Chain([step.map_func for step in self.functions.maps])
@@ -190,7 +201,7 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
         return chain.stream(upstream, state, lambda error, element: note(error, 0, element_text(element)))
     if calls == AUTOTUNE:
-        return called_as_measured(upstream, state, chain, _cores(), run, counter, note)
+        return called_as_measured(upstream, state, chain, _cores(), run, counter, note, node.found)
     if calls is not None and calls > 1:
         return called_in_threads(upstream, state, chain, int(calls), run, counter, note)
     return _called_here(upstream, state, chain, note)

@@ -34,8 +34,8 @@ __all__ = ["Padding"]
 
 Dims = tuple[int | None, ...]
 
-_BYTES = 1 << 18
-"""Batches are made together up to so many bytes: what a core's cache holds beside the batches that are still in use."""
+_LARGE_BYTES = 1 << 18
+"""Smaller batches are made together, up to so many bytes: what a core's cache holds beside the batches in use."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _groups(sizes: Ints) -> Iterator[tuple[int, int]]:
     totals = sizes.cumsum()
     begin, before = 0, 0
     while begin < len(sizes):
-        end = max(begin + 1, int(totals.searchsorted(before + _BYTES, "right")))
+        end = max(begin + 1, int(totals.searchsorted(before + _LARGE_BYTES, "right")))
         yield begin, end
         begin, before = end, int(totals[end - 1])
 

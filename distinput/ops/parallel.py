@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from math import inf
 from threading import Event
 from typing import Any
 
@@ -20,10 +19,22 @@ from distinput.core.nest import Structure, structure_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Counter, Run
 from distinput.core.state import Mark, State
+from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled
 
-__all__ = ["Calls", "Done", "Note", "Parts", "Results", "block_of", "called_as_measured", "called_in_threads", "work"]
+__all__ = [
+    "Calls",
+    "Done",
+    "Note",
+    "Parts",
+    "Results",
+    "block_of",
+    "called_as_measured",
+    "called_in_threads",
+    "trial",
+    "work",
+]
 
 Calls = Chain | Compiled
 
@@ -33,12 +44,11 @@ Note = Callable[[Exception, int, str], None]
 Results = Iterator[tuple[Block, Mark]]
 
 _PART_SECONDS, _MOST_ROWS = 0.005, 4096
-_LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 1.2
+_LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 5 / 6
 """AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
-them where results then come so many times faster."""
+them where an element then takes less than this part of its time without."""
 
-_AGAIN = 0.5
-"""Seconds after which threads that were given up are tried again; twice as many after each."""
+_NOT_FASTER = "inline, since threads were not faster"
 
 
 def block_of(results: list[Any], structure: Structure | None = None) -> Block:
@@ -171,50 +181,65 @@ def _on_threads(
             over.set()  # before the pool waits for what is under way
 
 
+def trial() -> Trial:
+    """Of threads that call functions, for `called_as_measured`."""
+    return Trial(_TRIAL_PARTS, _GAIN)
+
+
 def called_as_measured(
-    upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
+    upstream: Stream,
+    state: State,
+    chain: Calls,
+    threads: int,
+    run: Run,
+    counter: Counter,
+    note: Note,
+    found: Trial,
 ) -> Results:
     """Blocks of the results of `chain`, called here or on threads: AUTOTUNE.
 
     Threads are tried when a call takes long enough for them to pay, and kept when results come faster with them, which they
-    do where the functions release the interpreter's lock.
+    do where the functions release the interpreter's lock. The next pass begins with what was `found`.
     """
     parts = Parts(upstream, state)
-    counter.choice = "inline"
-    lasts, not_before = _AGAIN, 0.0 if threads > 1 else inf
-    while (alone := (yield from _inline(parts, chain, run, note, not_before))) is not None:
-        yield from _on_trial(parts, chain, threads, run, counter, note, alone)
-        not_before, lasts = Run.clock() + lasts, min(2 * lasts, 60.0)
+    fresh = found.begin()
+    while not parts.ended:
+        if fresh or (yield from _inline(parts, chain, threads, run, counter, note, found)):
+            yield from _on_trial(parts, chain, threads, run, counter, note, found, fresh)
+            fresh = False
     parts.close()
 
 
 def _on_trial(
-    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, alone: float
+    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial, fresh: bool
 ) -> Results:
-    """On threads, until the parts have ended, or for a few if results do not come faster than in `alone` seconds each."""
-    counter.choice = f"{threads} threads, on trial"
-    keep: bool | None = None
-    tried, rows, seconds = 0, 0, 0.0
+    """On threads, until the parts have ended, or for a few if results do not come faster.
+
+    The first part of a `fresh` pass is not looked at: it waits for files to be opened and buffers to be filled.
+    """
+    counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
+    faster: bool | None = None
 
     def given_up() -> bool:
-        return keep is False
+        return faster is False
 
     begin = Run.clock()
     for block, mark in _on_threads(parts, chain, threads, run, counter, note, given_up):
-        tried, rows, seconds = tried + 1, rows + block.size, seconds + Run.clock() - begin
-        if keep is None and tried >= _TRIAL_PARTS:
-            keep = seconds * _GAIN < alone * rows
-            counter.choice = f"{threads} threads" if keep else "inline, since threads were not faster"
+        if faster is None and not fresh:
+            faster = found.counted(block.size, Run.clock() - begin)
+            if faster is not None:
+                counter.choice = f"{threads} threads" if faster else _NOT_FASTER
         yield block, mark
-        begin = Run.clock()
-    if keep is False:
+        begin, fresh = Run.clock(), False
+    if given_up():
         counter.workers = 0
 
 
 def _inline(
-    parts: Parts, chain: Calls, run: Run, note: Note, not_before: float
-) -> Generator[tuple[Block, Mark], None, float | None]:
-    """Until the parts have ended, or until threads may pay; then the seconds of a call."""
+    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial
+) -> Generator[tuple[Block, Mark], None, bool]:
+    """Until the parts have ended, or until threads may pay; then True."""
+    counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:
         done = work(chain, part[0], run.cancelled.is_set)
@@ -223,6 +248,7 @@ def _inline(
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
         warm = True
-        if seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= not_before:
-            return seconds / rows
-    return None
+        if threads > 1 and seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before:
+            found.alone = seconds / rows
+            return True
+    return False

@@ -16,7 +16,8 @@ from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example import ExampleParser, Feature, features_spec
+from distinput.formats.example import ExampleParser
+from distinput.formats.features import Feature, features_spec
 from distinput.plan.check import parallel_calls
 from distinput.plan.node import Node
 

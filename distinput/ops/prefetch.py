@@ -15,6 +15,7 @@ from distinput.core.run import Counter, Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.ops.autotune import Trial
 from distinput.plan.check import AUTOTUNE, integer
 from distinput.plan.node import Node
 
@@ -27,9 +28,6 @@ promises less than the second figure, a trial that fails must be short beside th
 _TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.9
 """Blocks of a trial, and blocks before it where little is promised. A thread is kept when an element takes less than this
 part of its time without."""
-
-_AGAIN = 0.5
-"""Seconds after which a choice is measured again; twice as many after each."""
 
 _MOST_BLOCKS = 32
 
@@ -44,7 +42,7 @@ class Prefetch(Node):
     Args:
       buffer_size: elements ahead; 0 does nothing. AUTOTUNE measures whether a thread pays, since handing over costs more
         than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
-        chose is told by `stats()`.
+        chose is told by `stats()`, and the next pass begins with it.
 
     Raises:
       InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
@@ -82,8 +80,13 @@ class Prefetch(Node):
         if not self.buffer_size:
             return upstream
         if self.buffer_size == AUTOTUNE:
-            return _tuned(upstream, run, run.counter(self))
+            return _tuned(upstream, run, run.counter(self), self.found)
         return _ahead(upstream, _Buffer(int(self.buffer_size)), run, run.counter(self))
+
+    @cached_property
+    def found(self) -> "_Found":
+        """What AUTOTUNE found out, in all passes."""
+        return _Found(_TRIAL_BLOCKS, _GAIN)
 
     @property
     def random_access(self) -> bool:
@@ -91,6 +94,19 @@ class Prefetch(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)
+
+
+@dataclass
+class _Found(Trial):
+    """What AUTOTUNE found out about one prefetch.
+
+    Args:
+      inline: blocks made without a thread.
+      ahead: blocks that a thread makes ahead.
+    """
+
+    inline: int = 0
+    ahead: int = 2
 
 
 _Item = tuple[Block, State] | BaseException | None
@@ -103,11 +119,11 @@ class _Buffer:
       rows: room for so many elements; None: for a few blocks, and more where the consumer finds it empty after it was
         full, since then the two of them only take turns at being late.
       most_bytes: the most that may wait, a block aside.
+      blocks: how many blocks are a few at first.
     """
 
-    def __init__(self, rows: int | None, most_bytes: int = 0) -> None:
-        self.room, self.most_bytes = rows, most_bytes
-        self.blocks = 2
+    def __init__(self, rows: int | None, most_bytes: int = 0, blocks: int = 2) -> None:
+        self.room, self.most_bytes, self.blocks = rows, most_bytes, blocks
         self.items: deque[_Item] = deque()
         self.rows = self.bytes = 0
         self.was_full = False
@@ -206,24 +222,18 @@ def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Ite
             counter.waits(thread.join)
 
 
-def _tuned(upstream: Stream, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
+def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Iterator[tuple[Block, State]]:
     """The stream, made here or on a thread, whichever was measured to be faster; measured again from time to time.
 
     A thread saves at most the shorter of the times for making a block and for using it, and the interpreter may not let
     it save anything. So it is tried where that time is worth it, and kept where elements then come faster.
     """
-    lasts, not_before = _AGAIN, 0.0
+    ahead, fresh = found.begin(), True
     try:
-        while True:
-            counter.choice = "inline"
-            inline = yield from _inline(upstream, not_before)
-            if inline is None:
+        while ahead or (yield from _inline(upstream, counter, found, fresh)):
+            if not (yield from _threaded(upstream, run, counter, found, ahead)):
                 return
-            faster = yield from _threaded(upstream, run, counter, inline, Run.clock() + lasts)
-            if faster is None:
-                return
-            not_before = 0.0 if faster else Run.clock() + lasts
-            lasts = min(2 * lasts, 60.0)
+            ahead = fresh = False
     finally:
         upstream.close()  # type: ignore[attr-defined]
 
@@ -258,52 +268,55 @@ class _Window:
         return (self.made + self.used) / max(1, self.rows)
 
 
-def _inline(upstream: Stream, not_before: float) -> Generator[tuple[Block, State], None, _Window | None]:
-    """Blocks made here until a thread may pay; the times of the last ones, or None at the end of the stream."""
+def _inline(
+    upstream: Stream, counter: Counter, found: _Found, fresh: bool
+) -> Generator[tuple[Block, State], None, bool]:
+    """Blocks made here until a thread may pay; False at the end of the stream.
+
+    The first block of a `fresh` pass is not looked at: it waits for files to be opened and buffers to be filled.
+    """
+    counter.choice = "inline"
     clock = Run.clock
     window = _Window()
     begin = clock()
-    for blocks, item in enumerate(upstream):
-        gather(item[0])
+    for item in upstream:
         made = clock()
         yield item
         used = clock()
-        window.add(item[0].size, made - begin, used - made)
-        least = _AT_ONCE if blocks < _BEFORE else _HAND_OVER
-        if window.overlap > least and used >= not_before:
-            return window
-        if window.blocks >= _MOST_BLOCKS:
-            window = _Window()
-        begin = used
-    return None
+        if not fresh:
+            window.add(item[0].size, made - begin, used - made)
+            least = _AT_ONCE if found.inline < _BEFORE else _HAND_OVER
+            found.inline += 1
+            if window.overlap > least and used >= found.not_before:
+                found.alone = window.per_row
+                return True
+            if window.blocks >= _MOST_BLOCKS:
+                window = _Window()
+        begin, fresh = used, False
+    return False
 
 
 def _threaded(
-    upstream: Stream, run: Run, counter: Counter, inline: _Window, until: float
-) -> Generator[tuple[Block, State], None, bool | None]:
-    """Blocks made on a thread until `until`, or for a few blocks if they do not come faster than `inline`.
-
-    Returns:
-      whether they came faster; None at the end of the stream.
-    """
+    upstream: Stream, run: Run, counter: Counter, found: _Found, fresh: bool
+) -> Generator[tuple[Block, State], None, bool]:
+    """Blocks made on a thread until that has to be measured again, at once where it does not pay; False at the end."""
     clock = Run.clock
-    buffer = _Buffer(None, run.ram_budget)
-    window = _Window()
-    faster = False
+    buffer = _Buffer(None, run.ram_budget, found.ahead)
     begin = clock()
+    until = begin + found.lasts
     try:
         for item in _ahead(upstream, buffer, run, counter):
-            got = clock()
-            counter.choice = f"a thread, up to {buffer.blocks} blocks ahead"
+            found.ahead = buffer.blocks
+            counter.choice = f"a thread, up to {found.ahead} blocks ahead"
             yield item
             used = clock()
-            window.add(item[0].size, got - begin, used - got)
-            begin = used
-            if window.blocks == _TRIAL_BLOCKS and not buffer.stopping:
-                faster = window.per_row < _GAIN * inline.per_row
-                if not faster or used > until:
+            if not fresh and not buffer.stopping:
+                faster = found.counted(item[0].size, used - begin)
+                if faster and used > until:
+                    found.hold()
+                if faster is False or (faster and used > until):
                     buffer.stop()
-                window = _Window()
+            begin, fresh = used, False
     except _Stopped:
-        return faster
-    return None
+        return True
+    return False

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_column
 from distinput.core.block import Block
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
+from distinput.core.gather import put_in_order
 from distinput.core.nest import structure_of
 from distinput.core.owned import frozen
 from distinput.core.picked import picked
@@ -21,7 +23,7 @@ from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
 
-__all__ = ["Slices", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
+__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,69 @@ class Slices(Node):
         return picked(self.block, rows)
 
 
+@dataclass(frozen=True, eq=False)
+class SlicesInTurn(Node):
+    """The elements of several sources in memory, one source after the other: what a `concatenate` of them becomes.
+
+    State: the row.
+
+    Args:
+      sources: at least two.
+      common: the spec that all elements fit.
+    """
+
+    sources: tuple[Slices, ...]
+    common: Spec
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.common
+
+    def arguments(self) -> dict[str, Any]:
+        return {"sources": len(self.sources)}
+
+    @cached_property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def ends(self) -> Ints:
+        """[sources + 1] the rows before each source, and of all."""
+        return np.cumsum([0, *[source.cardinality for source in self.sources]], dtype=np.int64)
+
+    @property
+    def cardinality(self) -> int:
+        return int(self.ends[-1])
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row: int = state["row"]
+        first = int(np.searchsorted(self.ends, row, "right")) - 1
+        for number in range(first, len(self.sources)):
+            begin = int(self.ends[number])
+            for block, after in self.sources[number].stream({"row": max(0, row - begin)}, run):
+                yield block, {"row": begin + after["row"]}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        which = np.searchsorted(self.ends, rows, "right") - 1
+        used = np.unique(which).tolist() or [0]
+        places = [np.flatnonzero(which == number) for number in used]
+        parts = [
+            self.sources[number].fetch(rows[place] - self.ends[number], epoch)
+            for number, place in zip(used, places, strict=True)
+        ]
+        return put_in_order(parts, places)
+
+
 def leaf_spec(column: Column) -> LeafSpec:
     """The most specific spec that all rows of a column fit."""
     if isinstance(column, Dense):
@@ -124,21 +189,29 @@ def from_tensor_slices(tensors: Any) -> Slices:
     """One element for each index of the first axis that all arrays share.
 
     Args:
-      tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...].
+      tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. An array of pyarrow may hold
+        lists of several lengths; its values are not copied.
 
     Raises:
-      InvalidArgumentError: an array is a scalar, or the first dimensions differ.
+      InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
     [(np.int64(1), b'a'), (np.int64(2), b'b')]
+    >>> import pyarrow as pa
+    >>> di.data.Dataset.from_tensor_slices(pa.array([[1, 2], [], [3]])).padded_batch(3).to_list()
+    [[[1, 2], [0, 0], [3, 0]]]
 
-    Source: `tf.data.Dataset.from_tensor_slices`.
+    Source: `tf.data.Dataset.from_tensor_slices`; TensorFlow's takes a `tf.RaggedTensor` for lists of several lengths.
     """
     structure = structure_of(tensors)
     columns: list[Column] = []
     sizes = []
     for leaf, path in zip(structure.flatten(tensors), structure.paths, strict=True):
+        if is_arrow(leaf):
+            columns.append(_from_arrow(leaf, path or "of the element"))
+            sizes.append(len(leaf))
+            continue
         value = as_leaf(leaf)
         if not shape_of(value):
             raise InvalidArgumentError(
@@ -156,6 +229,13 @@ def from_tensor_slices(tensors: Any) -> Slices:
         raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
     return Slices(Block(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
+
+
+def _from_arrow(array: Any, name: str) -> Column:
+    try:
+        return to_column(array, name)
+    except (NullsError, UnsupportedTypeError) as error:
+        raise InvalidArgumentError(f"from_tensor_slices: {error}; fill it, or cast it to another type") from None
 
 
 def _slices_of(array: np.ndarray[Any, Any]) -> Column:

@@ -4,8 +4,10 @@
 from distinput.core.nest import LEAF
 from distinput.ops import map as maps
 from distinput.ops import map_rows
+from distinput.ops.concatenate import Concatenate
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
+from distinput.ops.slices import Slices, SlicesInTurn
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 
@@ -33,4 +35,13 @@ def zip_of_zip(node: Node) -> Node | None:
             inner = [(x.nest, x.sources) if isinstance(x, Zip) else (LEAF, (x,)) for x in sources]
             flat = tuple([x for _, members in inner for x in members])
             return Zip(nest.graft([shape for shape, _ in inner]), flat, origin=node.origin)
+    return None
+
+
+def concatenate_of_slices(node: Node) -> Node | None:
+    """Pieces of memory, one after the other, in one step however many they are."""
+    match node:
+        case Concatenate(Slices() | SlicesInTurn() as a, Slices() | SlicesInTurn() as b):
+            sources = [part for x in (a, b) for part in (x.sources if isinstance(x, SlicesInTurn) else (x,))]
+            return SlicesInTurn(tuple(sources), node.spec, origin=node.origin)
     return None

@@ -11,13 +11,14 @@ from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
+from distinput.ops.slices import Slices, SlicesInTurn
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, walk
 
-_VIEWS = (Batch, Copied, LegacyRebatch, Range, Rebatch, Repeat, Shard, Skip, Slices, Take, Unbatch, WithOptions)
+_MEMORY = (Range, Slices, SlicesInTurn)
+_VIEWS = (*_MEMORY, Batch, Copied, LegacyRebatch, Rebatch, Repeat, Shard, Skip, Take, Unbatch, WithOptions)
 
 
 def take_everything(node: Node) -> Node | None:

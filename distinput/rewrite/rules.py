@@ -45,6 +45,7 @@ FIRST: tuple[Rule, ...] = (_rule("own_rows", "own_shares", "shard_batches"),)
 _take_before_map = _rule("reorder", "take_before_map", "take")
 
 RULES: tuple[Rule, ...] = (
+    _rule("fuse", "concatenate_of_slices", "concatenate"),
     _rule("fuse", "map_of_map", "map"),
     _rule("fuse", "map_rows_of_map_rows", "map_rows"),
     _rule("fuse", "zip_of_zip", "zip"),

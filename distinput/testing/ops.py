@@ -11,7 +11,8 @@ from distinput.core.nest import flatten
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality, auto_shard_dataset, rebatch_for_worker
-from distinput.formats.example import FixedLenFeature, VarLenFeature, encode_example
+from distinput.formats.example_encoding import encode_example
+from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.choose import Choose
@@ -38,7 +39,7 @@ from distinput.ops.scan import Scan
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
+from distinput.ops.slices import Slices, SlicesInTurn
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.unique import Unique
@@ -785,7 +786,7 @@ OPS: tuple[Ingredient, ...] = (
     ),
     Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), _unchanged, nothing),
     Ingredient("choose", (Choose,), _build_choose, _model_choose, _draw_choose),
-    Ingredient("concatenate", (Concatenate,), _build_concatenate, _model_concatenate, _draw_concatenate),
+    Ingredient("concatenate", (Concatenate, SlicesInTurn), _build_concatenate, _model_concatenate, _draw_concatenate),
     Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), _unchanged, nothing),
     Ingredient(
         "endless",

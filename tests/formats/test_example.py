@@ -13,20 +13,15 @@ from distinput.core.column import Strings
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example import (
-    ExampleParser,
+from distinput.formats.example import ExampleParser, RaggedValues, parse_example, parse_examples, parse_single_example
+from distinput.formats.example_encoding import encode_example, encode_examples
+from distinput.formats.features import (
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
-    RaggedValues,
     VarLenFeature,
-    encode_example,
-    encode_examples,
     features_spec,
-    parse_example,
-    parse_examples,
-    parse_single_example,
 )
 from tests.formats.reading import cut_short, flipped, plain
 
@@ -169,6 +164,41 @@ def test_decoding_on_the_way_is_decoding_afterwards(data: st.DataObject) -> None
             return str(error)
 
     assert outcome(ExampleParser(features)) == outcome(_Afterwards(features))
+
+
+@pytest.mark.parametrize("longest", [20, 40, 150, 400, 3000])
+def test_strings_and_lists_of_any_length(longest: int) -> None:
+    """Those that do not fit in the room for them are found all the same, and so are the next ones."""
+    random = np.random.default_rng(longest)
+    features: dict[str, Feature] = {
+        "name": FixedLenFeature([], "string"),
+        "pair": FixedLenFeature([2], "string", "-"),
+        "tags": VarLenFeature("int64"),
+        "weights": RaggedFeature("float32"),
+    }
+    parser, afterwards = ExampleParser(features), _Afterwards(features)
+    for count in (0, 1, 3, 200, 200, 7):
+        batch = []
+        for size in random.integers(0, longest, count).tolist():
+            written: dict[str, Any] = {"name": bytes(size), "weights": random.random(size // 4).astype(np.float32)}
+            if size % 3:
+                written |= {"pair": [b"a" * (size % 40), b""], "tags": random.integers(-5, 5000, size // 8)}
+            batch.append(encode_example(written))
+        found, known = parser(Strings.of(batch)), afterwards(Strings.of(batch))
+        for key in features:
+            assert [plain(value) for value in found[key].values()] == [plain(value) for value in known[key].values()]
+        assert [column.dtype for column in found.values()] == [column.dtype for column in known.values()]
+
+
+def test_short_strings_lie_side_by_side_and_do_not_hold_the_messages() -> None:
+    messages = Strings.of([encode_example({"a": b"%d" % i, "b": bytes(500)}) for i in range(1000)])
+    features: dict[str, Feature] = {key: FixedLenFeature([], "string") for key in "ab"}
+    short, long = parse_examples(messages, features).values()
+    assert isinstance(short, Strings)
+    assert isinstance(long, Strings)
+    assert not np.shares_memory(short.data, messages.data)
+    assert bytes(short.data[: int(short.sizes.sum())]) == b"".join([b"%d" % i for i in range(1000)])
+    assert np.shares_memory(long.data, messages.data)  # a copy of those would cost more than it saves
 
 
 def test_strided_messages() -> None:

@@ -33,7 +33,6 @@ UNUSED = (
     "concurrent.futures",
     "fsspec",
     "hashlib",
-    "json",
     "logging",
     "multiprocessing",
     "pathlib",
@@ -47,17 +46,18 @@ RULES_FIRE = """
 import distinput as di
 from distinput.rewrite.rules import FIRST, RULES, rewrite
 
-ds = di.data.Dataset.range(8)
+ds = di.data.Dataset.from_tensor_slices(list(range(8)))
 pipelines = {
     "shard_of_one": lambda: ds.shard(1, 0),
     "own_shares": lambda: ds.batch(4).shard_batches(2, 0),
     "batch_then_unbatch": lambda: ds.batch(2, drop_remainder=False).unbatch(),
+    "part_of_range": lambda: di.data.Dataset.range(8).take(3),
     "take_everything": lambda: ds.take(-1),
-    "part_of_range": lambda: ds.take(3),
     "take_of_take": lambda: ds.repeat(2).take(3).take(2),
     "skip_before_take": lambda: ds.repeat(2).take(3).skip(2),
     "skip_nothing": lambda: ds.skip(0),
     "skip_of_skip": lambda: ds.repeat(2).skip(1).skip(2),
+    "concatenate_of_slices": lambda: ds.concatenate(ds),
     "zip_of_zip": lambda: ds.enumerate().enumerate(),
     "shuffle_of_one": lambda: ds.shuffle(1),
     "read_for_batches": lambda: ds.shuffle(4).batch(2),

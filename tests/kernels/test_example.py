@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.kernels import example
+from distinput.kernels import example, example_columns, example_values
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -37,33 +37,50 @@ def parse(contents: list[bytes], key: bytes, kind: int) -> Any:
     n = len(contents)
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
     keys, key_offsets = np.frombuffer(key, np.uint8), np.array([0, len(key)])
-    only_locate, nowhere = np.full(3, -1), np.empty(0, np.uint8)
+    only_locate, nowhere = np.full(4, -1), np.empty(0, np.uint8)
     found = example.locate_features.compiled()(
         data, starts, lengths, keys, key_offsets, only_locate, kinds, list_starts, list_lengths, nowhere
     )
-    if found != (example.OK, -1):
+    if found[0] != example_values.OK:
         return found
     counts = np.empty(n, np.int64)
-    counted = example.count_values.compiled()(data, kind, kinds, list_starts, list_lengths, counts)
-    if counted != (example.OK, -1):
+    counted = example_values.count_values.compiled()(data, kind, kinds, list_starts, list_lengths, counts)
+    if counted != (example_values.OK, -1):
         return counted
     offsets = np.concatenate(([0], np.cumsum(counts)))
     size = int(offsets[-1])
-    if kind == example.BYTES:
+    if kind == example_values.BYTES:
         outs = [np.empty(size, np.int64), np.empty(size, np.int64)]
-        status = example.fill_bytes_spans.compiled()(data, kinds, list_starts, list_lengths, offsets, *outs)
+        status = example_values.fill_bytes_spans.compiled()(data, kinds, list_starts, list_lengths, offsets, *outs)
         values = [data[a : a + n].tobytes() for a, n in zip(*outs, strict=True)]
-    elif kind == example.FLOAT:
+    elif kind == example_values.FLOAT:
         floats = np.empty(size, np.float32)
-        status = example.fill_floats.compiled()(data, kinds, list_starts, list_lengths, offsets, floats)
+        status = example_values.fill_floats.compiled()(data, kinds, list_starts, list_lengths, offsets, floats)
         values = floats.tolist()
     else:
         integers = np.empty(size, np.int64)
-        status = example.fill_int64s.compiled()(data, kinds, list_starts, list_lengths, offsets, integers)
+        status = example_values.fill_int64s.compiled()(data, kinds, list_starts, list_lengths, offsets, integers)
         values = integers.tolist()
-    if status != (example.OK, -1):
+    if status != (example_values.OK, -1):
         return status
-    return [values[a:b] for a, b in pairwise(offsets)]
+    made = [values[a:b] for a, b in pairwise(offsets)]
+    if kind != example_values.BYTES:
+        assert on_the_way(data, starts, lengths, keys, key_offsets, kind) == made
+    return made
+
+
+def on_the_way(data: Any, starts: Any, lengths: Any, keys: Any, key_offsets: Any, kind: int) -> list[list[Any]]:
+    """The same values, decoded as soon as they are found."""
+    n, dtype = len(starts), np.float32 if kind == example_values.FLOAT else np.int64
+    out = np.empty(16 * n + 8000, np.uint8)
+    kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
+    columns = np.array([kind, example_columns.ANY, 0, 8000])
+    status, missing = example.locate_features.compiled()(
+        data, starts, lengths, keys, key_offsets, columns, kinds, list_starts, list_lengths, out
+    )
+    assert (status, missing) == (example_values.OK, np.count_nonzero(kinds == example_values.MISSING))
+    begins, counts = out[: 16 * n].view(np.int64).reshape(2, n)
+    return [out[16 * n :].view(dtype)[a : a + size].tolist() for a, size in zip(begins, counts, strict=True)]
 
 
 # Written by protobuf 7 from {"age": [29, 300, -1], "name": [b"Ada", b""], "score": [0.5, -2.0]}.
@@ -73,10 +90,10 @@ WRITTEN = bytes.fromhex(
 
 
 def test_a_message_of_protobuf() -> None:
-    assert parse([WRITTEN], b"age", example.INT64) == [[29, 300, -1]]
-    assert parse([WRITTEN], b"name", example.BYTES) == [[b"Ada", b""]]
-    assert parse([WRITTEN, b"", WRITTEN], b"score", example.FLOAT) == [[0.5, -2.0], [], [0.5, -2.0]]
-    assert parse([WRITTEN], b"ag", example.INT64) == [[]]
+    assert parse([WRITTEN], b"age", example_values.INT64) == [[29, 300, -1]]
+    assert parse([WRITTEN], b"name", example_values.BYTES) == [[b"Ada", b""]]
+    assert parse([WRITTEN, b"", WRITTEN], b"score", example_values.FLOAT) == [[0.5, -2.0], [], [0.5, -2.0]]
+    assert parse([WRITTEN], b"ag", example_values.INT64) == [[]]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +114,7 @@ def test_a_message_of_protobuf() -> None:
     ],
 )
 def test_odd_messages_that_are_right(content: bytes, expected: list[int]) -> None:
-    assert parse([content], b"k", example.INT64) == [expected]
+    assert parse([content], b"k", example_values.INT64) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -119,19 +136,22 @@ def test_odd_messages_that_are_right(content: bytes, expected: list[int]) -> Non
 )
 def test_malformed_messages_are_told(content: bytes) -> None:
     good = message(entry(b"k", numbers(1)))
-    assert parse([good, content, good], b"k", example.INT64) == (example.MALFORMED, 1)
+    assert parse([good, content, good], b"k", example_values.INT64) == (example_values.MALFORMED, 1)
 
 
 def test_lists_in_pieces_and_other_kinds_are_told() -> None:
     good = message(entry(b"k", numbers(1)))
     pieces = message(entry(b"k", numbers(1) + numbers(2)))
-    assert parse([good, pieces], b"k", example.INT64) == (example.SPLIT, 1)
+    assert parse([good, pieces], b"k", example_values.INT64) == (example_values.SPLIT, 1)
     twice = message(field(1, field(1, b"k") + field(2, numbers(1)) + field(2, numbers(2))))
-    assert parse([twice], b"k", example.INT64) == (example.SPLIT, 0)
-    assert parse([pieces, twice], b"other", example.INT64) == [[], []]
-    assert parse([good, message(entry(b"k", field(2, b"")))], b"k", example.INT64) == (example.WRONG_KIND, 1)
+    assert parse([twice], b"k", example_values.INT64) == (example_values.SPLIT, 0)
+    assert parse([pieces, twice], b"other", example_values.INT64) == [[], []]
+    assert parse([good, message(entry(b"k", field(2, b"")))], b"k", example_values.INT64) == (
+        example_values.WRONG_KIND,
+        1,
+    )
     three_bytes = message(entry(b"k", field(2, field(1, b"abc"))))
-    assert parse([three_bytes], b"k", example.FLOAT) == (example.MALFORMED, 0)
+    assert parse([three_bytes], b"k", example_values.FLOAT) == (example_values.MALFORMED, 0)
 
 
 def test_a_missing_feature_leaves_its_default() -> None:
@@ -144,7 +164,7 @@ def test_a_missing_feature_leaves_its_default() -> None:
         lengths,
         np.frombuffer(b"k", np.uint8),
         np.array([0, 1]),
-        np.full(3, -1),
+        np.full(4, -1),
         kinds,
         list_starts,
         list_lengths,
@@ -152,10 +172,10 @@ def test_a_missing_feature_leaves_its_default() -> None:
     )
     assert kinds.tolist() == [3, 0]
     out = np.full(4, 7)
-    fill = example.fill_int64s.compiled()
-    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 2, 4]), out) == (example.OK, -1)
+    fill = example_values.fill_int64s.compiled()
+    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 2, 4]), out) == (example_values.OK, -1)
     assert out.tolist() == [1, 2, 7, 7]
-    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 3, 4]), out) == (example.WRONG_COUNT, 0)
+    assert fill(data, kinds, list_starts, list_lengths, np.array([0, 3, 4]), out) == (example_values.WRONG_COUNT, 0)
 
 
 def test_hundreds_of_keys_that_look_alike() -> None:
@@ -169,7 +189,7 @@ def test_hundreds_of_keys_that_look_alike() -> None:
     kinds, starts, lengths = np.empty(300, np.uint8), np.empty(300, np.int64), np.empty(300, np.int64)
     one = np.array([0]), np.array([data.size])
     joined = np.frombuffer(b"".join(wanted), np.uint8)
-    more = np.full(900, -1), kinds, starts, lengths, np.empty(0, np.uint8)
-    assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example.OK
-    assert np.all(kinds == example.INT64)
+    more = np.full(1200, -1), kinds, starts, lengths, np.empty(0, np.uint8)
+    assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example_values.OK
+    assert np.all(kinds == example_values.INT64)
     assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import balance, crc32c, example, gather, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
+from distinput.kernels import balance, crc32c, example, example_columns, example_values, gather, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
 from distinput.kernels.kernel import KERNELS
 
 Draw = Callable[..., Any]
@@ -110,9 +110,9 @@ def lists_of(draw: Draw, kind: int) -> bytes:
     for packed in draw(st.lists(st.booleans(), max_size=3)):
         if draw(st.integers(0, 8)) == 0:
             written += draw(unknown_fields())
-        if kind == example.BYTES:
+        if kind == example_values.BYTES:
             written += field(1, draw(st.binary(max_size=40)))
-        elif kind == example.FLOAT:
+        elif kind == example_values.FLOAT:
             floats = np.array(draw(st.lists(st.floats(width=32), max_size=5)), "<f4")
             written += field(1, floats.tobytes()) if packed else b"".join(b"\x0d" + each.tobytes() for each in floats)
         else:
@@ -197,9 +197,11 @@ def locates(draw: Draw) -> list[Any]:
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
     n, columns, room = starts.size, [], 0
     for _ in keys:
-        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3]))
-        columns += [kind, size, room]
-        room += max(0, -(-n * size * {1: 16, 2: 4, 3: 8}[kind] // 8) * 8)
+        kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_columns.ANY]))
+        more = draw(st.sampled_from([0, 0, 10, 200, 2000]))
+        columns += [kind, size, room, more]
+        table = n * (16 if size == example_columns.ANY else max(0, size) * example_values.WIDTHS[kind])
+        room += -(-(table + more) // 8) * 8
     return [
         data,
         draw(spoilt(st.just(starts))),
@@ -235,7 +237,7 @@ def fills(draw: Draw, kind: int, dtype: Any, outs: int = 1) -> list[Any]:
     data, *found = draw(lists(kind))
     counted = np.zeros(found[0].size, np.int64)
     try:
-        example.count_values.reference(data, kind, *found, counted)
+        example_values.count_values.reference(data, kind, *found, counted)
     except ValueError:
         counted[:] = 1
     offsets = draw(spoilt(st.just(offsets_of(counted))))
@@ -397,9 +399,9 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "drain_rows": row_drains(),
     "drain_steps": drains(),
     "exchange_rows": exchanges(),
-    "fill_bytes_spans": fills(example.BYTES, np.int64, 2),
-    "fill_floats": fills(example.FLOAT, np.float32),
-    "fill_int64s": fills(example.INT64, np.int64),
+    "fill_bytes_spans": fills(example_values.BYTES, np.int64, 2),
+    "fill_floats": fills(example_values.FLOAT, np.float32),
+    "fill_int64s": fills(example_values.INT64, np.int64),
     "fill_windows": window_fills(),
     "frame_records": frames(),
     "gather_rows": gathered_rows(),
@@ -442,14 +444,14 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
         assert result == expected
         if name in WITH_STATUS:
             statuses.add(result if isinstance(result, str) else result[0])
-            if isinstance(result, str) or result[0] != example.OK:
+            if isinstance(result, str) or result[0] != example_values.OK:
                 return
         for array, other in zip(arrays, expected_arrays, strict=True):
             np.testing.assert_array_equal(array, other)
 
     run()
     if name in WITH_STATUS and examples >= MANY:  # few examples may miss one of them
-        assert {example.OK, example.MALFORMED} <= statuses
+        assert {example_values.OK, example_values.MALFORMED} <= statuses
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

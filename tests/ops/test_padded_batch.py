@@ -3,10 +3,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
+from distinput.core.block import Block
+from distinput.core.buffers import FEWEST_BYTES
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.ops.padding import Padding
 from distinput.testing.block_sizes import small_blocks
+from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -113,3 +119,102 @@ def test_an_unknown_rank_needs_a_shape() -> None:
     with pytest.raises(InvalidArgumentError, match="has an unknown rank; give padded_shapes for it"):
         dataset.padded_batch(2)
     assert [plain(x) for x in dataset.padded_batch(2, padded_shapes=[None])] == [[[1]]]
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Elements of every kind of leaf."""
+    dtype = draw(st.sampled_from(["int16", "float32", "complex128", "bool"]))
+    inner = draw(st.sampled_from([(), (2,)]))
+    made = []
+    for number, size in enumerate(draw(st.lists(st.integers(0, 9), max_size=20))):
+        numbers = np.arange(1, size * 2 + 1).reshape(size, 2) + number
+        rows = (numbers if inner else numbers.sum(axis=1)).astype(dtype)
+        texts = np.array([b"%d" % number] * (size % 3), object)
+        made.append({"pair": np.array([number, size]), "row": rows, "size": np.int64(size), "texts": texts})
+    return made
+
+
+@given(sequences(), st.integers(1, 4), st.integers(1, 7), st.booleans(), st.booleans(), st.booleans())
+def test_batches_are_what_numpy_pads(
+    elements: list[dict[str, Any]], size: int, rows: int, texts: bool, wide: bool, cached: bool
+) -> None:
+    if not elements:
+        return
+    keys = ["pair", "row", "size", *(["texts"] if texts else [])]
+    shown = [{key: element[key] for key in keys} for element in elements]
+    inner, dtype = elements[0]["row"].shape[1:], elements[0]["row"].dtype
+    shapes = {"pair": [2 + wide], "row": [9 if wide else None, *inner], "size": [], "texts": [None]}
+    fills = {"pair": 0, "row": dtype.type(1), "size": 0, "texts": "x"}
+    signature = {
+        "pair": di.TensorSpec([2], np.int64),
+        "row": di.TensorSpec([None, *inner], dtype),
+        "size": di.TensorSpec([], np.int64),
+        "texts": di.TensorSpec([None], object),
+    }
+    source = di.data.Dataset.from_generator(lambda: iter(shown), output_signature={k: signature[k] for k in keys})
+    if cached:
+        source = source.cache()
+        source.to_list()
+    dataset = source.padded_batch(size, {k: shapes[k] for k in keys}, {k: fills[k] for k in keys})
+    expected = []
+    for first in range(0, len(shown), size):
+        part = shown[first : first + size]
+        batch: dict[str, Any] = {}
+        for key in keys:
+            items = [np.asarray(element[key]) for element in part]
+            width = [max(dims) for dims in zip(*[item.shape for item in items], strict=True)]
+            if wide and key in ("pair", "row"):
+                width[0] = shapes[key][0]
+            fill = b"x" if key == "texts" else fills[key]
+            out = np.full((len(items), *width), fill, items[0].dtype)
+            for row, item in enumerate(items):
+                out[(row, *map(slice, item.shape))] = item
+            batch[key] = out
+        expected.append(plain(batch))
+    with small_blocks(rows):
+        assert [plain(batch) for batch in dataset] == expected
+    assert [plain(batch) for batch in dataset] == expected
+    check_restart(dataset)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
+def test_many_batches_are_what_each_of_them_is_alone(sizes: list[int], data: st.DataObject) -> None:
+    rows = next(counting(*sizes).iter_blocks())
+    counts, left = [], len(rows)
+    while left:
+        counts.append(data.draw(st.integers(1, left)))
+        left -= counts[-1]
+    padding = Padding(((data.draw(st.sampled_from([None, 6, 9])),),), (np.int64(-1),))
+
+    def each(blocks: Any) -> list[Any]:
+        found: list[Any] = []
+        try:
+            found.extend(plain(element) for block in blocks for element in block.elements())
+        except DataLossError as error:
+            found.append(str(error))
+        return found
+
+    def alone() -> Any:
+        first = 0
+        for count in counts:
+            yield padding.batch([rows.rows(first, first + count)])
+            first += count
+
+    def together() -> Any:
+        done = 0
+        for block, size in padding.batches(rows, np.array(counts)):
+            assert isinstance(block, Block)
+            done += size
+            yield block
+        assert done == len(rows)
+
+    assert each(together()) == each(alone())
+
+
+def test_batches_that_are_kept_are_not_written_over() -> None:
+    width = FEWEST_BYTES // 8
+    rows = [np.full(width - n, n) for n in range(6)]
+    source = di.data.Dataset.from_generator(lambda: iter(rows), output_signature=di.TensorSpec([None], "int64"))
+    kept = list(source.padded_batch(1))
+    assert [batch[0].tolist() for batch in kept] == [row.tolist() for row in rows]

@@ -84,7 +84,7 @@ def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over() -> None:
 
 
 def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.ops.prefetch._AGAIN", 60.0)
+    monkeypatch.setattr("distinput.ops.autotune.AGAIN", 60.0)
 
     def slower_elsewhere(x: int) -> int:
         time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.03)
@@ -100,10 +100,37 @@ def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.Monke
     assert choices[-1] == "inline"
 
 
+def test_the_next_pass_begins_with_what_autotune_found() -> None:
+    both = Pairs()
+    dataset = RANGE(40).map(both, output_signature=INT64).prefetch(AUTOTUNE)
+    before = dataset.__iter__().state()
+    with small_blocks(1):
+        for _ in dataset:
+            both(0)
+        with iter(dataset) as elements:
+            next(elements)
+            assert elements.stats()["2:prefetch"]["chose"].startswith("a thread, up to ")
+    assert dataset.__iter__().state() == before | {"epoch": 3}, "what was found is in no state"
+
+
+def test_a_trial_goes_on_in_the_next_pass() -> None:
+    both = Pairs()
+    dataset = RANGE(7).map(both, output_signature=INT64).prefetch(AUTOTUNE)  # fewer blocks than a trial has
+    chosen = []
+    with small_blocks(1):
+        for _ in range(4):
+            for _ in dataset:
+                both(0)
+            chosen.append(dataset.stats()["2:prefetch"]["chose"].split(",")[0])
+    assert chosen[-1] == "a thread"
+    assert dataset._running.found.faster  # type: ignore[union-attr]
+
+
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """AUTOTUNE that tries a thread and gives it up again and again."""
-    for name, value in {"_AT_ONCE": -1.0, "_HAND_OVER": -1.0, "_TRIAL_BLOCKS": 2, "_AGAIN": 0.0}.items():
+    monkeypatch.setattr("distinput.ops.autotune.AGAIN", 0.0)
+    for name, value in {"_AT_ONCE": -1.0, "_HAND_OVER": -1.0, "_TRIAL_BLOCKS": 2}.items():
         monkeypatch.setattr(f"distinput.ops.prefetch.{name}", value)
 
 

@@ -158,8 +158,7 @@ def test_errors_keep_their_place() -> None:
         def portion(self, number: int) -> Portion:
             if number == 3:
                 raise ValueError("opening 3")
-            made = super().portion(number)
-            return made
+            return super().portion(number)
 
     with Run() as run:
         stream = read_ahead.read_ahead(iter(Failing(9)), run)
@@ -226,11 +225,8 @@ def test_a_file_that_is_missing_is_told_after_the_rows_before_it(tmp_path: Path)
 def test_damage_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
     paths = written(tmp_path)
     content = bytearray(Path(paths[1]).read_bytes())
-    content[len(content) // 2 - 200 :][:0] = b""
-    place = content.index(b"PAR1") + 4
-    groups = content.index((18).to_bytes(8, "little"))  # a value of the third row group of the second file
-    assert place < groups
-    content[groups] ^= 1
+    place = content.index((18).to_bytes(8, "little"))  # the first value of the third row group
+    content[place] ^= 1
     Path(paths[1]).write_bytes(bytes(content))
     before, error = until_error(di.data.ParquetDataset(paths))
     assert [element["x"] for element in before] == list(range(18))

@@ -3,10 +3,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain
 
 Dataset = di.data.Dataset
@@ -88,3 +90,45 @@ def test_an_empty_array_has_no_element() -> None:
     made = Dataset.from_tensor_slices(np.zeros((0, 3), np.float32))
     assert made.to_list() == []
     assert made.element_spec == di.TensorSpec([3], "float32")
+
+
+LISTS = [[1, 2], [], [3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int32()), pa.large_list(pa.int32()), pa.list_view(pa.int32()), pa.large_list_view(pa.int32())],
+)
+def test_arrow_lists_are_sequences_of_several_lengths(kind: pa.DataType) -> None:
+    array = pa.array([[9], *LISTS], kind).slice(1)
+    dataset = Dataset.from_tensor_slices({"ids": array, "n": np.arange(4), "t": pa.chunked_array([["a"], ["b"] * 3])})
+    assert dataset.element_spec == {
+        "ids": di.TensorSpec([None], "int32"),
+        "n": di.TensorSpec([], "int64"),
+        "t": di.TensorSpec([], object),
+    }
+    assert [row["ids"].tolist() for row in dataset] == LISTS
+    assert [row["t"] for row in dataset] == [b"a", b"b", b"b", b"b"]
+    check_restart(dataset.padded_batch(2))
+
+
+def test_arrow_values_are_neither_copied_nor_changed() -> None:
+    values = np.arange(6, dtype=np.int32)
+    array = pa.ListArray.from_arrays(pa.array([0, 2, 6], pa.int32()), pa.array(values))
+    first, second = Dataset.from_tensor_slices(array)
+    assert np.shares_memory(first, values)
+    assert np.shares_memory(second, values)
+    assert not first.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        (pa.array([1, None]), "column 'of the element' has 1 nulls, the first in row 1; fill it, or cast it"),
+        (pa.array([{"a": 1}]), "column 'of the element' is of type struct<a: int64>; fill it, or cast it"),
+        (pa.array([[[1]], [[1, 2]]]), "column 'of the element' holds lists of"),
+    ],
+)
+def test_arrow_arrays_that_no_column_holds_are_refused(array: pa.Array, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"from_tensor_slices: {message}"):
+        Dataset.from_tensor_slices(array)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tf.train.Example` messages out of values, and odd ones written anew; without protobuf."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Strings
+from distinput.errors import InvalidArgumentError
+from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
+
+__all__ = ["encode_example", "encode_examples", "with_joined_lists"]
+
+
+def encode_example(features: Mapping[str, Any]) -> bytes:
+    r"""A `tf.train.Example` message, keys in sorted order, so that the same features give the same bytes.
+
+    Args:
+      features: values by key: bytes and str become a list of bytes; integers and booleans of int64; floating-point
+        numbers of float32; lists and arrays lists of their values, row by row. None and `[]` become a feature without
+        a kind, which counts as missing.
+
+    Raises:
+      InvalidArgumentError: a value that no kind of feature holds.
+
+    >>> encode_example({"x": [1, 300]})
+    b'\n\x0e\n\x0c\n\x01x\x12\x07\x1a\x05\n\x03\x01\xac\x02'
+    """
+    entries = []
+    for key in sorted(features, key=_text):
+        entry = _field(1, _text(key)) + _field(2, _encode_feature(key, features[key]))
+        entries.append(_field(1, entry))
+    return _field(1, b"".join(entries))
+
+
+def encode_examples(block: Block) -> Strings:
+    """A message for each element of a block of dicts."""
+    return Strings.of([encode_example(element) for element in block.elements()])
+
+
+# Messages as protobuf writes them: fields of tag and content, the tag telling number and form.
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
+
+
+def _encode_feature(key: str, value: Any) -> bytes:
+    if value is None or (isinstance(value, list | tuple) and not len(value)):
+        return b""
+    if isinstance(value, bytes | bytearray | memoryview | str):
+        return _field(BYTES, _field(1, _text(value)))
+    array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
+    match array.dtype.kind:
+        case "f":
+            numbers = array.astype("<f4").tobytes()
+            return _field(FLOAT, _field(1, numbers) if numbers else b"")
+        case "i" | "u" | "b":
+            if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+                raise InvalidArgumentError(
+                    f"feature {key!r}: {array.max()} is no int64, the only integers of an Example"
+                )
+            packed = b"".join([_varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
+            return _field(INT64, _field(1, packed) if packed else b"")
+        case "S" | "U" | "O":
+            items = array.reshape(-1).tolist()
+            if all(isinstance(item, bytes | bytearray | memoryview | str) for item in items):
+                return _field(BYTES, b"".join([_field(1, _text(item)) for item in items]))
+    raise InvalidArgumentError(
+        f"feature {key!r}: an Example holds bytes, floating-point numbers and integers, got {value!r:.80}"
+    )
+
+
+def _holds_text(value: Any) -> bool:
+    """True for a list of bytes or str; NumPy would strip trailing zeros from them."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, bytes | str)
+
+
+def _text(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Number, form and content of each field of a message that the kernels found to be well-formed so far."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            value |= (byte & 127) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        start = at
+        match tag & 7:
+            case 0:
+                varint()
+            case 1:
+                at += 8
+            case 2:
+                size = varint()
+                start, at = at, at + size
+            case 5:
+                at += 4
+            case _:
+                raise IndexError
+        if at > len(message):
+            raise IndexError
+        yield tag >> 3, tag & 7, message[start:at]
+
+
+def with_joined_lists(message: bytes) -> bytes:
+    """The same message with one list for each key.
+
+    Two pieces of a message mean the same as the piece made by writing them one after the other; of a map the last entry
+    with a key counts, and of a choice the last kind.
+    """
+    found: dict[bytes, bytes] = {}
+    for number, form, features in _fields(message):
+        for number2, form2, entry in _fields(features) if (number, form) == (1, 2) else ():
+            if (number2, form2) != (1, 2):
+                continue
+            key, feature = b"", b""
+            for number3, form3, content in _fields(entry):
+                if (number3, form3) == (1, 2):
+                    key = content
+                elif (number3, form3) == (2, 2):
+                    feature += content
+            found[key] = feature
+    entries = []
+    for key, feature in found.items():
+        kind, values = MISSING, b""
+        for number, form, content in _fields(feature):
+            if form == 2 and number in (BYTES, FLOAT, INT64):
+                kind, values = number, values + content if number == kind else content
+        entry = _field(1, key) + _field(2, _field(kind, values) if kind else b"")
+        entries.append(_field(1, entry))
+    return _field(1, b"".join(entries))

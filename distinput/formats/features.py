@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wanted of `tf.train.Example` messages, declared as with TensorFlow."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.values import STRING, as_dtype, as_leaf
+from distinput.errors import InvalidArgumentError
+
+__all__ = [
+    "Feature",
+    "Features",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "RaggedFeature",
+    "VarLenFeature",
+    "as_feature_array",
+    "checked_features",
+    "features_spec",
+    "message_key",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_DTYPES = (STRING, np.dtype(np.float32), np.dtype(np.int64))
+
+
+@dataclass(frozen=True, init=False)
+class FixedLenFeature:
+    """A feature with the same number of values in every record; the counterpart of `tf.io.FixedLenFeature`.
+
+    Args:
+      shape: of the value of a record; `()` or `[]` for a scalar.
+      dtype: int64, float32 or string.
+      default_value: what a record without the feature gets, a scalar or of the shape; None: such a record is an error.
+
+    Raises:
+      InvalidArgumentError: a dtype that no feature has, an unknown dimension, or a default of another shape.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    default_value: Any
+
+    def __init__(self, shape: Sequence[int] | int, dtype: Any, default_value: Any = None) -> None:
+        object.__setattr__(self, "shape", _known_shape(shape, "FixedLenFeature"))
+        object.__setattr__(self, "dtype", _feature_dtype(dtype))
+        object.__setattr__(self, "default_value", default_value)
+        if default_value is not None:
+            self.default()
+
+    @property
+    def size(self) -> int:
+        """Values in a record."""
+        return math.prod(self.shape)
+
+    def default(self) -> Array | None:
+        """The default as an array of the shape and dtype; None if there is none."""
+        if self.default_value is None:
+            return None
+        made = as_feature_array(self.default_value, self.dtype)
+        if made.size != 1 and made.shape != self.shape:
+            raise InvalidArgumentError(
+                f"FixedLenFeature: default_value must be a scalar or of shape {list(self.shape)}, "
+                f"got shape {list(made.shape)}"
+            )
+        return np.broadcast_to(made.reshape(()) if made.size == 1 else made, self.shape)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What a record gets."""
+        return TensorSpec(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, init=False)
+class FixedLenSequenceFeature:
+    """Any number of items of one shape; the counterpart of `tf.io.FixedLenSequenceFeature` for Examples.
+
+    `parse_example` pads the records of a batch to the longest one.
+
+    Args:
+      shape: of an item.
+      dtype: int64, float32 or string.
+      allow_missing: must be true: a record without the feature has no items.
+      default_value: what `parse_example` pads with, a scalar; None: 0 or an empty string.
+
+    Raises:
+      InvalidArgumentError: `allow_missing` is false, or see `FixedLenFeature`.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    allow_missing: bool
+    default_value: Any
+
+    def __init__(
+        self, shape: Sequence[int] | int, dtype: Any, allow_missing: bool = False, default_value: Any = None
+    ) -> None:
+        if not allow_missing:
+            raise InvalidArgumentError("FixedLenSequenceFeature: allow_missing must be True to parse an Example")
+        object.__setattr__(self, "shape", _known_shape(shape, "FixedLenSequenceFeature"))
+        object.__setattr__(self, "dtype", _feature_dtype(dtype))
+        object.__setattr__(self, "allow_missing", allow_missing)
+        object.__setattr__(self, "default_value", default_value)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What a record gets."""
+        return TensorSpec((None, *self.shape), self.dtype)
+
+
+@dataclass(frozen=True, init=False)
+class VarLenFeature:
+    """A feature with any number of values; the counterpart of `tf.io.VarLenFeature`.
+
+    Args:
+      dtype: int64, float32 or string.
+
+    Raises:
+      InvalidArgumentError: a dtype that no feature has.
+    """
+
+    dtype: np.dtype[Any]
+
+    def __init__(self, dtype: Any) -> None:
+        object.__setattr__(self, "dtype", _feature_dtype(dtype))
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What a record gets."""
+        return TensorSpec((None,), self.dtype)
+
+
+@dataclass(frozen=True, init=False)
+class RaggedFeature:
+    """A feature with any number of values; `tf.io.RaggedFeature` without partitions.
+
+    Args:
+      dtype: int64, float32 or string.
+      value_key: the key in the message; None: the key under which this feature is declared.
+
+    Raises:
+      InvalidArgumentError: a dtype that no feature has.
+    """
+
+    dtype: np.dtype[Any]
+    value_key: str | None
+
+    def __init__(self, dtype: Any, value_key: str | None = None) -> None:
+        object.__setattr__(self, "dtype", _feature_dtype(dtype))
+        object.__setattr__(self, "value_key", value_key)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What a record gets."""
+        return TensorSpec((None,), self.dtype)
+
+
+Feature = FixedLenFeature | FixedLenSequenceFeature | VarLenFeature | RaggedFeature
+Features = Mapping[str, Feature]
+
+
+def features_spec(features: Features) -> Spec:
+    """What a record is after `parse_examples` or `parse_single_example`."""
+    return Spec.of({key: feature.spec for key, feature in checked_features(features).items()})
+
+
+def _known_shape(shape: Any, what: str) -> tuple[int, ...]:
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(d is None or d < 0 for d in dims):
+        raise InvalidArgumentError(
+            f"{what}: all dimensions of the shape must be known, got {list(dims)}; "
+            "use FixedLenSequenceFeature or VarLenFeature for values that differ in number"
+        )
+    return tuple(int(d) for d in dims)
+
+
+def _feature_dtype(dtype: Any) -> np.dtype[Any]:
+    found = as_dtype(dtype)
+    if found not in _DTYPES:
+        raise InvalidArgumentError(f"a feature is int64, float32 or string, got {dtype!r}; parse that and cast it")
+    return found
+
+
+def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
+    """A default as an array."""
+    if dtype != STRING:
+        return np.asarray(value).astype(dtype)
+    leaf = as_leaf(value)
+    out = np.empty((), object)
+    out[()] = leaf
+    return leaf if isinstance(leaf, np.ndarray) else out
+
+
+def checked_features(features: Features) -> Features:
+    """The same.
+
+    Raises:
+      InvalidArgumentError: there is none, or one is no feature.
+    """
+    if not features:
+        raise InvalidArgumentError("Missing: features was empty; name the features to parse")
+    for key, feature in features.items():
+        if not isinstance(feature, Feature):
+            raise InvalidArgumentError(
+                f"Invalid feature {key!r}: expected FixedLenFeature, FixedLenSequenceFeature, VarLenFeature or "
+                f"RaggedFeature, got a {type(feature).__name__}"
+            )
+    return features
+
+
+def message_key(key: str, feature: Feature) -> bytes:
+    """The key in the messages of a feature that is declared under `key`."""
+    name: str | bytes = feature.value_key or key if isinstance(feature, RaggedFeature) else key
+    return name.encode() if isinstance(name, str) else name

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the wanted keys an entry of a `tf.train.Example` message has: by a hash table, or by what stood there before.
+
+The messages of a file are written by one program, as a rule: the entries of the map come in the same order in all of them,
+each with its key first, then the feature, and nothing else. So what stands at the beginning of entry e of one message is
+looked for at the beginning of entry e of the next one, by one or two comparisons of words; where it does not stand, the
+entry is read field by field, and its key is found in the table.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from distinput.kernels.kernel import Bytes, Ints, IntsOut, inlined
+from distinput.kernels.machine import load_u8, load_u64, signed
+from distinput.kernels.protobuf import FIRST, SECOND, ends_with
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+HINTS = 8  # words that tell of an entry of an earlier message
+# How long its beginning is (0: nothing is known), its first word and which bits of it count, its last word, where it is, and
+# which of the wanted keys it has, counted from 1 (0: none).
+LENGTH, _HEAD, _MASK, _TAIL, _AT, KEY = range(6)
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_C1, _C2, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
+
+
+@inlined
+def _ends(data: Bytes, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
+    """The first and the last eight bytes of a key; they and its length are all there is of one of up to 16 bytes."""
+    length = stop - start
+    if length >= 8:
+        return load_u64(data, start), load_u64(data, stop - 8)
+    if start + 8 <= data.size:
+        return load_u64(data, start) & ((_ONE << np.uint64(8 * length)) - _ONE), _ZERO
+    word = _ZERO
+    for k in range(length):
+        word |= np.uint64(load_u8(data, start + k)) << np.uint64(8 * k)
+    return word, _ZERO
+
+
+@inlined
+def _same_middle(data: Bytes, start: int, keys: Bytes, key_start: int, length: int) -> bool:
+    """Whether two keys of the same length and the same ends are the same."""
+    at = 8
+    while at < length - 8:
+        # The last word may overlap the end of the key, which is known to be the same.
+        if load_u64(data, start + at) != load_u64(keys, key_start + at):
+            return False
+        at += 8
+    return True
+
+
+@inlined
+def _place(first: np.uint64, last: np.uint64, length: int, size: int) -> int:
+    """Where in a table of `size`, a power of two, to look for a key first."""
+    word = first * _C1 ^ (last + np.uint64(length)) * _C2
+    return signed((word ^ (word >> _32)) & np.uint64(size - 1))
+
+
+@inlined
+def table_size(count: int) -> int:
+    """Room in a table for so many keys: a power of two, of which most is left free."""
+    size = 4
+    while size < 4 * count:
+        size *= 2
+    return size
+
+
+@inlined
+def find_key(data: Bytes, start: int, stop: int, keys: Bytes, key_offsets: Ints, ends: Words, table: Ints) -> int:
+    """Which of the wanted keys data[start:stop] is; -1: none."""
+    length = stop - start
+    first, last = _ends(data, start, stop)
+    place = _place(first, last, length, table.size)
+    while table[place] >= 0:
+        j = int(table[place])
+        if ends[j, 0] == first and ends[j, 1] == last and key_offsets[j + 1] - key_offsets[j] == length:
+            if length <= 16 or _same_middle(data, start, keys, key_offsets[j], length):
+                return j
+        place = (place + 1) & (table.size - 1)
+    return -1
+
+
+@inlined
+def make_table(keys: Bytes, key_offsets: Ints, ends: Words, table: IntsOut) -> None:
+    """Fill `ends` [k, 2] and the hash table of the wanted keys."""
+    table[:] = -1
+    for j in range(key_offsets.size - 1):
+        start, stop = key_offsets[j], key_offsets[j + 1]
+        ends[j, 0], ends[j, 1] = _ends(keys, start, stop)
+        place = _place(ends[j, 0], ends[j, 1], stop - start, table.size)
+        while table[place] >= 0:
+            place = (place + 1) & (table.size - 1)
+        table[place] = j
+
+
+@inlined
+def is_as_before(data: Bytes, at: int, stop: int, hints: Words, e: int) -> bool:
+    """Whether data[at:stop] begins as an entry of an earlier message, of which hints[e:] tell: key, and tag of the feature."""
+    length = hint(hints, e + LENGTH)
+    # The first word is read whole, even if there is less that tells.
+    if length == 0 or length >= stop - at or at + 8 > data.size:
+        return False
+    if load_u64(data, at) & hints[np.uint64(e + _MASK)] != hints[np.uint64(e + _HEAD)]:
+        return False
+    if length <= 8:
+        return True
+    if load_u64(data, at + length - 8) != hints[np.uint64(e + _TAIL)]:
+        return False
+    return length <= 16 or _same_middle(data, at, data, hint(hints, e + _AT), length)
+
+
+@inlined
+def hint(hints: Words, e: int) -> int:
+    """A hint that is a number of bytes or a key."""
+    return signed(hints[np.uint64(e)])
+
+
+@inlined
+def remember(data: Bytes, at: int, key_stop: int, stop: int, j: int, hints: Words, e: int) -> None:
+    """Keep how an entry begins for `is_as_before`, if it is the key and then the feature; j: which of the wanted keys."""
+    length = key_stop + 1 - at
+    hints[e + LENGTH] = _ZERO
+    if key_stop >= stop or at + 8 > data.size or load_u8(data, at) != FIRST or load_u8(data, key_stop) != SECOND:
+        return
+    if ends_with(data, at + 1, key_stop) < 0:
+        return
+    mask = ~_ZERO if length >= 8 else (_ONE << np.uint64(8 * length)) - _ONE
+    hints[e + _HEAD], hints[e + _MASK] = load_u64(data, at) & mask, mask
+    if length > 8:
+        hints[e + _TAIL] = load_u64(data, at + length - 8)
+    hints[e + LENGTH], hints[e + _AT], hints[e + KEY] = np.uint64(length), np.uint64(at), np.uint64(j + 1)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What AUTOTUNE found out about threads for one step of a pipeline, kept from pass to pass."""
+
+from dataclasses import dataclass, field
+
+from distinput.core.run import Run
+
+__all__ = ["AGAIN", "Trial"]
+
+AGAIN, _SELDOM = 0.5, 60.0
+"""Seconds after which a choice is measured again; twice as many after each, up to the second figure."""
+
+
+@dataclass
+class Trial:
+    """Whether elements come faster with threads: measured without, then with them, and again from time to time.
+
+    It belongs to a step of the tree that runs, so a later pass goes on where an earlier one came to, also in the middle of
+    a trial. No state holds it: the elements are the same either way.
+
+    Args:
+      blocks: with threads, after which it is decided.
+      gain: threads are kept when an element takes less than this part of its time without.
+      alone: seconds of an element without threads.
+      faster: what was decided last.
+      not_before: when threads may be tried again.
+      lasts: seconds for which the next choice holds.
+    """
+
+    blocks: int
+    gain: float
+    alone: float = 0.0
+    faster: bool = False
+    not_before: float = 0.0
+    lasts: float = field(default_factory=lambda: AGAIN)
+    _tried: int = 0
+    _rows: int = 0
+    _seconds: float = 0.0
+
+    def begin(self) -> bool:
+        """A pass begins; True when it should begin with threads, since they were faster, or on trial, in the last one."""
+        if self.faster:
+            self.lasts = AGAIN
+        return self.faster or self._tried > 0
+
+    def counted(self, rows: int, seconds: float) -> bool | None:
+        """One block more came with threads: whether they are faster, None while that is open."""
+        self._tried, self._rows, self._seconds = self._tried + 1, self._rows + rows, self._seconds + seconds
+        if self._tried < self.blocks:
+            return None
+        self.faster = self._seconds < self.gain * self.alone * self._rows
+        self._tried, self._rows, self._seconds = 0, 0, 0.0
+        if not self.faster:
+            self.not_before = Run.clock() + self.lasts
+            self.hold()
+        return self.faster
+
+    def hold(self) -> None:
+        """The next choice holds for twice as long."""
+        self.lasts = min(2 * self.lasts, _SELDOM)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agreements on an engine that is slow to begin one: a thread posts them, and nothing else is different."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.distribute.backends import Collectives, PeerLost, Poisoned
+from distinput.distribute.backends.agreements import _checked
+from distinput.distribute.backends.failures import ChannelLost
+from distinput.distribute.backends.local import LocalChannel, open_groups
+from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fault_threads
+
+
+@pytest.fixture(autouse=True)
+def _posted_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalChannel, "adds_at_once", False)
+
+
+@contextmanager
+def groups_of(size: int, timeout: float = 10.0) -> Iterator[list[Collectives]]:
+    groups = open_groups(size, timeout=timeout)
+    try:
+        yield groups
+    finally:
+        for group in groups:
+            group.close()
+
+
+def posting() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "distinput-agreements"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_conformance(size: int) -> None:
+    with groups_of(size) as groups:
+        report = check_threads(groups)
+        assert len(posting()) == size
+    assert report.problems == []
+    assert [outcome.passed for outcome in report.outcomes] == [list(CHECKS)] * size
+    assert posting() == []
+
+
+@pytest.mark.parametrize("fault", IN_THREADS)
+def test_faults(fault: str) -> None:
+    with groups_of(3, timeout=0.5) as groups:
+        report = fault_threads(groups, fault)
+    assert report.problems == []
+    assert [outcome.passed for outcome in report.outcomes] == [[fault]] * 2
+    assert posting() == []
+
+
+def test_whoever_posts_does_not_wait_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = LocalChannel.add
+
+    def slow(channel: LocalChannel, values: Any) -> Any:
+        time.sleep(0.2)
+        return add(channel, values)
+
+    monkeypatch.setattr(LocalChannel, "add", slow)
+    with groups_of(2) as groups:
+        begin = time.monotonic()
+        under_way = [[group.agree([place, group.rank]) for place in range(3)] for group in groups]
+        assert time.monotonic() - begin < 0.2
+        assert not under_way[0][2].done()
+        for mine in under_way:
+            assert [agreement.result() for agreement in mine] == [[0, 1], [2, 1], [4, 1]]
+
+
+def test_what_is_complete_is_taken_in_before_anybody_asks() -> None:
+    with groups_of(2) as groups:
+        agreements = [group.agree([7]) for group in groups]
+        deadline = time.monotonic() + 10
+        while not all(agreement.settled for agreement in agreements) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert all(agreement.settled for agreement in agreements)
+
+
+def test_closing_posts_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = LocalChannel.add
+
+    def slow(channel: LocalChannel, values: Any) -> Any:
+        time.sleep(0.05)
+        return add(channel, values)
+
+    monkeypatch.setattr(LocalChannel, "add", slow)
+    with groups_of(2) as (here, other):
+        for _ in range(3):
+            other.agree([1])
+        other.close()
+        assert [here.agree([1]).result() for _ in range(3)] == [[2]] * 3
+
+
+@pytest.mark.parametrize("error", [ChannelLost("the connection broke"), TypeError("not this array")])
+def test_what_the_engine_raises_comes_to_whoever_asks(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise error
+
+    with groups_of(2) as (here, _):
+        here.agree([1])
+        monkeypatch.setattr(LocalChannel, "add", fails)
+        agreement = here.agree([1])
+        here._agreements._pending.popleft()  # the first one waits for the other worker
+        deadline = time.monotonic() + 10
+        while not agreement.done() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with pytest.raises(PeerLost if isinstance(error, ChannelLost) else TypeError, match=str(error)):
+            agreement.result()
+        with pytest.raises(Poisoned):
+            here.agree([1])
+
+
+def test_agreements_of_many_threads_are_numbered_as_they_are_posted() -> None:
+    with groups_of(2) as groups, ThreadPoolExecutor(8) as pool:
+        jobs = [pool.submit(group.agree, [1, 2]) for _ in range(50) for group in groups]
+        assert [job.result().result() for job in jobs] == [[2, 4]] * 100
+
+
+@pytest.mark.parametrize("values", [[], [1, True, np.int64(3), np.bool_(True)], [(1 << 62) - 1, 1 - (1 << 62)]])
+def test_integers_of_any_kind_are_taken(values: list[Any]) -> None:
+    assert _checked(values, 2) == [int(value) for value in values]
