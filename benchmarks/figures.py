@@ -36,12 +36,14 @@ class Goal:
       figure: what was measured, in words.
       wanted: what is to be reached, in words.
       reached: whether it is.
+      limit: what a limit of the same case has beside the same peer, and whether that would be enough; in words.
     """
 
     beside: str
     figure: str
     wanted: str
     reached: bool
+    limit: str = ""
 
 
 def goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -56,10 +58,19 @@ def goals_beside(entry: Mapping[str, Any]) -> list[Goal]:
         Goal(
             *(entry["name"], f"{times(entry[ratio] or 0.0)}{of}", f"{times(entry[reach])}{of}"),
             (entry[ratio] or 0.0) >= entry[reach],
+            _limit(entry, reach),
         )
         for reach, ratio, of in found
         if entry[reach] is not None
     ]
+
+
+def _limit(entry: Mapping[str, Any], reach: str) -> str:
+    """What is had by a limit alone."""
+    if entry["limit"] is None or reach != "reach":
+        return ""
+    name, ratio = entry["limit"]
+    return f"{name}: {times(ratio)}{'' if ratio >= entry[reach] else ', less than wanted'}"
 
 
 def own_goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -80,6 +91,7 @@ def own_goals(result: Mapping[str, Any]) -> list[Goal]:
 def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry for each limit and peer: medians, and the ratio their time / ours with its range over the rounds."""
     ours = ours_of(result)
+    limits = [other for other in result["contenders"] if other["kind"] == "limit"]
     entries = []
     for other in result["contenders"]:
         if other is ours:
@@ -98,9 +110,19 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "cpu_ratio": median(cpu) if cpu else None,
                 "reach": other["reach"],
                 "reach_cpu": other["reach_cpu"],
+                "limit": _best(limits, other) if other["kind"] == "peer" else None,
             }
         )
     return entries
+
+
+def _best(limits: Iterable[Mapping[str, Any]], peer: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The limit that leaves a peer behind the farthest, and their time / its time."""
+    found = [
+        (limit["name"], median([b / a for a, b in zip(limit["seconds"], peer["seconds"], strict=True)]))
+        for limit in limits
+    ]
+    return max(found, key=lambda each: each[1], default=None)
 
 
 def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:

@@ -52,10 +52,10 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
         dataset = source.padded_batch(BATCH) if padded else source.batch(BATCH)
         return delivering(lambda: dataset)
 
-    def decoding() -> Work:
+    def decoding(**options: Any) -> Work:
         def once() -> None:
             for file in files:
-                opened = parquet.ParquetFile(file)
+                opened = parquet.ParquetFile(file, **options)
                 for group in range(opened.num_row_groups):
                     opened.read_row_group(group, columns)
 
@@ -75,6 +75,17 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: dataset)
 
+    def torch() -> Work:
+        """Batches made by the data set, and automatic batching off, as its guide says for what is read in bulk."""
+        from torch.utils.data import DataLoader, IterableDataset
+
+        class Batches(IterableDataset[dict[str, Any]]):  # type: ignore[misc]  # torch may be missing
+            def __iter__(self) -> Iterator[dict[str, Any]]:
+                return _batches(files, columns)
+
+        loader = DataLoader(Batches(), batch_size=None)
+        return delivering(lambda: loader)
+
     def hugging_face(kind: str) -> Work:
         """Read as a stream, as its guide says for files that are not to be converted first."""
         import datasets
@@ -91,8 +102,10 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
         [
             Contender("distinput", "ours", ours),
             Contender("read_row_group", "limit", decoding, reach=reach),
+            Contender("read_row_group, small reads", "limit", lambda: decoding(pre_buffer=False, buffer_size=1 << 18)),
             Contender("pyarrow, by hand", "peer", pyarrow),
             Contender("tf.data, from_generator", "peer", tensorflow, ("tensorflow",), 10.0),
+            Contender("torch, IterableDataset of batches", "peer", torch, ("torch",), 10.0),
             Contender("datasets, arrow", "peer", lambda: hugging_face("arrow"), ("datasets",), 1.3),
             Contender("datasets, numpy", "peer", lambda: hugging_face("numpy"), ("datasets",), 50.0),
         ],

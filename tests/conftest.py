@@ -3,11 +3,13 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
 
+from tests.engines.processes import NURSERIES
 from tests.golden.families import summary_lines
 
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
@@ -18,6 +20,14 @@ settings.register_profile("dev", max_examples=25, **_SHARED)
 settings.register_profile("thorough", max_examples=2000, **_SHARED)
 settings.register_profile("debug", max_examples=10, verbosity=Verbosity.verbose, **_SHARED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _close_the_nurseries() -> Iterator[None]:
+    """End the processes that have loaded an engine for the workers of many tests."""
+    yield
+    for nursery in NURSERIES.values():
+        nursery.close()
 
 
 # In this file, not in tests/golden: with pytest-xdist the process that prints the summary collects nothing itself, and

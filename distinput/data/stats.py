@@ -22,7 +22,8 @@ class Stats(dict[str, dict[str, Any]]):
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
         element was asked for.
       bottleneck: the same in a sentence.
-      outside: seconds that the loop had the elements.
+      outside: seconds that the loop had the elements, and that rows were gathered in which travel as numbers until an element
+        is handed out (those that `shuffle` chose of arrays or mapped files).
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(1000).map(lambda x: sum(range(200)) + x)

@@ -121,8 +121,8 @@ class Parquet(TableFormat):
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
         readers, stamp = Readers(path, footer), stamp_of(path)
-        order = decoding_order(path, stamp, self._columns)
-        passing = _Pass(self, readers, self.spec(path), order, size, given - begin)
+        spec = self.spec(path)  # refuses columns that are not there
+        passing = _Pass(self, readers, spec, decoding_order(path, stamp, self._columns), size, given - begin)
         try:
             before = 0
             for number, group in enumerate(groups_of(path, stamp, self._columns)):

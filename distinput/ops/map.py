@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from distinput.core.block import Block
 from distinput.core.calls import applied, element_text
 from distinput.core.column import Ints
-from distinput.core.nest import Structure, structure_of
-from distinput.core.owned import owned
+from distinput.core.nest import Structure
 from distinput.core.processes import Workforce, check_sendable
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -23,6 +22,7 @@ from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
 from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads, trial
+from distinput.ops.signature import check_signature, fitting
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.one_for_one import OneForOne
@@ -44,14 +44,17 @@ class Map(OneForOne):
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
       num_parallel_calls: threads that call it, useful when `map_func` releases the GIL; AUTOTUNE measures whether they are.
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
-      output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements.
+      output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements. Elements
+        are checked against it, and whole numbers become as wide as it says; of neighbouring maps, which run as one step,
+        those of the last.
       processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
         of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
         anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
         next ones until the data set is dropped; arrays go through shared memory.
 
     Raises:
-      TypeError: `map_func` cannot be called, or cannot be sent to worker processes.
+      TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
+        not fit `output_signature`.
       UnavailableError: at iteration, when a worker process has ended.
 
     >>> import distinput as di
@@ -85,12 +88,15 @@ class Map(OneForOne):
         return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     @cached_property
+    def signature(self) -> Spec | None:
+        """What elements are checked against."""
+        return None if self.output_signature is None else Spec.of(self.output_signature)
+
+    @cached_property
     def spec(self) -> Spec:
         if self.compiled is not None:
             return self.compiled.spec
-        if self.output_signature is not None:
-            return Spec.of(self.output_signature)
-        return infer("map", self.call, self.input)
+        return self.signature or infer("map", self.call, self.input)
 
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self, (self,), self.workforce, state, run)
@@ -106,10 +112,7 @@ class Map(OneForOne):
         return trial()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        if self.compiled is not None:
-            return self.compiled.block(self.input.fetch(rows, epoch))
-        made = list(map(owned, map(self.call, self.input.fetch(rows, epoch).elements())))
-        return Block.of_elements(structure_of(made[0]) if made else self.spec.structure, made)
+        return _fetched(self, (self,), rows, epoch)
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,7 @@ class FusedMap(OneForOne):
         return trial()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        chain = Chain([step.map_func for step in self.functions.maps])
-        made = list(map(owned, map(chain, self.input.fetch(rows, epoch).elements())))
-        return block_of(made, None if made else self.spec.structure)
+        return _fetched(self, self.functions.maps, rows, epoch)
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
@@ -184,7 +185,28 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _fetched(node: Map | FusedMap, maps: Sequence[Map], rows: Ints, epoch: int) -> Block:
+    """What the functions of `maps` return for some elements of the input."""
+    chain, given = _chain(maps), node.input.fetch(rows, epoch)
+    if isinstance(chain, Compiled):
+        made = chain.block(given)
+    else:
+        results = list(chain.results(given))
+        made = block_of(results, None if results else node.spec.structure)
+    signature = maps[-1].signature
+    return made if signature is None else check_signature("map", made, signature)
+
+
 def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
+    """Blocks of what the functions of `maps` return, which are checked against the signature of the last."""
+    stream, last = _called(node, maps, workforce, state, run), maps[-1]
+    if last.signature is None:
+        return stream
+    begin = state if run.ignore is None else None  # with elements left out, places are not those of the input
+    return fitting("map", stream, begin, last.signature, lambda error: run.annotate(error, last.where))
+
+
+def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
     """Blocks of what the functions of `maps` return."""
     upstream, chain, counter = node.input.open(state["input"], run), _chain(maps), run.counter(node)
 

@@ -18,6 +18,7 @@ from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.function import calling, infer
+from distinput.ops.signature import check_signature
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node, describe
@@ -36,9 +37,11 @@ class MapRows(OneForOne):
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
-      output_signature: a nest of `TensorSpec` of one element that it returns.
+      output_signature: a nest of `TensorSpec` of one element that it returns; elements are checked against it,
+        and whole numbers become as wide as it says.
 
     Raises:
+      TypeError: at iteration, when what `map_func` returns does not fit `output_signature`.
       InvalidArgumentError: at iteration, when `map_func` returns another number of rows than it was given.
 
     >>> import distinput as di
@@ -87,7 +90,8 @@ class MapRows(OneForOne):
                     f"given, got shape {list(shape)}"
                 )
             columns.append(Dense(value) if value.dtype != STRING else _strings(value))
-        return Block(structure, columns, block.size)
+        made = Block(structure, columns, block.size)
+        return made if self.output_signature is None else check_signature("map_rows", made, self.spec)
 
 
 @dataclass(frozen=True)

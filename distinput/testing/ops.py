@@ -14,6 +14,7 @@ from distinput.data.experimental import assert_cardinality, auto_shard_dataset, 
 from distinput.formats.example_encoding import encode_example
 from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.ops.batch import Batch
+from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
 from distinput.ops.cache import Cache
 from distinput.ops.choose import Choose
 from distinput.ops.choose import Draw as DrawNumbers
@@ -21,7 +22,6 @@ from distinput.ops.concatenate import Concatenate
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter, TakeWhile
 from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
 from distinput.ops.group_by_window import GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.ignore_errors import IgnoreErrors

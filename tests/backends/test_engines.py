@@ -4,12 +4,14 @@
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
 from tests.backends.engines import need
+from tests.engines.processes import NURSERIES, start_in_nursery
 
 TIMEOUT = 2.0
 """Seconds that the groups of the failure tests wait."""
@@ -17,7 +19,8 @@ TIMEOUT = 2.0
 
 def run(engine: str, size: int, **arguments: object) -> Report:
     launcher = mpiexec(size) if engine == "mpi" else ()
-    return check_processes(engine, size, launcher=launcher, **arguments)  # type: ignore[arg-type]
+    start = partial(start_in_nursery, engine) if engine in NURSERIES else None
+    return check_processes(engine, size, launcher=launcher, start=start, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test here needs an engine, and is left out with the reason where it is not installed."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.engines.processes import ENGINES, NURSERIES, missing
+from tests.engines.processes import ENGINES, missing
 
 
 @pytest.fixture(autouse=True)
@@ -16,10 +14,3 @@ def _engine(request: pytest.FixtureRequest) -> None:
     engine = mark.args[0] if mark else callspec.params.get("engine") if callspec else None
     if engine in ENGINES and (why := missing(engine)):
         pytest.skip(why)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _close_the_nurseries() -> Iterator[None]:
-    yield
-    for nursery in NURSERIES.values():
-        nursery.close()

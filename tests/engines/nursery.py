@@ -21,6 +21,7 @@ def main() -> None:
     # Lazily loaded corners too, so that no worker has to.
     import_module(sys.argv[1])
     _ = di.distribute.MultiWorkerMirroredStrategy, di.io, di.data.TFRecordDataset
+    import_module("distinput.testing.collectives")
     tasks = Path("/proc/self/task")  # of Linux
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1, (
         "a thread would be missing in the processes forked here"
@@ -28,13 +29,17 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         folder = Path(order["folder"])
-        workers = [_fork(folder, rank, environment) for rank, environment in enumerate(order["environments"])]
+        environments, words = order["environments"], order["words"]
+        workers = [
+            _fork(folder, rank, environment, words and words[rank]) for rank, environment in enumerate(environments)
+        ]
         codes = wait_for(workers, order["limit"], order["stuck"])
         print(json.dumps(codes), flush=True)
     os._exit(0)  # there is nothing to tidy up, and taking PyTorch apart takes seconds
 
 
-def _fork(folder: Path, rank: int, environment: dict[str, str]) -> Fork:
+def _fork(folder: Path, rank: int, environment: dict[str, str], words: list[str] | None) -> Fork:
+    """A worker of tests/engines, or with `words` one of the suite for collectives, whose command line they are."""
     pid = os.fork()
     if pid:
         return Fork(pid)
@@ -44,6 +49,10 @@ def _fork(folder: Path, rank: int, environment: dict[str, str]) -> Fork:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
+    if words is not None:
+        from distinput.testing.collectives import main as check
+
+        sys.exit(check(words))
     from tests.engines.worker import main as work
 
     sys.exit(work(folder))

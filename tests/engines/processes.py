@@ -30,6 +30,7 @@ __all__ = [
     "mpiexec",
     "run",
     "start",
+    "start_in_nursery",
     "wait_for",
 ]
 
@@ -162,7 +163,12 @@ class _Nursery:
         self._process: subprocess.Popen[str] | None = None
 
     def run(
-        self, folder: Path, places: Sequence[dict[str, str]], limit: float, stuck: Sequence[int]
+        self,
+        folder: Path,
+        places: Sequence[dict[str, str]],
+        limit: float,
+        stuck: Sequence[int],
+        words: Sequence[Sequence[str]] | None = None,
     ) -> list[int | None]:
         if self._process is None or self._process.poll() is not None:
             every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
@@ -171,6 +177,7 @@ class _Nursery:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"folder": str(folder), "environments": list(places), "limit": limit, "stuck": list(stuck)}
+        order["words"] = words
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
@@ -190,6 +197,18 @@ class _Nursery:
 
 NURSERIES = {"jax": _Nursery("jax.distributed"), "torch": _Nursery("torch.distributed")}
 """Where the workers of these engines are born; those of MPI are children of mpiexec."""
+
+
+def start_in_nursery(
+    engine: str, commands: Sequence[Sequence[str]], limit: float, stuck: int | None
+) -> tuple[list[int | None], str]:
+    """Start the workers of `distinput.testing.collectives` from a process that has loaded the engine."""
+    with tempfile.TemporaryDirectory(prefix="distinput-engines-") as made:
+        folder = Path(made)
+        words = [list(command[3:]) for command in commands]
+        places = [{"GLOO_SOCKET_IFNAME": "lo"} for _ in commands]
+        codes = NURSERIES[engine].run(folder, places, limit, [] if stuck is None else [stuck], words)
+        return codes, "\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("output*")))
 
 
 def run(

@@ -13,7 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.kernels import balance, crc32c, example, example_columns, example_values, gather, lines, ragged, shuffle, tfrecord, windows  # noqa: F401 - they fill KERNELS
+from distinput.kernels import (  # noqa: F401 - they fill KERNELS
+    balance,
+    crc32c,
+    example,
+    example_columns,
+    example_values,
+    gather,
+    lines,
+    ragged,
+    shuffle,
+    tfrecord,
+    windows,
+)
 from distinput.kernels.kernel import KERNELS
 
 Draw = Callable[..., Any]
