@@ -4,6 +4,8 @@
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,7 @@ from benchmarks.harness import Case, Contender, Work, delivering, scaled
 
 QUESTION = "a Python function on every element, by 2 workers"
 BATCH = 64
-LARGE = 1 << 17  # numbers of 8 bytes: 1 MiB
 WAVE = np.linspace(0.0, 1.0, 24_000)
-GIVEN = np.arange(LARGE, dtype=np.int64)
 
 
 def holding(x: Any) -> Any:
@@ -33,11 +33,23 @@ def releasing(x: Any) -> Any:
     return np.int64(x) + np.int64(np.sin(WAVE).argmin())
 
 
+@dataclass
 class Handing:
-    """An array of 1 MiB for every order, without a pipeline around it."""
+    """The same array for every order, without a pipeline around it.
+
+    Args:
+      size: its bytes.
+    """
+
+    size: int
 
     def __call__(self, order: int) -> Any:
-        return GIVEN
+        return _given(self.size)
+
+
+@cache
+def _given(size: int) -> Any:
+    return np.arange(size // 8, dtype=np.int64)
 
 
 def prepare(folder: Path, scale: float) -> None:
@@ -47,7 +59,6 @@ def prepare(folder: Path, scale: float) -> None:
 def cases(folder: Path, scale: float) -> list[Case]:
     """Two processes, two threads, none; and arrays that come from a process."""
     many, some = scaled(12_000, scale, 130), scaled(6_000, scale, 130)
-    hands = scaled(2_000, scale, 8)
     return [
         _case(
             "50 us, holding the lock, 2 processes", many, holding, {"num_parallel_calls": 2, "processes": True}, 1 / 0.6
@@ -55,14 +66,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _case("100 us, releasing it, 2 threads", some, releasing, {"num_parallel_calls": 2}, 1 / 0.6),
         _case("100 us, releasing it, AUTOTUNE", some, releasing, {"num_parallel_calls": -1}, 1 / 0.6),
         _case("50 us, no worker", some, holding, {}, 1 / 1.05),
-        Case(
-            "arrays of 1 MiB from a process",
-            {"array": hands, "byte": 8 * LARGE * hands},
-            [
-                Contender("distinput", "ours", lambda: _handed(hands)),
-                Contender("memcpy", "limit", lambda: _copied(hands)),
-            ],
-        ),
+        *[_handing(1 << 20, scaled(2_000, scale, 8)), _handing(1 << 23, scaled(250, scale, 8))],
     ]
 
 
@@ -151,10 +155,22 @@ def _called(function: Any, numbers: range) -> None:
         function(x)
 
 
-def _handed(count: int) -> Work:
+def _handing(size: int, count: int) -> Case:
+    """To hand over is one copy, and to wake a process."""
+    return Case(
+        f"arrays of {size >> 20} MiB from a process",
+        {"array": count, "byte": size * count},
+        [
+            Contender("distinput", "ours", lambda: _handed(size, count)),
+            Contender("memcpy", "limit", lambda: _copied(size, count)),
+        ],
+    )
+
+
+def _handed(size: int, count: int) -> Work:
     from distinput.core.processes import Processes, Workforce
 
-    workforce = Workforce(lambda: Processes(Handing(), 1, "benchmark"))
+    workforce = Workforce(lambda: Processes(Handing(size), 1, "benchmark"))
 
     def arrays() -> Iterator[Any]:
         with workforce.lent() as workers:
@@ -167,13 +183,14 @@ def _handed(count: int) -> Work:
     return Work(lambda: _drained(arrays()), lambda: in_order(arrays()))
 
 
-def _copied(count: int) -> Work:
+def _copied(size: int, count: int) -> Work:
     """Every array copied once, to memory that is warm."""
-    rooms = [np.empty_like(GIVEN) for _ in range(4)]
+    given = _given(size)
+    rooms = [np.empty_like(given) for _ in range(4)]
 
     def arrays() -> Iterator[Any]:
         for place in range(count):
-            np.copyto(rooms[place % 4], GIVEN)
+            np.copyto(rooms[place % 4], given)
             yield rooms[place % 4]
 
     return Work(lambda: _drained(arrays()), lambda: in_order(arrays()))

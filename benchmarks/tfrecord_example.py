@@ -99,10 +99,10 @@ def _by_protobuf(files: list[str], padded: bool) -> Work:
             "name": names,
         }
         if padded:
-            rows = [each["tags"].int64_list.value for each in features]
-            batch["tags"] = np.zeros((len(rows), max(map(len, rows))), np.int64)
-            for to, row in zip(batch["tags"], rows, strict=True):
-                to[: len(row)] = row
+            rows: list[Any] = [each["tags"].int64_list.value for each in features]
+            tags = batch["tags"] = np.zeros((len(rows), max(map(len, rows))), np.int64)
+            for i, row in enumerate(rows):
+                tags[i, : len(row)] = row
         return batch
 
     def batches() -> Iterator[dict[str, Any]]:
@@ -131,7 +131,7 @@ def _records(files: list[str]) -> Iterator[bytes]:
 
 
 def _masked(data: bytes) -> int:
-    crc = google_crc32c.value(data)
+    crc: int = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

@@ -3,6 +3,7 @@
 
 import inspect
 from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from distinput.plan.node import Node
@@ -42,7 +43,7 @@ class _Transformation:
     def __get__(self, dataset: "Dataset | None", _: "type[Dataset]") -> Callable[..., "Dataset"]:
         made = _method(self.owner, self.name, self.load(), self.reshuffles)
         setattr(self.owner, self.name, made)
-        return cast(Callable[..., "Dataset"], made if dataset is None else getattr(dataset, self.name))
+        return made if dataset is None else MethodType(made, dataset)
 
 
 def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuffles: bool) -> Callable[..., "Dataset"]:

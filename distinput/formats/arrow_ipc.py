@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow IPC files and streams: every row is a record, a dict of the columns asked for."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import open_binary, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
 from distinput.formats.format import Fragment, Position, cut_rows
+from distinput.formats.kept_blocks import KeptBlocks
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, naming_damage, rows_block, table_spec
 from distinput.kernels.gather import place_rows
@@ -305,36 +304,8 @@ def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> _File:
     return _File(path, columns)
 
 
-class _Decoded:
-    """Decoded batches of all files that `fetch` was asked for; those used longest ago go first."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Any, tuple[Block, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def get(self, key: Any) -> Block | None:
-        """The block, if it is still there."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
-
-    def put(self, key: Any, block: Block, nbytes: int) -> None:
-        """Keep a block that takes so much memory."""
-        with self._lock:
-            self._bytes += nbytes - self._kept.pop(key, (block, 0))[1]
-            self._kept[key] = block, nbytes
-            while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1][1]
-
-
-_DECODED = _Decoded()
+_DECODED = KeptBlocks(_KEPT_BYTES)
+"""Decoded batches of all files that `fetch` was asked for."""
 
 
 def _own_bytes(column: Column) -> int:

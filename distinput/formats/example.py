@@ -10,7 +10,6 @@ is done again in single steps, which know what to say.
 
 from contextlib import suppress
 from dataclasses import dataclass
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +19,12 @@ from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import with_joined_lists
+from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values, with_defaults
 from distinput.formats.features import (
     Feature,
     Features,
     FixedLenFeature,
     FixedLenSequenceFeature,
-    RaggedFeature,
-    VarLenFeature,
     as_feature_array,
     checked_features,
     message_key,
@@ -37,16 +35,9 @@ from distinput.kernels.example_values import (
     BYTES,
     FLOAT,
     INT64,
-    MISSING,
     OK,
     SPLIT,
     WIDTHS,
-    WRONG_COUNT,
-    WRONG_KIND,
-    count_values,
-    fill_bytes_spans,
-    fill_floats,
-    fill_int64s,
 )
 
 __all__ = ["ExampleParser", "RaggedValues", "parse_example", "parse_examples", "parse_single_example"]
@@ -54,10 +45,7 @@ __all__ = ["ExampleParser", "RaggedValues", "parse_example", "parse_examples", "
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-_KINDS: dict[np.dtype[Any], int] = {STRING: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
 _BYTE, _INT64 = np.dtype(np.uint8), np.dtype(np.int64)
-_NONE: Ints = np.empty(0, np.int64)
-_NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 _ROOM = {BYTES: 32, FLOAT: 128, INT64: 128}
 """Bytes for each message in which values are laid side by side at first: strings, or numbers of which there may be any."""
@@ -181,7 +169,7 @@ class ExampleParser:
         self.key_offsets = np.cumsum([0, *map(len, self.names)], dtype=np.int64)
         places = list(self.indices.values())
         self.at_once = {
-            self.indices[key]: (_KINDS[feature.dtype], _number(feature))
+            self.indices[key]: (KINDS[feature.dtype], _number(feature))
             for key, feature in self.features.items()
             if _is_decoded_at_once(feature) and places.count(self.indices[key]) == 1
         }
@@ -200,12 +188,14 @@ class ExampleParser:
             j = self.indices[key]
             values = found.values(j, feature)
             if values is None:
-                lists = found.lists(j, self.names[j], _KINDS[feature.dtype])
+                lists = found.lists(j, self.names[j], KINDS[feature.dtype])
                 columns[key] = (
-                    _fixed(lists, feature) if isinstance(feature, FixedLenFeature) else _variable(lists, feature)
+                    fixed_values(lists, feature)
+                    if isinstance(feature, FixedLenFeature)
+                    else variable_values(lists, feature)
                 )
             elif found.missing and isinstance(feature, FixedLenFeature):
-                columns[key] = _with_defaults(values, feature, found.kinds[j], self.names[j])
+                columns[key] = with_defaults(values, feature, found.kinds[j], self.names[j])
             else:
                 columns[key] = values
         return columns
@@ -338,9 +328,9 @@ class _Found:
         out = empty((layout.size,), _BYTE)
         return _Found(messages, layout, out, np.empty((keys, n), np.uint8), np.empty((2, keys, n), np.int64))
 
-    def lists(self, j: int, name: bytes, kind: int) -> "_Lists":
+    def lists(self, j: int, name: bytes, kind: int) -> "Lists":
         """Where the lists of key j are."""
-        return _Lists(name, self.messages.data, kind, self.kinds[j], *self.spans[:, j])
+        return Lists(name, self.messages.data, kind, self.kinds[j], *self.spans[:, j])
 
     def values(self, j: int, feature: Feature) -> Column | None:
         """The values of key j, undefined where they are missing; None if they were not decoded."""
@@ -359,126 +349,6 @@ class _Found:
         array = np.ndarray(shape, dtype, out, place)
         # What somebody keeps of a small column must not hold the memory of a large one.
         return Dense(array.copy() if array.nbytes < len(out) // 8 else array)
-
-
-@dataclass(slots=True)
-class _Lists:
-    """Where the list of one feature is in each of n messages."""
-
-    name: bytes
-    data: Array
-    kind: int
-    kinds: Array
-    starts: Ints
-    sizes: Ints
-
-    @property
-    def key(self) -> str:
-        """The key as text."""
-        return _as_text(self.name)
-
-    def counts(self) -> Ints:
-        """How many values each message has."""
-        counts = np.empty(len(self.kinds), np.int64)
-        status, index = count_values(self.data, self.kind, self.kinds, self.starts, self.sizes, counts)
-        if status != OK:
-            raise self.error(status, index)
-        return counts
-
-    def fill(self, offsets: Ints, out: Array, more: Array | None = None, shape: tuple[int, ...] = ()) -> None:
-        """Decode the values of message i to out[offsets[i]:offsets[i + 1]]."""
-        where = (self.data, self.kinds, self.starts, self.sizes, offsets, out)
-        if more is not None:
-            status, index = fill_bytes_spans(*where, more)
-        else:
-            status, index = (fill_floats if self.kind == FLOAT else fill_int64s)(*where)
-        if status != OK:
-            raise self.error(status, index, shape)
-
-    def error(self, status: int, index: int, shape: tuple[int, ...] = ()) -> InvalidArgumentError:
-        """What is wrong with a message."""
-        what = f"Name: <unknown>, Key: {self.key}, Index: {index}.  "
-        expected = _NAMES[self.kind]
-        if status == WRONG_KIND:
-            found = _NAMES[int(self.kinds[index])]
-            return InvalidArgumentError(
-                f"{what}Data types don't match. Data type: {found} but expected type: {expected}"
-            )
-        if status == WRONG_COUNT:
-            one = slice(index, index + 1)
-            alone = _Lists(self.name, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
-            return InvalidArgumentError(
-                f"{what}Can't parse serialized Example: number of {expected} values != expected. "
-                f"Values size: {int(alone.counts()[0])} but output shape: {list(shape)}"
-            )
-        return InvalidArgumentError(f"{what}Can't parse serialized Example: the list of values is damaged")
-
-
-def _fixed(lists: _Lists, feature: FixedLenFeature) -> Column:
-    """The values of a feature of a known size, one list after the other."""
-    shape: tuple[int, ...] = (len(lists.kinds), *feature.shape)
-    offsets = np.arange(len(lists.kinds) + 1, dtype=np.int64) * feature.size
-    values: Dense | Strings
-    if lists.kind == BYTES:
-        starts, sizes = np.zeros((2, offsets[-1]), np.int64)
-        lists.fill(offsets, starts, sizes, feature.shape)
-        values = Strings(lists.data, starts.reshape(shape), sizes.reshape(shape))
-    else:
-        out = np.zeros(offsets[-1], feature.dtype)
-        lists.fill(offsets, out, shape=feature.shape)
-        values = Dense(out.reshape(shape))
-    return _with_defaults(values, feature, lists.kinds, lists.name)
-
-
-def _with_defaults(values: Column, feature: FixedLenFeature, kinds: Array, name: bytes) -> Column:
-    """The values, the default where there is none."""
-    missing = np.flatnonzero(kinds == MISSING)
-    if not len(missing):
-        return values
-    default = feature.default()
-    if default is None:
-        raise InvalidArgumentError(
-            f"Name: <unknown>, Feature: {_as_text(name)} (data type: {_NAMES[_KINDS[feature.dtype]]}) is required but could "
-            f"not be found. Index: {missing[0]}; give it a default_value, or use VarLenFeature"
-        )
-    if isinstance(values, Dense):
-        values.array[missing] = default
-        return values
-    assert isinstance(values, Strings)
-    texts = Strings.of(default.reshape(-1).tolist())
-    values.starts[missing] = (texts.starts + len(values.data)).reshape(feature.shape)
-    values.sizes[missing] = texts.sizes.reshape(feature.shape)
-    data = np.concatenate((values.data, texts.data)) if len(texts.data) else values.data
-    return Strings(data, values.starts, values.sizes)
-
-
-def _variable(lists: _Lists, feature: FixedLenSequenceFeature | VarLenFeature | RaggedFeature) -> Ragged:
-    counts = lists.counts()
-    offsets = np.cumsum([0, *counts]) if len(counts) < 64 else np.concatenate(([0], np.cumsum(counts)))
-    total = int(offsets[-1])
-    flat: Dense | Strings
-    if lists.kind == BYTES:
-        starts, sizes = np.zeros((2, total), np.int64)
-        lists.fill(offsets, starts, sizes)
-        flat = Strings(lists.data, starts, sizes)
-    else:
-        out = np.empty(total, feature.dtype)
-        lists.fill(offsets, out)
-        flat = Dense(out)
-    if not isinstance(feature, FixedLenSequenceFeature) or not feature.shape:
-        return Ragged(flat, offsets[:-1], counts)
-    size = prod(feature.shape)
-    bad = np.flatnonzero(counts % size if size else counts)
-    if len(bad):
-        raise lists.error(WRONG_COUNT, int(bad[0]), (-1, *feature.shape))
-    items = total // size if size else 0
-    shaped: Dense | Strings
-    if isinstance(flat, Strings):
-        shape = (items, *feature.shape)
-        shaped = Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))
-    else:
-        shaped = Dense(flat.array.reshape(items, *feature.shape))
-    return Ragged(shaped, offsets[:-1] // max(1, size), counts // max(1, size))
 
 
 def _batch_value(feature: Feature, column: Column) -> Any:
@@ -503,10 +373,6 @@ def _malformed(index: int, message: bytes) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"Could not parse example input, value: {shown} (Index: {index}); it is no tf.train.Example message"
     )
-
-
-def _as_text(name: bytes) -> str:
-    return name.decode(errors="replace")
 
 
 def _with_joined(given: _Messages, index: int) -> _Messages:

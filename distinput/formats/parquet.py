@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
-from distinput.formats.format import BLOCK_ROWS, Fragment, Position, cut_rows
+from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.parquet_file import (
     Group,
     Readers,
@@ -33,8 +34,9 @@ from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block
 
 __all__ = ["Parquet", "write_parquet"]
 
-_BLOCK_BYTES, _COLUMN_BYTES = 1 << 20, 1 << 15
-"""Of a block: so much, or so much for each column where there are many, since each costs some calls whatever its size."""
+_BLOCK_BYTES, _COLUMN_BYTES = 2 << 20, 1 << 15
+"""Of a block, which is a view: so much, or so much for each column where there are many, since each costs some calls
+whatever its size."""
 
 _WHOLE_BYTES = 96 << 20
 """A row group up to this is decoded at once, column by column, which takes half the time of its slices: these go through all
@@ -54,7 +56,7 @@ class Parquet(TableFormat):
 
     Args:
       columns: names of the columns to read, the only ones that are looked at; None: all.
-      batch_rows: the most rows in a block; None: as many as make about a megabyte.
+      batch_rows: the most rows in a block; None: as many as make about two megabytes.
       nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
 
     Raises:
@@ -209,7 +211,7 @@ class _Pass:
         """The wanted rows of a row group, which has so many rows of the file before it."""
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
-        most = self.format.batch_rows or min(BLOCK_ROWS, max(1, block_bytes // row_bytes))
+        most = self.format.batch_rows or min(MOST_ROWS, max(1, block_bytes // row_bytes))
         whole = group.nbytes <= _WHOLE_BYTES and self.order != []
         at_once = group.rows if whole else max(1, _SLICE_BYTES // row_bytes // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)

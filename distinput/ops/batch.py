@@ -15,13 +15,13 @@ from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least, parallel_calls
-from distinput.plan.node import Node
+from distinput.plan.grouped import Grouped
 
 __all__ = ["Batch"]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Node):
+class Batch(Grouped):
     """Stack `batch_size` consecutive elements into one.
 
     Shapes: [...] becomes [batch_size, ...]; the last batch may have fewer rows. Order: unchanged. State: where the first
@@ -43,7 +43,6 @@ class Batch(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     batch_size: int
     drop_remainder: bool = False
     num_parallel_calls: int | None = None
@@ -60,20 +59,12 @@ class Batch(Node):
         return self.input.spec.map(lambda leaf: batched(leaf, first))
 
     @property
+    def step(self) -> int:
+        return int(self.batch_size)
+
+    @property
     def cardinality(self) -> int:
-        n = self.input.cardinality
-        if n < 0:
-            return n
-        return n // self.batch_size if self.drop_remainder else -(-n // self.batch_size)
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        n = self.input.cardinality
-        first = row * self.batch_size
-        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return self.groups(full=self.drop_remainder)
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)

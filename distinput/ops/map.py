@@ -25,6 +25,7 @@ from distinput.ops.parallel import Note, block_of, called_as_measured, called_in
 from distinput.ops.signature import check_signature, fitting
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
+from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["FusedMap", "Map", "fused"]
@@ -45,8 +46,7 @@ class Map(OneForOne):
       num_parallel_calls: threads that call it, useful when `map_func` releases the GIL; AUTOTUNE measures whether they are.
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
       output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements. Elements
-        are checked against it, and whole numbers become as wide as it says; of neighbouring maps, which run as one step,
-        those of the last.
+        are checked against it, and whole numbers become as wide as it says.
       processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
         of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
         anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
@@ -115,18 +115,8 @@ class Map(OneForOne):
         return _fetched(self, (self,), rows, epoch)
 
 
-@dataclass(frozen=True)
-class _Maps:
-    """Neighbouring maps; no nodes of the tree, since the data does not go from one to the other in blocks."""
-
-    maps: tuple[Map, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(getattr(step.map_func, "__qualname__", type(step.map_func).__name__) for step in self.maps)
-
-
 @dataclass(frozen=True, eq=False)
-class FusedMap(OneForOne):
+class FusedMap(Fused[Map]):
     """Neighbouring maps run as one: each element goes through all functions before the next one begins.
 
     Shapes: those of the last map. State: where the next element stands in the input.
@@ -135,20 +125,13 @@ class FusedMap(OneForOne):
       functions: the maps, the first one first; all are called by equally many threads or processes.
     """
 
-    by_element: ClassVar[bool] = True
-    functions: _Maps
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.functions.maps[-1].spec
-
     def stream(self, state: State, run: Run) -> Stream:
-        return _mapped(self, self.functions.maps, self.workforce, state, run)
+        return _mapped(self, self.functions.steps, self.workforce, state, run)
 
     @cached_property
     def workforce(self) -> Workforce | None:
         """The worker processes, if it has them."""
-        return _workforce(self.functions.maps)
+        return _workforce(self.functions.steps)
 
     @cached_property
     def found(self) -> Trial:
@@ -156,17 +139,19 @@ class FusedMap(OneForOne):
         return trial()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return _fetched(self, self.functions.maps, rows, epoch)
+        return _fetched(self, self.functions.steps, rows, epoch)
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
     """`then` over `first` as one node; None where they are not called in the same way."""
-    maps = (first,) if isinstance(first, Map) else first.functions.maps
+    maps = (first,) if isinstance(first, Map) else first.functions.steps
     if is_numba(maps[0].map_func) or is_numba(then.map_func):
         return None  # these run over blocks
+    if maps[-1].output_signature is not None:
+        return None  # its elements are looked at before the next function gets them
     if (maps[0].num_parallel_calls, maps[0].processes) != (then.num_parallel_calls, then.processes):
         return None
-    return FusedMap(first.input, _Maps((*maps, then)), origin=then.origin)
+    return FusedMap(first.input, Neighbours((*maps, then)), origin=then.origin)
 
 
 def _chain(maps: Sequence[Map]) -> Chain | Compiled:

@@ -21,7 +21,8 @@ from distinput.ops.function import calling, infer
 from distinput.ops.signature import check_signature
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
-from distinput.plan.node import Node, describe
+from distinput.plan.fused import Fused, Neighbours
+from distinput.plan.node import Node
 from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["FusedMapRows", "MapRows", "fused"]
@@ -94,18 +95,8 @@ class MapRows(OneForOne):
         return made if self.output_signature is None else check_signature("map_rows", made, self.spec)
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Neighbouring `map_rows`; no nodes of the tree, since each block goes through all of them."""
-
-    steps: tuple[MapRows, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(describe(step.map_func) for step in self.steps)
-
-
 @dataclass(frozen=True, eq=False)
-class FusedMapRows(OneForOne):
+class FusedMapRows(Fused[MapRows]):
     """Neighbouring `map_rows` run as one: each block goes through all functions, and memory that one gave up serves the next.
 
     Shapes: those of the last one. State: where the next element stands in the input.
@@ -113,12 +104,6 @@ class FusedMapRows(OneForOne):
     Args:
       functions: the steps, the first one first.
     """
-
-    functions: _Steps
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.functions.steps[-1].spec
 
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self.input.open(state["input"], run), state, self.functions.steps, run)
@@ -133,7 +118,7 @@ class FusedMapRows(OneForOne):
 def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows:
     """`then` over `first` as one node."""
     steps = (first,) if isinstance(first, MapRows) else first.functions.steps
-    return FusedMapRows(first.input, _Steps((*steps, then)), origin=then.origin)
+    return FusedMapRows(first.input, Neighbours((*steps, then)), origin=then.origin)
 
 
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:

@@ -17,13 +17,13 @@ from distinput.core.values import STRING, as_leaf, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
 from distinput.ops.padding import Padding
 from distinput.plan.check import at_least
-from distinput.plan.node import Node
+from distinput.plan.grouped import Grouped
 
 __all__ = ["PaddedBatch"]
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedBatch(Node):
+class PaddedBatch(Grouped):
     """Pad `batch_size` consecutive elements to one shape and stack them.
 
     Shapes: [...] becomes [batch_size, ...]; a dimension that `padded_shapes` leaves open (None or -1) is that of the longest
@@ -49,7 +49,6 @@ class PaddedBatch(Node):
     Source: `tf.data.Dataset.padded_batch`.
     """
 
-    input: Node
     batch_size: int
     padded_shapes: Any = None
     padding_values: Any = None
@@ -101,20 +100,12 @@ class PaddedBatch(Node):
         )
 
     @property
+    def step(self) -> int:
+        return int(self.batch_size)
+
+    @property
     def cardinality(self) -> int:
-        n = self.input.cardinality
-        if n < 0:
-            return n
-        return n // self.batch_size if self.drop_remainder else -(-n // self.batch_size)
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        n = self.input.cardinality
-        first = row * self.batch_size
-        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return self.groups(full=self.drop_remainder)
 
     @cached_property
     def padding(self) -> Padding:

@@ -26,6 +26,7 @@ from distinput.core.column import (
     column_of,
     concat_columns,
 )
+from distinput.core.picked import Picked
 from distinput.core.values import STRING, shape_of
 from distinput.errors import DataLossError
 from distinput.kernels.ragged import pad_spans
@@ -178,7 +179,10 @@ def _together(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints) 
     """A leaf of many batches, if its batches can be made without looking at single rows."""
     if isinstance(column, Dense | Strings):
         own = _inner_shape(column)
-        return _Rows(column, counts) if own is not None and _fits(shape, own) else None
+        if own is not None and _fits(shape, own):
+            return _Rows(column, counts)
+    if isinstance(column, Picked):  # a batch at a time, as it wants to be gathered
+        return None
     spans = _spans(column)
     if spans is None or not _fits(shape[1:], spans[0].shape[1:]):
         return None
@@ -215,6 +219,8 @@ _Span = tuple[Array, Ints, Ints]
 
 def _inner_shape(column: Column) -> tuple[int, ...] | None:
     """The shape that all rows have, None where they differ in their first dimension or more."""
+    if isinstance(column, Picked):  # to look at its array would gather it
+        return (*column.numbers.shape[1:], *column.source.shape[1:])
     whole = column.array if isinstance(column, Dense) else column.starts if isinstance(column, Strings) else None
     shape: tuple[int, ...] | None = None if whole is None else whole.shape[1:]
     return shape

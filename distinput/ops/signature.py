@@ -94,7 +94,7 @@ def _first_misfit(block: Block, spec: Spec) -> tuple[int, str] | None:
     if not block.size:
         return None
     if not _alike(block.structure, spec.structure):
-        return 0, f"{spec.structure}, got {block.structure}"
+        return 0, f"elements nested as {spec.structure}, got {block.structure}, each dot a component"
     first: tuple[int, str] | None = None
     for column, leaf, path in zip(block.columns, spec.leaves, spec.structure.paths, strict=True):
         row = _misfit(column, leaf)

@@ -14,13 +14,13 @@ from distinput.core.state import State
 from distinput.core.values import STRING
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
-from distinput.plan.node import Node
+from distinput.plan.grouped import Grouped
 
 __all__ = ["Window"]
 
 
 @dataclass(frozen=True, eq=False)
-class Window(Node):
+class Window(Grouped):
     """Windows of `size` elements, each a data set; every component of the element becomes a data set of its own.
 
     Shapes: a leaf [...] becomes a data set of up to `size` elements [...]. State: where the first element of the next
@@ -39,7 +39,6 @@ class Window(Node):
     Source: `tf.data.Dataset.window`.
     """
 
-    input: Node
     size: int
     shift: int | None = None
     stride: int = 1
@@ -51,14 +50,12 @@ class Window(Node):
         if self.shift is not None:
             at_least("window", "shift", self.shift, 1)
 
-    @cached_property
+    @property
     def step(self) -> int:
-        """Elements from one window to the next."""
         return int(self.size if self.shift is None else self.shift)
 
-    @cached_property
+    @property
     def needed(self) -> int:
-        """Elements from the first to the last of a full window."""
         return int(1 + (self.size - 1) * self.stride)
 
     @cached_property
@@ -68,21 +65,7 @@ class Window(Node):
 
     @property
     def cardinality(self) -> int:
-        n = self.input.cardinality
-        if n < 0:
-            return n
-        if self.drop_remainder:
-            return max(0, (n - self.needed) // self.step + 1)
-        return -(-n // self.step)
-
-    def start(self, epoch: int) -> State:
-        return {"input": self.input.start(epoch), "skip": 0}
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        n = self.input.cardinality
-        first = row * self.step
-        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return self.groups(full=self.drop_remainder)
 
     def stream(self, state: State, run: Run) -> Stream:
         held = RowQueue(self.input.open(state["input"], run), state)

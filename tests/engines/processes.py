@@ -172,8 +172,10 @@ class _Nursery:
     ) -> list[int | None]:
         if self._process is None or self._process.poll() is not None:
             every = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"}
-            words = [sys.executable, "-m", "tests.engines.nursery", self._module]
-            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=every)
+            command = [sys.executable, "-m", "tests.engines.nursery", self._module]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=every
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"folder": str(folder), "environments": list(places), "limit": limit, "stuck": list(stuck)}

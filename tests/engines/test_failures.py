@@ -143,8 +143,9 @@ def test_a_worker_that_stands_still_is_given_up(
     engine: str, victim: int, tmp_path: Path, record_property: Record
 ) -> None:
     size = 3 if engine == "torch" else 2
+    stands = TIMEOUT + AT_ONCE  # as long as the others may take to say so; engines whose end waits for it take as long
     outcome, when = fault(
-        engine, size, victim, "stop", tmp_path, step=6, seconds=10, timeout=TIMEOUT, stuck=True, place="reduce"
+        engine, size, victim, "stop", tmp_path, step=6, seconds=stands, timeout=TIMEOUT, stuck=True, place="reduce"
     )
     if engine == "mpi":  # one code for all: that of a job that failed
         outcome = Outcome(outcome.answers, [1] * size, outcome.output, outcome.seconds)

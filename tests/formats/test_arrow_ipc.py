@@ -16,6 +16,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError,
 from distinput.files.mapping import mapped
 from distinput.formats import arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
+from distinput.formats.kept_blocks import KeptBlocks
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 from tests.formats.test_parquet import N, in_python, table
 
@@ -153,8 +154,7 @@ def test_fetch_of_a_row_that_is_not_there(file: str) -> None:
 
 
 def test_what_is_kept_of_batches_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_ipc, "_KEPT_BYTES", 10_000)
-    monkeypatch.setattr(arrow_ipc, "_DECODED", arrow_ipc._Decoded())
+    monkeypatch.setattr(arrow_ipc, "_DECODED", KeptBlocks(10_000))
     path = str(tmp_path / "a.arrow")
     write_arrow(path, {"s": [b"%d" % i for i in range(2000)]}, 100, "lz4")
     format = ArrowIpc()
@@ -301,6 +301,11 @@ def test_missing_and_other_files(tmp_path: Path) -> None:
             ArrowIpc().rows(str(tmp_path / "a.txt"))
     with pytest.raises(InvalidArgumentError, match="name at least one file"):
         ArrowIpc().spec(None)
+
+
+def test_a_path_may_be_an_object(tmp_path: Path) -> None:
+    write_arrow(tmp_path / "a.arrow", {"x": [1, 2]})
+    assert records(ArrowIpc(), tmp_path / "a.arrow") == [{"x": 1}, {"x": 2}]
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from distinput.core.arrow import to_arrow
 from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.files.source import stamp_of
 from distinput.formats.parquet import Parquet, write_parquet
+from distinput.formats.parquet_file import Readers, footer_of, groups_of
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 
 N = 25
@@ -286,6 +288,56 @@ def test_missing_and_other_files(tmp_path: Path) -> None:
         Parquet().rows(str(tmp_path / "a.txt"))
     with pytest.raises(InvalidArgumentError, match="name at least one file"):
         Parquet().spec(None)
+
+
+def test_a_path_may_be_an_object(tmp_path: Path) -> None:
+    for path in (tmp_path / "a.parquet", str(tmp_path / "b.parquet"), bytes(tmp_path / "c.parquet")):
+        write_parquet(path, {"x": [1, 2]})  # type: ignore[arg-type]  # bytes are taken as by the readers
+    assert all(records(Parquet(), tmp_path / f"{name}.parquet") == [{"x": 1}, {"x": 2}] for name in "abc")
+
+
+def test_the_bytes_of_a_row_group_follow_from_the_types(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    n = 10_000
+    columns = {
+        "equal": np.zeros(n, np.int64),
+        "flag": np.zeros(n, bool),
+        "vector": np.zeros((n, 4), np.float32),
+        "struct": pa.StructArray.from_arrays([pa.array(np.zeros(n, np.int16)), pa.array(["t"] * n)], ["a", "b"]),
+        "text": [f"long enough to matter {i}" for i in range(n)],
+    }
+    write_parquet(path, columns)
+    assert Path(path).stat().st_size < 200_000
+
+    def nbytes(*names: str) -> int:
+        (group,) = groups_of(path, stamp_of(path), names or None)
+        assert group.rows == n
+        return group.nbytes
+
+    assert nbytes("equal") == 8 * n
+    assert nbytes("vector", "equal") == 24 * n
+    assert nbytes("flag") == n // 8
+    assert nbytes("struct") >= 2 * n
+    assert nbytes("text") >= 16 * n
+    assert nbytes() >= 26 * n
+
+
+@pytest.mark.parametrize("columns, rows", [(1, 32_768), (32, 8_192), (100, 4_096)])
+def test_blocks_of_many_columns_are_larger(columns: int, rows: int, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    write_parquet(path, {f"c{number}": np.zeros(40_000) for number in range(columns)})
+    block, _ = next(Parquet().read(path))
+    assert block.size == rows
+
+
+def test_a_reader_is_lent_to_one_at_a_time(small: Path) -> None:
+    readers = Readers(str(small), footer_of(str(small)))
+    with readers.lent() as first, readers.lent() as second:
+        assert first is not second
+    with readers.lent() as again:
+        assert again in (first, second)
+        readers.close()
+        assert again.read_row_group(0).num_rows == 3
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

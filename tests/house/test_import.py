@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`import distinput` and a first batch are light: what is heavy, or may be missing, is loaded when it is first needed."""
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import distinput as di
+from distinput.core.lazy import files_of
+from distinput.data.transformation import transformation
+from distinput.ops.take import Take
+from distinput.plan.node import Node
 from tests.house.import_time import Loaded, load_elsewhere
 
 # fsspec itself may be loaded (it is small); its remote parts, and these, may not.
@@ -98,6 +106,49 @@ def test_a_first_batch_loads_the_ops_it_is_made_of(loaded: Loaded) -> None:
 def test_rules_are_loaded_with_the_ops_they_are_about() -> None:
     run = subprocess.run([sys.executable, "-c", RULES_FIRE], capture_output=True, text=True, check=False, timeout=60)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("room", ["distinput.data", "distinput.formats", "distinput.io", "distinput.ops"])
+def test_a_name_that_is_not_there_is_an_attribute_error(room: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{room}' has no attribute 'nowhere'"):
+        import_module(room).nowhere  # noqa: B018 - asked for to be refused
+
+
+def test_what_fails_in_a_file_is_not_taken_for_its_absence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_room").mkdir()
+    (tmp_path / "some_room" / "__init__.py").write_text("")
+    (tmp_path / "some_room" / "broken.py").write_text("import no_such_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        files_of("some_room")("broken")
+
+
+def test_a_method_is_made_of_its_op_when_it_is_first_named() -> None:
+    named: list[str] = []
+
+    def load() -> Callable[[Node, int], Node]:
+        named.append("take")
+        return Take
+
+    class Handle(di.data.Dataset):
+        first = transformation(load)
+
+    calls: list[int] = []
+
+    class Heir(Handle):
+        def first(self, count: int) -> di.data.Dataset:
+            calls.append(count)
+            return super().first(count)
+
+    assert named == []
+    assert Heir(di.data.Dataset.range(5).node).first(2).to_list() == [0, 1]
+    assert (named, calls) == (["take"], [2])
+    method = Handle.first
+    assert Handle.first is method
+    assert named == ["take"]
+    assert (method.__name__, method.__qualname__, method.__doc__) == ("first", "Handle.first", Take.__doc__)
+    assert str(inspect.signature(method)).startswith("(self, count: int")
+    assert Handle(di.data.Dataset.range(5).node).first(2).to_list() == [0, 1]
 
 
 def _below(name: str, modules: list[str]) -> list[str]:

@@ -31,7 +31,7 @@ def one_after_the_other(dataset: di.data.Dataset, names: list[str]) -> di.data.D
 @given(st.lists(st.sampled_from(sorted(MAPS)), min_size=2, max_size=5), st.integers(0, 9))
 def test_fused_maps_give_what_maps_one_after_the_other_give(names: list[str], rows: int) -> None:
     fused = one_after_the_other(RANGE(rows).enumerate(), names)
-    assert rewrite(fused.node)[1] == ["map_of_map"] * (len(names) - 1)
+    assert rewrite(fused.node)[1] == ["map_of_map"] * sum([name not in SIGNATURES for name in names[:-1]])
     check_rewrites(fused)
 
 

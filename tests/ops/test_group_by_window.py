@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.testing.block_sizes import small_blocks
+from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -46,7 +47,7 @@ def test_reduce_func_is_given_the_key() -> None:
 @given(st.lists(st.integers(0, 9), max_size=30), st.booleans(), st.integers(1, 4))
 def test_len_is_known_without_a_call(sizes: list[int], drop: bool, rows: int) -> None:
     dataset = lengths(*sizes)
-    options = {"drop_remainder": drop, "pad_to_bucket_boundary": False}
+    options: dict[str, Any] = {"drop_remainder": drop, "pad_to_bucket_boundary": False}
     called = dataset.bucket_by_sequence_length(lambda x: len(x), [2, 5], [3, 2, 1], **options)
     with small_blocks(rows):
         known = [plain(x) for x in bucketed(dataset, [2, 5], [3, 2, 1], **options)]
@@ -184,3 +185,24 @@ def test_batch_sizes_are_positive() -> None:
 def test_a_length_is_one_number() -> None:
     made = lengths(1).bucket_by_sequence_length(lambda x: x, [3], [2, 2])
     assert "element_length_func must return one number, got array([1])" in str(until_error(made)[1])
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 3), st.integers(1, 9), st.booleans())
+def test_batches_of_one_block_are_those_of_many(sizes: list[int], batch: int, rows: int, drop: bool) -> None:
+    batches = [batch, batch + 1, batch + 2]
+    expected = model(sizes, [3, 6], batches, drop=drop)
+    source = lengths(*sizes).cache()
+    source.to_list()  # now all elements come in one block
+    dataset = bucketed(source, [3, 6], batches, drop_remainder=drop)
+    assert [plain(x) for x in dataset] == expected
+    check_restart(dataset)
+    with small_blocks(rows):
+        assert [plain(x) for x in dataset] == expected
+
+
+def test_what_comes_before_an_element_that_is_too_long_is_sent() -> None:
+    source = lengths(1, 2, 1, 5, 1).cache()
+    source.to_list()
+    before, error = until_error(bucketed(source, [9], [2, 2], padded_shapes=[4]))
+    assert before == [[[1, 0, 0, 0], [2, 2, 0, 0]]]
+    assert isinstance(error, DataLossError)

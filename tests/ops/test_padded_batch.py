@@ -169,7 +169,8 @@ def test_batches_are_what_numpy_pads(
             fill = b"x" if key == "texts" else fills[key]
             out = np.full((len(items), *width), fill, items[0].dtype)
             for row, item in enumerate(items):
-                out[(row, *map(slice, item.shape))] = item
+                place: Any = (row, *map(slice, item.shape))
+                out[place] = item
             batch[key] = out
         expected.append(plain(batch))
     with small_blocks(rows):
@@ -218,3 +219,13 @@ def test_batches_that_are_kept_are_not_written_over() -> None:
     source = di.data.Dataset.from_generator(lambda: iter(rows), output_signature=di.TensorSpec([None], "int64"))
     kept = list(source.padded_batch(1))
     assert [batch[0].tolist() for batch in kept] == [row.tolist() for row in rows]
+
+
+@pytest.mark.parametrize("width", [None, 20])
+def test_rows_that_are_gathered_late(width: int | None) -> None:
+    images = np.arange(50 * 16).reshape(50, 16)
+    dataset = di.data.Dataset.from_tensor_slices(images).shuffle(50, seed=3, reshuffle_each_iteration=False)
+    expected = np.zeros((50, width or 16), np.int64)
+    expected[:, :16] = list(dataset)
+    made = list(dataset.padded_batch(7, [width]))
+    assert np.concatenate(made).tolist() == expected.tolist()

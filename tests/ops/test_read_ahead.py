@@ -18,6 +18,7 @@ from distinput.errors import DataLossError, NotFoundError
 from distinput.formats import parquet
 from distinput.formats.portion import Portion
 from distinput.ops import read_ahead
+from distinput.testing import check_nothing_left
 from tests.ops.iterating import plain, until_error
 
 
@@ -201,7 +202,7 @@ def test_ahead_or_not_and_whole_or_in_slices_all_is_the_same(
     paths = written(tmp_path_factory.mktemp("ahead"), 2, rows, group)
     want = [{"x": row, "s": b"%d" % row} for row in range(2 * rows)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "BLOCK_ROWS", 3)
+        patch.setattr(parquet, "MOST_ROWS", 3)
         if slice_bytes is not None:
             patch.setattr(parquet, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_SLICE_BYTES", slice_bytes)
@@ -233,6 +234,20 @@ def test_damage_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
     assert isinstance(error, DataLossError)
     assert f"{paths[1]}: row group 2" in str(error)
     assert any(f"last read: {paths[1]} at {{'row': 8}}" in note for note in error.__notes__)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda paths: di.data.ParquetDataset(paths),
+        lambda paths: di.data.ParquetDataset(paths).prefetch(2).batch(3),
+        lambda paths: di.data.ParquetDataset([*paths, "gone.parquet"], num_parallel_reads=2),
+        lambda paths: di.data.Dataset.from_tensor_slices(paths).flat_map(di.data.ParquetDataset),
+    ],
+)
+def test_files_leave_nothing(made: Callable[[list[str]], di.data.Dataset], tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    check_nothing_left(lambda: made(paths))
 
 
 def test_parts_of_files_are_read_ahead_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

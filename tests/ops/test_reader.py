@@ -51,6 +51,16 @@ def test_no_file_tells_what_parquet_rows_look_like() -> None:
         di.data.ParquetDataset([]).element_spec  # asking is the act  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "maker", ["ArrowDataset", "NpyDataset", "ParquetDataset", "TFRecordDataset", "TextLineDataset"]
+)
+def test_no_files_have_no_records(maker: str) -> None:
+    dataset = getattr(di.data, maker)([])
+    assert dataset.to_list() == []
+    assert dataset.take(2).to_list() == []
+    assert dataset.cardinality() in (0, di.data.UNKNOWN_CARDINALITY)
+
+
 def test_rows_that_can_be_counted_are_reached_at_once(tmp_path: Path) -> None:
     for index in range(3):
         di.io.write_parquet(str(tmp_path / f"{index}.parquet"), {"x": np.arange(4) + 4 * index})

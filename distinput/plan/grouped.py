@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that put elements of their input into groups, one group beginning so many elements after the other."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from distinput.core.state import State
+from distinput.plan.node import Node
+
+__all__ = ["Grouped"]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped(Node):
+    """A step of which element i is made of the elements of the input from i * `step` on, up to `needed` of them.
+
+    State: where the first element of the next group stands in the input.
+    """
+
+    input: Node
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """Elements from the beginning of one group to that of the next."""
+
+    @property
+    def needed(self) -> int:
+        """Elements from the first to the last of a full group."""
+        return self.step
+
+    def groups(self, *, full: bool) -> int:
+        """How many groups there are, or how many full ones."""
+        n = self.input.cardinality
+        if n < 0:
+            return n
+        return max(0, (n - self.needed) // self.step + 1) if full else -(-n // self.step)
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        n = self.input.cardinality
+        first = row * self.step
+        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
+        return None if at is None else {"input": at, "skip": 0}
