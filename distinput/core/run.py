@@ -118,6 +118,12 @@ class Run:
     def reading(self, where: Callable[[], str]) -> None:
         self._reading[:] = [where]
 
+    def aside(self) -> "Run":
+        """The same run for steps that go ahead of the others: `reading` is their own."""
+        made = copy.copy(self)
+        made._reading = []
+        return made
+
     def by_block(self) -> "Run":
         """The same run for steps whose consumers look at all rows of a block at once."""
         if not self.by_element:

@@ -80,6 +80,8 @@ class Format(ABC):
     """True when local files are mapped into memory, so that `gathers` may be true of them."""
     in_portions: ClassVar[bool] = False
     """True when `portions` works: decoding takes long, and can be done ahead."""
+    reads: ClassVar[bool] = False
+    """True when a block is read and looked through without Python's lock, which can be done ahead."""
     lists_fragments: ClassVar[bool] = False
     """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False

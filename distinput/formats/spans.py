@@ -76,6 +76,7 @@ class SpanFormat(Format):
     """Records are byte strings that lie one after the other in the file."""
 
     __slots__ = ()
+    reads: ClassVar[bool] = True
     compression_type: str | None
     ends_exactly: ClassVar[bool] = False
     """True where a part of a file ends where its last record does, so that nothing behind it need be read."""

@@ -17,7 +17,7 @@ from distinput.errors import NotFoundError
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
-from distinput.ops.read_ahead import Place, read_ahead
+from distinput.ops.read_ahead import Place, made_ahead, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 from distinput.shard.fragments import END, Fragments
 
@@ -132,8 +132,11 @@ class FragmentReader(Node):
         return {"input": at, "skip": 0, "position": position}
 
     def stream(self, state: State, run: Run) -> Stream:
-        parts = self._parts(state, run)
-        return read_ahead(self._portions(parts), run) if self.format.in_portions else self._blocks(parts)
+        if self.format.in_portions:
+            return read_ahead(self._portions(self._parts(state, run)), run)
+        if self.format.reads:
+            return made_ahead(lambda aside: self._blocks(self._parts(state, aside)), run)
+        return self._blocks(self._parts(state, run))
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place, Fragment]]:
         """The mark of each number, where to begin in its part's file, and the part; its file is as it was listed."""

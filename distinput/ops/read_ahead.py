@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What readers share: the portions of files as blocks, the next ones decoded on threads while those before are used."""
+"""What readers share: what comes next in files is read or decoded on threads while what came before is used."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -7,21 +7,26 @@ from contextlib import ExitStack
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.block import Block
 from distinput.core.room import cores
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.state import Mark
+from distinput.core.state import Mark, State
 from distinput.formats.portion import Portion
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["Place", "read_ahead"]
+__all__ = ["Place", "made_ahead", "read_ahead"]
 
 Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it."""
 
 _Item = tuple[Mark, Place, Portion]
+
+_BLOCKS, _BLOCK_BYTES = 2, 4 << 20
+"""Blocks made ahead, so that neither side waits for the other's lock at once, and room for each: a chunk of a file, and where
+the records in it are."""
 
 
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
@@ -55,6 +60,54 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         yield block, {**mark, "position": after}
         ahead.asked = True
         ahead.go_on()
+
+
+def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
+    """The blocks of a stream that is made of bytes of files.
+
+    Once a second block is asked for, the next one is made on a thread, in which Python's lock is free most of the time; none
+    on a single core, or where the run has no room. A state knows nothing of that, and errors keep their place.
+
+    Args:
+      open_stream: opens it with a run whose `reading` is its own.
+      run: ends the thread; its `reading` goes with the blocks that have been given.
+    """
+    aside = run.aside()
+    with ExitStack() as stack:
+        stream = open_stream(aside)
+        stack.callback(stream.close)  # type: ignore[attr-defined]  # after the thread has ended
+        pool: ThreadPoolExecutor | None = None
+        ahead: deque[Future[Any]] = deque()
+        made = _made(stream, aside)
+        while (item := _given(*made, run)) is not None:
+            yield item
+            if pool is None and cores() > 1 and run.room.enter(_BLOCKS * _BLOCK_BYTES):
+                stack.callback(run.room.leave, _BLOCKS * _BLOCK_BYTES)
+                pool = stack.enter_context(run.pool(1))
+                ahead.extend(pool.submit(_made, stream, aside) for _ in range(_BLOCKS))
+            if pool is None:
+                made = _made(stream, aside)
+            else:
+                made = ahead.popleft().result()
+                ahead.append(pool.submit(_made, stream, aside))
+
+
+def _made(stream: Stream, aside: Run) -> tuple[tuple[Block, State] | Exception | None, str | None]:
+    """A stream's next block, or the error in its place, or None at its end; and what `reading` says then."""
+    item: tuple[Block, State] | Exception | None
+    try:
+        item = next(stream, None)
+    except Exception as error:  # noqa: BLE001 - raised when its turn has come
+        item = error
+    return item, None if aside.reading is None else aside.reading()
+
+
+def _given(item: tuple[Block, State] | Exception | None, reading: str | None, run: Run) -> tuple[Block, State] | None:
+    if reading is not None:
+        run.reading = lambda: reading
+    if isinstance(item, Exception):
+        raise item
+    return item
 
 
 class _Pulled:

@@ -19,7 +19,7 @@ from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
-from distinput.ops.read_ahead import Place, read_ahead
+from distinput.ops.read_ahead import Place, made_ahead, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 
 __all__ = ["Reader"]
@@ -158,8 +158,11 @@ class Reader(Node):
         return {"input": at, "skip": 0, "position": position}
 
     def stream(self, state: State, run: Run) -> Stream:
-        files = self._files(state, run)
-        return read_ahead(self._portions(files), run) if self.format.in_portions else self._blocks(files)
+        if self.format.in_portions:
+            return read_ahead(self._portions(self._files(state, run)), run)
+        if self.format.reads:
+            return made_ahead(lambda aside: self._blocks(self._files(state, aside)), run)
+        return self._blocks(self._files(state, run))
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, its file, and where to begin in it; the file is as it was listed, and like the first."""
