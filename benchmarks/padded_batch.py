@@ -76,7 +76,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             "sequences from a map",
             _units(count),
             [
-                Contender("distinput", "ours", lambda: delivering(lambda: _mapped(count).padded_batch(BATCH))),
+                Contender("distinput", "ours", lambda: _from_map(count)),
                 Contender("numpy, in a loop", "peer", lambda: _looping(count)),
                 Contender("tf.data", "peer", lambda: _tensorflow_padded(_tensorflow_mapped(count)), TENSORFLOW),
                 Contender("tf.data, ragged gather", "peer", lambda: _tensorflow_gathered(count), TENSORFLOW),
@@ -156,6 +156,11 @@ def _mapped(count: int) -> Any:
 
     flat, starts, sizes = sequences(count)
     return di.data.Dataset.from_tensor_slices((starts, sizes)).map(lambda a, n: flat[a : a + n])
+
+
+def _from_map(count: int) -> Work:
+    dataset = _mapped(count).padded_batch(BATCH)
+    return delivering(lambda: dataset)
 
 
 def _cached(count: int) -> Work:

@@ -201,6 +201,8 @@ def _padded(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
         if len(shapes) == 1 and _whole_shape(shape, shapes) in shapes:
             whole = concat_columns(columns)
             return whole.stack(len(whole))
+    if all(isinstance(column, Arrays) for column in columns):
+        return _padded_arrays([item for column in columns for item in column.values()], shape, fill)
     spans = [each for each in map(_spans, columns) if each is not None]
     if len(spans) == len(columns) and all(each[0].shape[1:] == spans[0][0].shape[1:] for each in spans):
         return _padded_spans(spans, shape, fill)
@@ -228,8 +230,6 @@ def _inner_shape(column: Column) -> tuple[int, ...] | None:
 
 def _spans(column: Column) -> _Span | None:
     """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
-    if isinstance(column, Arrays):
-        column = column.joined()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return column.flat.array, column.starts, column.sizes
     if isinstance(column, Dense) and column.array.ndim > 1:
@@ -237,6 +237,22 @@ def _spans(column: Column) -> _Span | None:
         starts = np.arange(rows, dtype=np.int64) * length
         return column.array.reshape(rows * length, *inner), starts, np.full(rows, length, np.int64)
     return None
+
+
+def _padded_arrays(items: Sequence[Array], shape: Dims, fill: Any) -> Column:
+    """Rows that are arrays of their own: large ones, which are not worth bringing together for a call of a kernel."""
+    inner = items[0].shape[1:]
+    whole = _whole_shape(shape, [(max(map(len, items)), *inner)])
+    out = empty((1, len(items), *whole), items[0].dtype)
+    out[...] = fill
+    if whole[1:] == inner:
+        for row, item in zip(out[0], items, strict=True):
+            row[: len(item)] = item
+    else:
+        within = tuple(map(slice, inner))
+        for row, item in zip(out[0], items, strict=True):
+            row[(slice(len(item)), *within)] = item
+    return Dense(out)
 
 
 def _padded_spans(spans: Sequence[_Span], shape: Dims, fill: Any) -> Column:
