@@ -16,7 +16,7 @@ from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import Spec, TensorSpec, shape_fits
+from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.plan.check import callable_argument
@@ -83,6 +83,12 @@ class Generator(Node):
     def _leaves(self, element: Any, row: int) -> list[Any]:
         """The element's leaves, cast and checked."""
         structure = self.signature.structure
+        kind = type(element)
+        alone = kind is np.ndarray and structure.is_leaf
+        if alone or (kind is tuple and structure.is_flat_tuple and len(element) == structure.num_leaves):
+            leaves = [element] if alone else list(element)
+            if all(map(_is_as_said, leaves, self.signature.leaves)):
+                return leaves
         try:
             given = structure.flatten(_as_nest(element, structure))
         except TypeError as error:
@@ -101,6 +107,13 @@ class Generator(Node):
                 )
             leaves.append(value)
         return leaves
+
+
+def _is_as_said(value: Any, leaf: LeafSpec) -> bool:
+    """Whether a value needs no cast and no further look, as most arrays do not."""
+    if type(value) is not np.ndarray or not value.ndim or not isinstance(leaf, TensorSpec):
+        return False
+    return value.dtype == leaf.dtype != STRING and shape_fits(value.shape, leaf.shape)
 
 
 def _as_nest(element: Any, structure: Structure) -> Any:

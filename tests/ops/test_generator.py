@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
+from distinput.ops import generator
 from tests.ops.iterating import plain, until_error
 
 GENERATOR = di.data.Dataset.from_generator
@@ -91,3 +95,30 @@ def test_a_restart_passes_over_what_was_given() -> None:
     it = iter(dataset)
     next(it), next(it)
     assert [int(x) for x in dataset.restore(it.state())] == [2, 3, 4]
+
+
+ARRAYS = st.builds(
+    lambda shape, dtype: np.ones(shape, dtype),
+    st.sampled_from([(), (0,), (2,), (3,), (2, 1)]),
+    st.sampled_from(["int64", "int32", "float32", object]),
+)
+
+
+@given(st.lists(st.one_of(ARRAYS, st.tuples(ARRAYS, ARRAYS), st.tuples(ARRAYS, st.just(1))), max_size=4), st.booleans())
+def test_arrays_that_are_as_said_are_what_a_longer_look_gives(elements: list[Any], pair: bool) -> None:
+    leaf = di.TensorSpec([None], "int64")
+    dataset = GENERATOR(lambda: elements, output_signature=(leaf, di.TensorSpec(None, "float32")) if pair else leaf)
+
+    def outcome() -> Any:
+        found = []
+        try:
+            for element in dataset:
+                parts = element if isinstance(element, tuple) else (element,)
+                found.append([(part.dtype, part.tolist()) for part in parts])
+        except TypeError as error:
+            return found, str(error)
+        return found, None
+
+    quick = outcome()
+    with mock.patch.object(generator, "_is_as_said", lambda *_: False):
+        assert outcome() == quick
