@@ -19,7 +19,7 @@ import numpy as np
 
 from distinput.core.buffers import FEWEST_BYTES, empty
 from distinput.core.bytes_objects import bytes_objects, objects_between
-from distinput.core.values import STRING, as_leaf, shape_of
+from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
 from distinput.kernels.ragged import gather_spans
 
 __all__ = [
@@ -511,14 +511,17 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     if not items:
         return Dense(np.empty(0, dtype)) if dtype is not None and dtype != STRING else Strings.of([])
     first = items[0]
-    if isinstance(first, bytes):
+    alike = len(set(map(type, items))) == 1
+    if alike and isinstance(first, bytes):
         return Strings.of(items)
     if getattr(first, "nest_leaf", False):
         return Datasets(items, STRING)
-    dtype = first.dtype
-    for other in {item.dtype for item in items}:
+    dtype = dtype_of(first)
+    for other in {item.dtype for item in items} if alike else set(map(dtype_of, items)):
         if other != dtype:
             raise TypeError(f"the elements differ in dtype: {dtype} and {other}")
+    if not alike and not all(isinstance(item, np.ndarray) for item in items):
+        return Objects(items, dtype)  # scalars beside arrays
     if isinstance(first, np.generic):
         return Dense(np.array(items, dtype))
     shapes = {item.shape for item in items}
