@@ -65,9 +65,8 @@ class Lockstep:
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._waiting: deque[Drawn] = deque()
-        self._agreements: deque[Agreement] = (
-            deque()
-        )  # on those that wait, but for the first ones, of which the facts are known
+        # On those that wait, but for the first ones, of which the facts are known.
+        self._agreements: deque[Agreement] = deque()
         self._facts: deque[int] = deque()
         self._state = before
         self._block = 0
