@@ -18,6 +18,7 @@ from distinput.errors import DataLossError, NotFoundError
 from distinput.formats import parquet, spans
 from distinput.formats.portion import Portion
 from distinput.ops import read_ahead
+from distinput.ops.read_ahead import made_ahead
 from distinput.testing import check_nothing_left
 from tests.ops.iterating import plain, until_error
 
@@ -133,12 +134,13 @@ def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPat
     assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
 
 
+@pytest.mark.parametrize("what", ["portions", "blocks"])
 @pytest.mark.parametrize("ends", ["closed", "run over", "error"])
-def test_nothing_is_left(ends: str) -> None:
+def test_nothing_is_left(ends: str, what: str) -> None:
     before = threading.active_count()
-    portions = Portions(9)
     run = Run()
-    stream: Any = read_ahead.read_ahead(iter(portions), run)
+    ahead = read_ahead.read_ahead(iter(Portions(9)), run) if what == "portions" else made_ahead(Counted(9), run)
+    stream: Any = ahead
     next(stream), next(stream)
     assert threading.active_count() > before
     if ends == "closed":
@@ -289,7 +291,7 @@ def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkey
     monkeypatch.setattr(read_ahead, "cores", lambda: cores)
     source = Counted(9)
     with Run() as run:
-        for number, (block, after) in enumerate(read_ahead.made_ahead(source, run)):
+        for number, (block, after) in enumerate(made_ahead(source, run)):
             assert (int(next(block.elements())), after) == (number, number + 1)
             assert run.reading is not None
             assert run.reading() == f"block {number}"  # however far ahead the thread is
@@ -299,18 +301,18 @@ def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkey
 def test_the_first_block_alone_is_all_that_is_made() -> None:
     source = Counted(9)
     with Run() as run:
-        next(read_ahead.made_ahead(source, run))
+        next(made_ahead(source, run))
     assert source.made == [0]
 
 
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
     source, other = Counted(9), Counted(9)
     with Run() as run:
-        streams: Any = read_ahead.made_ahead(source, run), read_ahead.made_ahead(other, run)
+        streams: Any = made_ahead(source, run), made_ahead(other, run)
         for stream in streams:
             next(stream), next(stream)
         run.room.enter(0)
-        third: Any = read_ahead.made_ahead(Counted(9), run)
+        third: Any = made_ahead(Counted(9), run)
         next(third), next(third)
         streams[0].close()
         streams[1].close()
@@ -322,32 +324,12 @@ def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
 def test_an_error_comes_after_the_blocks_before_it() -> None:
     source = Counted(9, fails_at=4)
     with Run() as run:
-        stream = read_ahead.made_ahead(source, run)
+        stream = made_ahead(source, run)
         assert [int(next(next(stream)[0].elements())) for _ in range(4)] == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="no block 4"):
             next(stream)
         assert run.reading is not None
         assert run.reading() == "block 4"
-
-
-@pytest.mark.parametrize("ends", ["closed", "run over", "error"])
-def test_no_thread_is_left_behind(ends: str) -> None:
-    before = threading.active_count()
-    run = Run()
-    stream: Any = read_ahead.made_ahead(Counted(9), run)
-    next(stream), next(stream)
-    assert threading.active_count() > before
-    if ends == "closed":
-        stream.close()
-    elif ends == "run over":
-        run.close()
-        stream.close()
-    else:
-        with pytest.raises(ZeroDivisionError):
-            stream.throw(ZeroDivisionError())
-    assert threading.active_count() == before
-    assert [run.room.enter(run.room.nbytes - 1), run.room.enter(1)] == [True, True]
-    run.close()
 
 
 @settings(deadline=None, max_examples=25)
