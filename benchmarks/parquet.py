@@ -87,7 +87,12 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
 
     def torch() -> Work:
         """Batches made by the data set, and automatic batching off, as its guide says for what is read in bulk."""
+        import warnings
+
         from torch.utils.data import DataLoader, IterableDataset
+
+        # Arrow's arrays are read-only; copying them for that would only make torch slower.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
 
         class Batches(IterableDataset[dict[str, Any]]):  # type: ignore[misc]  # torch may be missing
             def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -141,7 +141,8 @@ def parse_single_example(
 
     >>> import distinput as di
     >>> message = di.io.encode_example({"id": 7, "name": b"seven"})
-    >>> parse_single_example(message, {"name": FixedLenFeature([], "string"), "no": VarLenFeature("int64")})
+    >>> fixed, varying = di.io.FixedLenFeature, di.io.VarLenFeature
+    >>> parse_single_example(message, {"name": fixed([], "string"), "no": varying("int64")})
     {'name': b'seven', 'no': array([], dtype=int64)}
     """
     del example_names, name

@@ -341,11 +341,16 @@ def _stop() -> None:
         _closed = "the program is ending"
     # LLVM calls Python back, where the interruption goes no further and would be told on the standard error.
     told = sys.unraisablehook
-    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted else told(args)
+    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted or _is_llvm(args.object) else told(args)
     deadline = time.monotonic() + LONGEST_EXIT
     while thread is not None and thread.is_alive() and thread.ident is not None and time.monotonic() < deadline:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
         thread.join(0.5)
+
+
+def _is_llvm(source: Any) -> bool:
+    """Whether something is of llvmlite, whose objects complain when they are dropped half made."""
+    return str(getattr(source, "__module__", "")).startswith("llvmlite.")
 
 
 _forking_clean = False
