@@ -60,6 +60,8 @@ GUARDED = (
     Guarded("text_lines", "byte spans", "read"),
     Guarded("parquet", "numbers", "read_row_group"),
     Guarded("map_chain", "map_rows", "numpy on blocks"),
+    Guarded("padded_batch", "sequences in memory", "memcpy of the values, warm, and zeros"),
+    Guarded("random_access", "npy", "permutation + take of mapped arrays"),
 )
 
 

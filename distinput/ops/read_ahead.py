@@ -28,6 +28,9 @@ _BLOCKS, _BLOCK_BYTES = 2, 4 << 20
 """Blocks made ahead, so that neither side waits for the other's lock at once, and room for each: a chunk of a file, and where
 the records in it are."""
 
+_AFTER_SECONDS = 0.003
+"""Time from which on a thread is worth its start, which takes some tenths of a millisecond."""
+
 
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
     """The rows of portions, in their order.
@@ -65,8 +68,9 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
 def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
     """The blocks of a stream that is made of bytes of files.
 
-    Once a second block is asked for, the next one is made on a thread, in which Python's lock is free most of the time; none
-    on a single core, or where the run has no room. A state knows nothing of that, and errors keep their place.
+    When the stream has been in use for some milliseconds, the next blocks are made on a thread, in which Python's lock is free
+    most of the time; none on a single core, or where the run has no room. A state knows nothing of that, and errors keep
+    their place.
 
     Args:
       open_stream: opens it with a run whose `reading` is its own.
@@ -78,10 +82,12 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
         stack.callback(stream.close)  # type: ignore[attr-defined]  # after the thread has ended
         pool: ThreadPoolExecutor | None = None
         ahead: deque[Future[Any]] = deque()
+        begin = Run.clock()
         made = _made(stream, aside)
         while (item := _given(*made, run)) is not None:
             yield item
-            if pool is None and cores() > 1 and run.room.enter(_BLOCKS * _BLOCK_BYTES):
+            late = pool is None and Run.clock() - begin > _AFTER_SECONDS
+            if late and cores() > 1 and run.room.enter(_BLOCKS * _BLOCK_BYTES):
                 stack.callback(run.room.leave, _BLOCKS * _BLOCK_BYTES)
                 pool = stack.enter_context(run.pool(1))
                 ahead.extend(pool.submit(_made, stream, aside) for _ in range(_BLOCKS))

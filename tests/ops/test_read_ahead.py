@@ -26,6 +26,7 @@ from tests.ops.iterating import plain, until_error
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "cores", lambda: 2)
+    monkeypatch.setattr(read_ahead, "_AFTER_SECONDS", -1.0)
 
 
 class Portions:
@@ -303,6 +304,14 @@ def test_the_first_block_alone_is_all_that_is_made() -> None:
     with Run() as run:
         next(made_ahead(source, run))
     assert source.made == [0]
+
+
+def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_AFTER_SECONDS", 1e9)
+    source = Counted(9)
+    with Run() as run:
+        assert len(list(made_ahead(source, run))) == 9
+    assert len(source.threads) == 1
 
 
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
