@@ -4,6 +4,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ Place = dict[str, Any]
 
 _Item = tuple[Mark, Place, Portion]
 
-_BLOCKS, _BLOCK_BYTES = 2, 4 << 20
-"""Blocks made ahead, so that neither side waits for the other's lock at once, and room for each: a chunk of a file, and where
-the records in it are."""
+_TASKS, _TASK_BYTES, _TASK_SECONDS = 2, 4 << 20, 3e-4
+"""Times that a thread is told to go ahead, so that neither side waits for the other's lock at once; room for what it makes: a
+chunk of a file, and where the records in it are; and the time in which it makes several of small files."""
 
 _AFTER_SECONDS = 0.003
 """Time from which on a thread is worth its start, which takes some tenths of a millisecond."""
@@ -83,37 +84,49 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
         pool: ThreadPoolExecutor | None = None
         ahead: deque[Future[Any]] = deque()
         begin = Run.clock()
-        made = _made(stream, aside)
-        while (item := _given(*made, run)) is not None:
-            yield item
+        made = _made(stream, aside, 0.0)
+        while True:
+            for item, reading in made:
+                if reading is not None:
+                    run.reading = partial(str, reading)
+                if item is None:
+                    return
+                if isinstance(item, Exception):
+                    raise item
+                yield item
             late = pool is None and Run.clock() - begin > _AFTER_SECONDS
-            if late and cores() > 1 and run.room.enter(_BLOCKS * _BLOCK_BYTES):
-                stack.callback(run.room.leave, _BLOCKS * _BLOCK_BYTES)
+            if late and cores() > 1 and run.room.enter(_TASKS * _TASK_BYTES):
+                stack.callback(run.room.leave, _TASKS * _TASK_BYTES)
                 pool = stack.enter_context(run.pool(1))
-                ahead.extend(pool.submit(_made, stream, aside) for _ in range(_BLOCKS))
+                ahead.extend(pool.submit(_made, stream, aside, _TASK_SECONDS) for _ in range(_TASKS))
             if pool is None:
-                made = _made(stream, aside)
+                made = _made(stream, aside, 0.0)
             else:
                 made = ahead.popleft().result()
-                ahead.append(pool.submit(_made, stream, aside))
+                ahead.append(pool.submit(_made, stream, aside, _TASK_SECONDS))
 
 
-def _made(stream: Stream, aside: Run) -> tuple[tuple[Block, State] | Exception | None, str | None]:
-    """A stream's next block, or the error in its place, or None at its end; and what `reading` says then."""
-    item: tuple[Block, State] | Exception | None
-    try:
-        item = next(stream, None)
-    except Exception as error:  # noqa: BLE001 - raised when its turn has come
-        item = error
-    return item, None if aside.reading is None else aside.reading()
+def _made(
+    stream: Stream, aside: Run, seconds: float
+) -> list[tuple[tuple[Block, State] | Exception | None, str | None]]:
+    """The next blocks of a stream, and what `reading` says of each.
 
-
-def _given(item: tuple[Block, State] | Exception | None, reading: str | None, run: Run) -> tuple[Block, State] | None:
-    if reading is not None:
-        run.reading = lambda: reading
-    if isinstance(item, Exception):
-        raise item
-    return item
+    Args:
+      stream: of which an error comes in the place of a block, and None at its end.
+      aside: the run that it was opened with.
+      seconds: that they may take; the last block is begun before.
+    """
+    until = Run.clock() + seconds
+    found: list[tuple[tuple[Block, State] | Exception | None, str | None]] = []
+    while True:
+        item: tuple[Block, State] | Exception | None
+        try:
+            item = next(stream, None)
+        except Exception as error:  # noqa: BLE001 - raised when its turn has come
+            item = error
+        found.append((item, None if aside.reading is None else aside.reading()))
+        if not isinstance(item, tuple) or Run.clock() >= until:
+            return found
 
 
 class _Pulled:

@@ -27,6 +27,7 @@ from tests.ops.iterating import plain, until_error
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "cores", lambda: 2)
     monkeypatch.setattr(read_ahead, "_AFTER_SECONDS", -1.0)
+    monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 0.0)
 
 
 class Portions:
@@ -312,6 +313,20 @@ def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None
     with Run() as run:
         assert len(list(made_ahead(source, run))) == 9
     assert len(source.threads) == 1
+
+
+def test_blocks_that_are_quick_to_make_are_made_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 1e9)
+    source = Counted(9, fails_at=7)
+    with Run() as run:
+        stream = made_ahead(source, run)
+        first = next(stream), next(stream)
+        assert source.made == list(range(7))
+        assert [after for _, after in (*first, *[next(stream) for _ in range(5)])] == list(range(1, 8))
+        assert run.reading is not None
+        assert run.reading() == "block 6"
+        with pytest.raises(ValueError, match="no block 7"):
+            next(stream)
 
 
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
