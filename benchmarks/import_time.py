@@ -103,7 +103,9 @@ def cases(folder: Path, scale: float) -> list[Case]:
 def _fresh(body: str, folder: Path, cold: bool) -> Work:
     """The program in a process of its own, which takes the time itself."""
     program = PROGRAM.format(body=body.strip())
-    environment = {key: value for key, value in os.environ.items() if key != "DISTINPUT_KERNELS"}
+    # Byte code is kept, as in what users have installed.
+    left_out = ("DISTINPUT_KERNELS", "PYTHONDONTWRITEBYTECODE")
+    environment = {key: value for key, value in os.environ.items() if key not in left_out}
 
     whole: list[float] = []
 
