@@ -29,8 +29,8 @@ _TASKS, _TASK_BYTES, _TASK_SECONDS = 2, 4 << 20, 3e-4
 """Times that a thread is told to go ahead, so that neither side waits for the other's lock at once; room for what it makes: a
 chunk of a file, and where the records in it are; and the time in which it makes several of small files."""
 
-_AFTER_SECONDS = 0.003
-"""Time from which on a thread is worth its start, which takes some tenths of a millisecond."""
+_AFTER_SECONDS = 0.01
+"""Time from which on a thread is worth its start, which takes about a millisecond."""
 
 
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
