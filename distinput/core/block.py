@@ -87,6 +87,20 @@ class Block:
         """Consecutive elements grouped by `counts`, which sum to n, into len(counts) batches."""
         return Block(self.structure, [c.split(counts) for c in self.columns], len(counts))
 
+    def unstack(self) -> "Block":
+        """The rows of all elements as elements; all elements must have the same number of rows.
+
+        >>> from distinput.core.nest import LEAF
+        >>> Block.of_elements(LEAF, [[1, 2], [3, 4]]).unstack().columns[0].array.tolist()
+        [1, 2, 3, 4]
+        """
+        columns = [column.unstack() for column in self.columns]
+        return Block(self.structure, columns, len(columns[0]))
+
+    def copied(self) -> "Block":
+        """The same elements in memory that nobody else refers to."""
+        return Block(self.structure, [column.copied() for column in self.columns], self.size)
+
     @property
     def nbytes(self) -> int:
         """Memory that the elements need."""

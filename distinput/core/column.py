@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import FEWEST_BYTES, empty
+from distinput.core.buffers import empty
 from distinput.core.bytes_objects import bytes_objects, objects_between
 from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
 from distinput.kernels.ragged import gather_spans
@@ -36,6 +36,7 @@ __all__ = [
     "column_of",
     "column_of_values",
     "concat_columns",
+    "concatenated",
     "joined_columns",
 ]
 
@@ -44,6 +45,9 @@ _MANY = 512
 
 _LARGE_BYTES = 1 << 20
 """Bytes from which on rows are gathered into memory that is used again."""
+
+_FRESH_BYTES = 1 << 17
+"""Bytes from which on the allocator asks for fresh pages; less than that it hands out again by itself."""
 
 _LARGE_ROW = 512
 """Bytes of a row, on average, from which on copying it costs more than a Python object does."""
@@ -127,6 +131,12 @@ class Dense(Column):
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.array.dtype
 
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        shape: tuple[int, ...] = self.array.shape
+        return shape[1:]
+
     def __len__(self) -> int:
         return len(self.array)
 
@@ -142,7 +152,7 @@ class Dense(Column):
     def take(self, indices: Ints) -> "Dense":
         array = self.array
         count = len(indices)
-        # The allocator hands out smaller memory again by itself. Negative indices are huge ones without their sign.
+        # Negative indices are huge ones without their sign.
         if count * array.strides[0] < _LARGE_BYTES or int(indices.view(np.uint64).max()) >= len(array):
             return Dense(array.take(indices, 0))  # which raises an error where an index is too large
         # With the bounds known, "clip" lets NumPy write to `out` at once; the default would fill a buffer first.
@@ -156,6 +166,8 @@ class Dense(Column):
         return self.array.shape[1] if self.array.ndim > 1 else None
 
     def unstack(self) -> "Dense":
+        if len(self.array) == 1:
+            return Dense(self.array[0])
         n, b, *rest = self.array.shape
         return Dense(self.array.reshape(n * b, *rest))
 
@@ -176,13 +188,13 @@ class Dense(Column):
 
 
 class Strings(Column):
-    """Byte strings: `starts` and `lengths` [n, ...] into the byte buffer `data` [m]."""
+    """Byte strings: `starts` and `sizes` [n, ...] into the byte buffer `data` [m]; where they came as objects, those too."""
 
-    __slots__ = ("data", "sizes", "starts")
+    __slots__ = ("data", "made", "sizes", "starts")
     dtype = STRING
 
-    def __init__(self, data: Array, starts: Ints, sizes: Ints) -> None:
-        self.data, self.starts, self.sizes = data, starts, sizes
+    def __init__(self, data: Array, starts: Ints, sizes: Ints, made: Array | None = None) -> None:
+        self.data, self.starts, self.sizes, self.made = data, starts, sizes, made
 
     @staticmethod
     def of(items: Sequence[bytes]) -> "Strings":
@@ -190,12 +202,25 @@ class Strings(Column):
         sizes = np.fromiter(map(len, items), np.int64, len(items))
         return Strings(np.frombuffer(b"".join(items), np.uint8), np.cumsum(sizes) - sizes, sizes)
 
+    @staticmethod
+    def of_array(array: Array) -> "Strings":
+        """From an array of Python bytes, of which views are handed out."""
+        flat = Strings.of(array.reshape(-1).tolist())
+        return Strings(flat.data, flat.starts.reshape(array.shape), flat.sizes.reshape(array.shape), array)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        shape: tuple[int, ...] = self.starts.shape
+        return shape[1:]
+
     def __len__(self) -> int:
         return len(self.starts)
 
     def row(self, index: int) -> Any:
         if self.starts.ndim > 1:
-            return Strings(self.data, self.starts[index], self.sizes[index]).objects()
+            made = None if self.made is None else self.made[index]
+            return Strings(self.data, self.starts[index], self.sizes[index], made).objects()
         start = self.starts[index]
         return self.data[start : start + self.sizes[index]].tobytes()
 
@@ -204,6 +229,8 @@ class Strings(Column):
 
     def objects(self) -> Array:
         """An object array of bytes with the shape of `starts`."""
+        if self.made is not None:
+            return self.made
         if self.starts.size >= _MANY:
             made = bytes_objects(self.data, self.starts.reshape(-1), self.sizes.reshape(-1))
             if made is None:
@@ -217,26 +244,31 @@ class Strings(Column):
         return out.reshape(self.starts.shape)
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Strings":
-        return Strings(self.data, self.starts[start:stop:step], self.sizes[start:stop:step])
+        made = None if self.made is None else self.made[start:stop:step]
+        return Strings(self.data, self.starts[start:stop:step], self.sizes[start:stop:step], made)
 
     def take(self, indices: Ints) -> "Strings":
-        return Strings(self.data, self.starts.take(indices, 0), self.sizes.take(indices, 0))
+        made = None if self.made is None else self.made.take(indices, 0)
+        return Strings(self.data, self.starts.take(indices, 0), self.sizes.take(indices, 0), made)
 
     def stack(self, size: int) -> "Strings":
-        shape = (len(self.starts) // size, size, *self.starts.shape[1:])
-        return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape))
+        return self.reshape((len(self.starts) // size, size, *self.inner))
 
     def lengths(self) -> int | None:
         return self.starts.shape[1] if self.starts.ndim > 1 else None
 
     def unstack(self) -> "Strings":
         n, b, *rest = self.starts.shape
-        return Strings(self.data, self.starts.reshape(n * b, *rest), self.sizes.reshape(n * b, *rest))
+        return self.reshape((n * b, *rest))
+
+    def reshape(self, shape: tuple[int, ...]) -> "Strings":
+        """The same strings laid out in another shape."""
+        made = None if self.made is None else self.made.reshape(shape)
+        return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape), made)
 
     def split(self, counts: Ints) -> Column:
         if len(counts) and (counts == counts[0]).all():
-            shape = (len(counts), int(counts[0]), *self.starts.shape[1:])
-            return Strings(self.data, self.starts.reshape(shape), self.sizes.reshape(shape))
+            return self.reshape((len(counts), int(counts[0]), *self.inner))
         return Ragged(self, np.cumsum(counts) - counts, counts)
 
     def copied(self) -> "Strings":
@@ -527,8 +559,7 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     shapes = {item.shape for item in items}
     if len(shapes) == 1:
         if dtype == STRING:
-            flat = Strings.of([s for item in items for s in item.reshape(-1).tolist()])
-            return _reshape(flat, (len(items), *first.shape), whole=True)
+            return Strings.of_array(first[None] if len(items) == 1 else np.stack(items))
         return Dense(np.array(items, dtype))
     if len({shape[1:] for shape in shapes}) == 1 and all(shapes):
         rows = Arrays(items, dtype)
@@ -536,9 +567,7 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
             each = prod(first.shape[1:]) * dtype.itemsize
             return rows if sum(map(len, items)) * each >= _LARGE_ROW * len(items) else rows.joined()
         sizes = rows.lengths()
-        joined = np.concatenate(items)
-        flat_strings = Strings.of(joined.reshape(-1).tolist())
-        return Ragged(_reshape(flat_strings, joined.shape, whole=True), np.cumsum(sizes) - sizes, sizes)
+        return Ragged(Strings.of_array(np.concatenate(items)), np.cumsum(sizes) - sizes, sizes)
     return Objects(items, dtype)
 
 
@@ -580,22 +609,29 @@ def joined_columns(columns: Sequence[Column]) -> Column:
 def _concat_dense(columns: Sequence[Column]) -> Dense | None:
     """The rows of all columns, if they are arrays of one dtype and inner shape."""
     arrays = []
-    nbytes = 0
     for column in columns:
         if not isinstance(column, Dense):
             return None
         array = column.array
         arrays.append(array)
-        nbytes += array.nbytes
         if array.dtype != arrays[0].dtype:
             return None
     try:
-        if nbytes < FEWEST_BYTES:  # as `empty` would, without its asking
-            return Dense(np.concatenate(arrays))
-        inner = arrays[0].shape[1:]
-        return Dense(np.concatenate(arrays, out=empty((sum(map(len, arrays)), *inner), arrays[0].dtype)))
+        return Dense(concatenated(arrays))
     except ValueError:  # other shapes, which is seldom
         return None
+
+
+def concatenated(arrays: Sequence[Array]) -> Array:
+    """The rows of all arrays, which are of one dtype.
+
+    Raises:
+      ValueError: their rows differ in shape.
+    """
+    if sum([array.nbytes for array in arrays]) < _FRESH_BYTES:
+        return np.concatenate(arrays)
+    first = arrays[0]
+    return np.concatenate(arrays, out=empty((sum(map(len, arrays)), *first.shape[1:]), first.dtype))
 
 
 def _concat_strings(columns: Sequence[Strings]) -> Strings:
@@ -626,12 +662,10 @@ def _as_ragged(column: Column) -> Ragged | None:
     return Ragged(column.unstack(), np.cumsum(sizes) - sizes, sizes)  # type: ignore[arg-type]
 
 
-def _reshape(column: "Dense | Strings", shape: tuple[int, ...], *, whole: bool = False) -> "Dense | Strings":
-    """The rows laid out as `shape`; unless `whole`, a row's own dimensions follow it."""
-    if isinstance(column, Dense):
-        return Dense(column.array.reshape(shape if whole else (*shape, *column.array.shape[1:])))
-    full = shape if whole else (*shape, *column.starts.shape[1:])
-    return Strings(column.data, column.starts.reshape(full), column.sizes.reshape(full))
+def _reshape(column: "Dense | Strings", shape: tuple[int, ...]) -> "Dense | Strings":
+    """The rows laid out as `shape`, each with its own dimensions."""
+    full = (*shape, *column.inner)
+    return Dense(column.array.reshape(full)) if isinstance(column, Dense) else column.reshape(full)
 
 
 def _whole(column: Column) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Column, Dense, Objects, Ragged
+from distinput.core.column import Column, Dense, Objects, Ragged, Strings
 from distinput.core.nest import map_leaves
 
 __all__ = ["frozen", "is_plain", "owned"]
@@ -93,8 +93,10 @@ def frozen(block: Block) -> Block:
 def _frozen_column(column: Column) -> Column:
     if isinstance(column, Dense):
         return Dense(_frozen_array(column.array))
-    if isinstance(column, Ragged) and isinstance(column.flat, Dense):
-        return Ragged(Dense(_frozen_array(column.flat.array)), column.starts, column.sizes)
+    if isinstance(column, Strings) and column.made is not None:
+        return Strings(column.data, column.starts, column.sizes, _frozen_array(column.made))
+    if isinstance(column, Ragged):
+        return Ragged(_frozen_column(column.flat), column.starts, column.sizes)  # type: ignore[arg-type]  # of its kind
     if isinstance(column, Objects):
         items = [_frozen_array(item) if isinstance(item, np.ndarray) else item for item in column.items]
         return type(column)(items, column.dtype)

@@ -18,11 +18,12 @@ from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Dense, Ints
 from distinput.kernels.gather import gather_rows
 
-__all__ = ["Memory", "Picked", "Rows", "gather", "in_order", "picked"]
+__all__ = ["Memory", "Picked", "Rows", "chosen", "gather", "in_order", "joined", "picked"]
 
 WIDE_BYTES = 64
 """A row from which on copying it costs more than its number does."""
 
+_BYTE = np.dtype(np.uint8)
 
 _LARGE_BYTES = 1 << 20
 """An element from which on its memory is used again by us: smaller memory the allocator hands out again itself, and sooner."""
@@ -33,7 +34,7 @@ class Rows(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A number that is not looked at, and the shape of a row."""
+        """How many rows there are, and the shape of a row."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -45,28 +46,42 @@ class Rows(Protocol):
 
 
 class Memory:
-    """Rows of one shape anywhere in memory, by the byte where each begins.
+    """Rows of one shape that lie in parts anywhere in memory, numbered one part after the other.
 
     Args:
-      data: the memory, of which only the rows named are looked at.
+      data: the memory, of which only the parts are looked at.
+      begins: [p] the byte of `data` where the first row of each part begins.
+      ends: [p + 1] from 0 on: the rows before each part, and of all.
       shape: of a row.
       dtype: of its values.
       owners: what the memory belongs to, held as long as this is.
     """
 
-    __slots__ = ("data", "dtype", "owners", "shape", "width")
+    __slots__ = ("_near", "_shift", "begins", "data", "dtype", "ends", "owners", "shape", "width")
 
-    def __init__(self, data: Array, shape: tuple[int, ...], dtype: np.dtype[Any], owners: Sequence[Any] = ()) -> None:
-        self.data, self.dtype, self.owners = data, dtype, owners
+    def __init__(
+        self,
+        data: Array,
+        begins: Ints,
+        ends: Ints,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        owners: Sequence[Any] = (),
+    ) -> None:
+        self.data, self.begins, self.ends, self.dtype, self.owners = data, begins, ends, dtype, owners
         self.width = prod(shape) * dtype.itemsize
-        self.shape = (-1, *shape)
+        total = int(ends[-1])
+        self.shape = (total, *shape)
+        self._shift = (total // (2 * max(1, len(begins)))).bit_length()
+        self._near = np.searchsorted(ends, np.arange(0, total, 1 << self._shift), "right") - 1
 
-    def take(self, starts: Ints, axis: int = 0, /) -> Array:
-        """See `Rows`; the numbers are bytes in `data`."""
-        shape = (*starts.shape, *self.shape[1:])
-        out = (np.empty if starts.size * self.width < _LARGE_BYTES else empty)(shape, self.dtype)
-        gather_rows(self.data, np.ascontiguousarray(starts).reshape(-1), self.width, out.reshape(-1).view(np.uint8))
-        return out
+    def take(self, rows: Ints, axis: int = 0, /) -> Array:
+        """See `Rows`."""
+        size = rows.size * self.width
+        out = np.empty(size, np.uint8) if size < _LARGE_BYTES else empty((size,), _BYTE)
+        numbers = rows if rows.ndim == 1 and rows.flags.c_contiguous else np.ascontiguousarray(rows).reshape(-1)
+        gather_rows(self.data, self.begins, self.ends, self._near, self._shift, self.width, numbers, out)
+        return np.ndarray((*rows.shape, *self.shape[1:]), self.dtype, out)
 
 
 class Picked(Dense):
@@ -93,6 +108,10 @@ class Picked(Dense):
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         return self.source.dtype
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        return (*self.numbers.shape[1:], *self.source.shape[1:])
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -125,8 +144,7 @@ class Picked(Dense):
         return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
 
     def lengths(self) -> int | None:
-        shape = (*self.numbers.shape, *self.source.shape[1:])
-        return shape[1] if len(shape) > 1 else None
+        return self.inner[0] if self.inner else None
 
     def unstack(self) -> Dense:
         if self._made is not None or self.numbers.ndim == 1:
@@ -179,9 +197,13 @@ def picked(block: Block, numbers: Ints) -> Block:
 
 def _picked_column(column: Column, numbers: Ints) -> Column:
     """See `picked`."""
-    if type(column) is Dense and column.array.strides[0] >= WIDE_BYTES:
-        return Picked(column.array, numbers)
-    return column.take(numbers)
+    return chosen(column.array, numbers) if type(column) is Dense else column.take(numbers)
+
+
+def chosen(source: Rows, numbers: Ints) -> Dense:
+    """The rows with these numbers, copied when they are wanted if copying them takes long."""
+    wide = prod(source.shape[1:]) * source.dtype.itemsize >= WIDE_BYTES
+    return Picked(source, numbers) if wide else Dense(source.take(numbers, 0))
 
 
 def gather(block: Block) -> Block:
@@ -200,34 +222,40 @@ def in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Pick
       places: for each part as many as it has rows; together 0, 1, 2, ... in any order.
       size: the number of all rows.
     """
-    first = parts[0]
-    if not isinstance(first, Picked):
+    lazy = [part for part in parts if isinstance(part, Picked) and part.numbers.ndim == 1]
+    memory = joined([part.source for part in lazy]) if len(lazy) == len(parts) else None
+    if memory is None:
         return None
-    shape, dtype = first.source.shape[1:], first.dtype
-    width = prod(shape) * dtype.itemsize
-    starts = np.empty(size, np.int64)
-    owners: list[Any] = []
-    low, high = 1 << 62, 0
-    for part, place in zip(parts, places, strict=True):
-        if not isinstance(part, Picked) or part.numbers.ndim > 1 or part.dtype != dtype:
+    numbers = np.empty(size, np.int64)
+    before = 0
+    for part, place in zip(lazy, places, strict=True):
+        numbers[place] = part.numbers + before
+        before += part.source.shape[0]
+    return Picked(memory, numbers)
+
+
+def joined(sources: Sequence[Rows]) -> Memory | None:
+    """The rows of all sources, one after the other, where they are; None if they differ in shape or dtype, or lie scattered."""
+    first = sources[0]
+    memories = []
+    for source in sources:
+        if isinstance(source, np.ndarray) and source.flags.c_contiguous and not source.dtype.hasobject:
+            ends = np.array([0, len(source)])
+            data = source.reshape(-1).view(np.uint8)
+            source = Memory(data, ends[:1], ends, source.shape[1:], source.dtype)
+        if not isinstance(source, Memory) or source.shape[1:] != first.shape[1:] or source.dtype != first.dtype:
             return None
-        source = part.source
-        if source.shape[1:] != shape:
-            return None
-        if isinstance(source, Memory):
-            data, scale = source.data, 1
-        elif isinstance(source, np.ndarray) and source.flags.c_contiguous and source.nbytes:
-            data, scale = source, width
-        else:
-            return None
-        begin: int = data.__array_interface__["data"][0]
-        starts[place] = begin + part.numbers * scale
-        owners.append(source)
-        low, high = min(low, begin), max(high, begin + data.nbytes)
-    starts -= low
-    # Between the parts there may be no memory at all; nobody looks there, since each start lies in its part.
-    whole = np.asarray(_Span(low, high - low))
-    return Picked(Memory(whole, shape, dtype, owners), starts)
+        memories.append(source)
+    addresses = [memory.data.__array_interface__["data"][0] for memory in memories]
+    low = min(addresses)
+    high = max(address + memory.data.nbytes for address, memory in zip(addresses, memories, strict=True))
+    begins = [memory.begins + (address - low) for address, memory in zip(addresses, memories, strict=True)]
+    counts = [np.diff(memory.ends) for memory in memories]
+    # Between the parts there may be no memory at all; nobody looks there, since each row lies in its part.
+    data = np.asarray(_Span(low, high - low))
+    ends = np.cumsum([0, *np.concatenate(counts).tolist()], dtype=np.int64)
+    owners = [(memory.data, memory.owners) for memory in memories]
+    return Memory(data, np.concatenate(begins), ends, first.shape[1:], first.dtype, owners)
 
 
 class _Span:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.chunked import chunked
 from distinput.core.state import Mark, State
 
 __all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over"]
@@ -26,7 +27,7 @@ class RowQueue:
       mark: where the stream begins: the state it was opened with, and how many of its first rows to pass over.
     """
 
-    __slots__ = ("_blocks", "_over", "_skip", "_state", "_stream", "ended", "size")
+    __slots__ = ("_blocks", "_chunks", "_over", "_skip", "_state", "_stream", "ended", "size")
 
     def __init__(self, stream: Stream, mark: Mark) -> None:
         self._stream = stream
@@ -34,6 +35,7 @@ class RowQueue:
         self._state: State = mark["input"]
         self._skip: int = 0
         self._over: int = mark["skip"]
+        self._chunks = True  # until it was tried in vain
         self.size = 0
         self.ended = False
 
@@ -93,6 +95,24 @@ class RowQueue:
             first, self._skip = self._skip, end
             return block.rows(first, end)
         return concat_blocks(self.take_parts(size))
+
+    def take_groups(self, size: int, *, lazily: bool) -> Block:
+        """As many times `size` rows as can be had without a copy, and at least once; so many must be waiting.
+
+        Args:
+          size: at least 1.
+          lazily: whether what crosses from block to block may be copied later, by whoever asks for it.
+        """
+        whole = self.front // size * size
+        every = self.size // size * size
+        if whole == every or not (lazily and self._chunks):
+            return self.take(whole or size)
+        made = chunked([block for block, _ in self._blocks], self._skip, every)
+        if made is None:
+            self._chunks = False
+            return self.take(whole or size)
+        self.skip(every)
+        return made
 
     def take_parts(self, size: int) -> list[Block]:
         """The next `size` rows, which must be waiting, as views of the blocks they stand in."""

@@ -74,7 +74,7 @@ class Batch(Grouped):
             if block is None:
                 if not queue.fill(size):
                     break
-                block = queue.take(max(size, queue.front // size * size))
+                block = queue.take_groups(size, lazily=run.by_element)
             yield from self._stacked(block, size, queue)
         if queue.size and not self.drop_remainder:
             rest = queue.size

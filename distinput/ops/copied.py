@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
@@ -39,6 +40,8 @@ class Copied(OneForOne):
     Source: distinput's own; what TensorFlow delivers is always a copy.
     """
 
+    by_element: ClassVar[bool] = True
+
     @cached_property
     def spec(self) -> Spec:
         return self.input.spec
@@ -48,11 +51,7 @@ class Copied(OneForOne):
             most = max(1, _PIECE_BYTES * block.size // max(1, block.nbytes))
             for first in range(0, block.size, most):
                 end = min(first + most, block.size)
-                yield _copied(block.rows(first, end)), at(end)
+                yield block.rows(first, end).copied(), at(end)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return _copied(self.input.fetch(rows, epoch))
-
-
-def _copied(block: Block) -> Block:
-    return Block(block.structure, [column.copied() for column in block.columns], block.size)
+        return self.input.fetch(rows, epoch).copied()

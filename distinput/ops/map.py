@@ -193,7 +193,9 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
 
 def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
     """Blocks of what the functions of `maps` return."""
-    upstream, chain, counter = node.input.open(state["input"], run), _chain(maps), run.counter(node)
+    chain, counter = _chain(maps), run.counter(node)
+    by_block = workforce is not None or isinstance(chain, Compiled)
+    upstream = node.input.open(state["input"], run.by_block() if by_block else run)
 
     def note(error: Exception, index: int, element: str) -> None:
         if element:

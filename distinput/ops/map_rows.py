@@ -90,7 +90,7 @@ class MapRows(OneForOne):
                     f"map_rows: component {path or 'of the result'} must have {block.size} rows, as many as the function was "
                     f"given, got shape {list(shape)}"
                 )
-            columns.append(Dense(value) if value.dtype != STRING else _strings(value))
+            columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))
         made = Block(structure, columns, block.size)
         return made if self.output_signature is None else check_signature("map_rows", made, self.spec)
 
@@ -173,8 +173,3 @@ def _whole(column: Column) -> Any:
     if isinstance(column, Strings):
         return column.objects()
     return list(column.values())
-
-
-def _strings(array: Any) -> Strings:
-    flat = Strings.of(array.reshape(-1).tolist())
-    return Strings(flat.data, flat.starts.reshape(array.shape), flat.sizes.reshape(array.shape))

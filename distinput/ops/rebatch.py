@@ -112,7 +112,7 @@ class Rebatch(Node):
                 break
             whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
             if len(sizes) == 1:
-                made, error = _stacked(queue.take(max(1, whole) * cycle), cycle)
+                made, error = _stacked(queue.take_groups(cycle, lazily=run.by_element), cycle)
             elif whole:
                 made, error = _split(queue.take(whole * cycle), np.tile(np.asarray(sizes, np.int64), whole))
             else:

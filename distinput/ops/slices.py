@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_tensors` and `from_tensor_slices`: elements that are in memory."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,10 +68,8 @@ class Slices(Node):
         return {"row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        size = self.block.size
-        for row in range(state["row"], size, MOST_ROWS):  # views, so their bytes do not matter
-            end = min(row + MOST_ROWS, size)
-            yield self.block.rows(row, end), {"row": end}
+        for block, end in _from(self.block, state["row"]):
+            yield block, {"row": end}
 
     @property
     def random_access(self) -> bool:
@@ -123,10 +122,9 @@ class SlicesInTurn(Node):
     def stream(self, state: State, run: Run) -> Stream:
         row: int = state["row"]
         first = int(np.searchsorted(self.ends, row, "right")) - 1
-        for number in range(first, len(self.sources)):
-            begin = int(self.ends[number])
-            for block, after in self.sources[number].stream({"row": max(0, row - begin)}, run):
-                yield block, {"row": begin + after["row"]}
+        for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
+            for block, end in _from(source.block, max(0, row - begin)):
+                yield block, {"row": begin + end}
 
     @property
     def random_access(self) -> bool:
@@ -141,6 +139,16 @@ class SlicesInTurn(Node):
             for number, place in zip(used, places, strict=True)
         ]
         return put_in_order(parts, places)
+
+
+def _from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
+    """The rows of a block from `row` on in views of it, and where each ends."""
+    if not row and block.size <= MOST_ROWS:
+        yield block, block.size
+        return
+    for first in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
+        end = min(first + MOST_ROWS, block.size)
+        yield block.rows(first, end), end
 
 
 def leaf_spec(column: Column) -> LeafSpec:
@@ -239,10 +247,7 @@ def _from_arrow(array: Any, name: str) -> Column:
 
 
 def _slices_of(array: np.ndarray[Any, Any]) -> Column:
-    if array.dtype == STRING:
-        flat = Strings.of(array.reshape(-1).tolist())
-        return Strings(flat.data, flat.starts.reshape(array.shape), flat.sizes.reshape(array.shape))
-    return Dense(array)
+    return Strings.of_array(array) if array.dtype == STRING else Dense(array)
 
 
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:

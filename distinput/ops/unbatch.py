@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.chunked import Chunked
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -65,9 +66,11 @@ class Unbatch(Node):
         for block, after in self.input.open(state["input"], run):
             if block.size:
                 rows, failure = unstacked("unbatch", block)
-                kept = rows.rows(over, rows.size)
-                over -= rows.size - kept.size
-                yield kept, {"input": after, "skip": over}
+                if over:
+                    every = rows.size
+                    rows = rows.rows(over, every)
+                    over -= every - rows.size
+                yield rows, {"input": after, "skip": over}
                 if failure is not None:
                     raise failure
 
@@ -121,10 +124,12 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
+    if isinstance(block, Chunked) and block.shape:
+        return block.unstack(), None
     lengths = [column.lengths() for column in block.columns]
     first = lengths[0]
     if isinstance(first, int) and all(isinstance(other, int) and other == first for other in lengths):
-        return Block(block.structure, [c.unstack() for c in block.columns], block.size * first), None
+        return block.unstack(), None
     counts, error = row_counts(op, block)
     part = block.rows(0, len(counts))
     columns = [c.unstack() for c in part.columns]

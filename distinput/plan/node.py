@@ -125,6 +125,24 @@ class Node(ABC):
                 found += [v for v in value if isinstance(v, Node)]
         return tuple(found)
 
+    @property
+    def draws(self) -> bool:
+        """Whether it was given no seed, or calls a function that may make data sets that draw some."""
+        return getattr(self, "seed", None) is None and hasattr(self, "drawn_seed")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether later passes see what an earlier one has kept."""
+        return getattr(self, "store", None) is not None
+
+    @cached_property
+    def lasting(self) -> tuple["Node", ...]:
+        """The steps of this tree on which later passes depend beside their place: those that draw or keep, inputs first."""
+        found = dict.fromkeys([step for source in self.inputs for step in source.lasting])
+        if self.draws or self.keeps:
+            found[self] = None
+        return tuple(found)
+
     def with_inputs(self, inputs: tuple["Node", ...]) -> "Node":
         """The same step over other inputs."""
         left = list(inputs)

@@ -8,20 +8,19 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from distinput.plan.node import Node, walk
+from distinput.plan.node import Node
 
 __all__ = ["drawn_seeds", "stores", "with_drawn_seeds"]
 
 
 def drawn_seeds(node: Node) -> list[int]:
     """The drawn seeds of a tree, inputs first; a node that stands in it twice counts once."""
-    found = {id(step): step.drawn_seed for step in walk(node) if _draws(step)}  # type: ignore[attr-defined]
-    return list(found.values())
+    return [step.drawn_seed for step in node.lasting if step.draws]  # type: ignore[attr-defined]
 
 
 def stores(node: Node) -> list[Any]:
     """What the nodes of a tree keep of a pass, each with the `epoch` of that pass, None while there was none."""
-    found = {id(step.store): step.store for step in walk(node) if getattr(step, "store", None) is not None}  # type: ignore[attr-defined]
+    found = {id(step.store): step.store for step in node.lasting if step.keeps}  # type: ignore[attr-defined]
     return list(found.values())
 
 
@@ -37,7 +36,7 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
         if id(step) not in made:
             changes: dict[str, Any] = {}
             inputs = tuple([changed(source) for source in step.inputs])
-            if _draws(step):
+            if step.draws:
                 changes["drawn_seed"] = next(left)
             store = getattr(step, "store", None)
             if store is not None:
@@ -47,8 +46,3 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
         return found
 
     return changed(node)
-
-
-def _draws(step: Node) -> bool:
-    """True for an op that was given no seed, and for one whose function may make data sets that draw some."""
-    return getattr(step, "seed", None) is None and hasattr(step, "drawn_seed")

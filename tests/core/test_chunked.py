@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that stand in several blocks are, whatever is done with them, those of the blocks copied into one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.core.block import Block, concat_blocks
+from distinput.core.chunked import Chunked, chunked
+from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
+from distinput.core.nest import structure_of
+from distinput.core.owned import frozen
+from distinput.core.picked import Picked
+from distinput.core.rows import RowQueue
+
+STRUCTURES = [0, (0, 0), {"a": 0, "b": (0,)}]
+
+
+def leaf(kind: str, first: int, count: int) -> Column:
+    """Rows whose values tell their number."""
+    numbers = np.arange(first, first + count)
+    match kind:
+        case "scalars":
+            return Dense(numbers)
+        case "arrays":
+            return Dense(np.repeat(numbers, 6).reshape(count, 2, 3).astype(np.float32))
+        case "picked":
+            return Picked(np.arange(200 * 2).reshape(200, 2), numbers)
+        case "spans":
+            return Strings.of([b"%d" % number for number in numbers])
+    return Strings.of_array(np.array([[b"%d" % number, b""] for number in numbers], object).reshape(count, 2))
+
+
+KINDS = ["scalars", "arrays", "picked", "spans", "objects"]
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> list[Block]:
+    structure = structure_of(draw(st.sampled_from(STRUCTURES)))
+    kinds = [draw(st.sampled_from(KINDS)) for _ in structure.paths]
+    made, first = [], 0
+    for count in draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)):
+        made.append(Block(structure, [leaf(kind, first, count) for kind in kinds], count))
+        first += count
+    return made
+
+
+@given(blocks(), st.data())
+def test_elements_of_several_blocks_are_those_of_one(parts: list[Block], data: st.DataObject) -> None:
+    total = sum(block.size for block in parts)
+    first = data.draw(st.integers(0, total - 1))
+    size = data.draw(st.integers(1, total - first))
+    left = chunked(parts, first, size)
+    assert isinstance(left, Chunked)
+    right = concat_blocks(parts).rows(first, first + size)
+    depth = 0
+    for _ in range(data.draw(st.integers(0, 4))):
+        match data.draw(st.sampled_from(["rows", "stack", "unstack", "steps", "take", "again", "copied"])):
+            case "rows":
+                start = data.draw(st.integers(0, right.size))
+                stop = data.draw(st.integers(start, right.size + 1))
+                left, right = left.rows(start, stop), right.rows(start, stop)
+            case "stack":
+                group = data.draw(st.integers(1, max(1, right.size)))
+                end = right.size // group * group
+                left, right = left.rows(0, end).stack(group), right.rows(0, end).stack(group)
+                depth += 1
+            case "unstack" if depth and right.size:
+                left, right = left.unstack(), right.unstack()
+                depth -= 1
+            case "steps":
+                left, right = left.rows(0, right.size, 2), right.rows(0, right.size, 2)
+            case "take" if right.size:
+                numbers = np.array(data.draw(st.lists(st.integers(0, right.size - 1), max_size=5)), np.int64)
+                left, right = left.take(numbers), right.take(numbers)
+            case "again" if right.size > 1 and not depth:
+                cut = data.draw(st.integers(1, right.size - 1))
+                found = chunked([left.rows(0, cut), left.rows(cut, right.size)], 0, right.size)
+                assert found is not None
+                left = found
+            case "copied":
+                left = left.copied()
+    same(left, right)
+
+
+def same(left: Block, right: Block) -> None:
+    assert left.size == right.size
+    assert left.structure == right.structure
+    for a, b in zip(left.elements(), right.elements(), strict=True):
+        equal(a, b)
+    for index in range(right.size):
+        equal(left.row(index), right.row(index))
+    for one, other in zip(left.columns, right.columns, strict=True):
+        assert one.dtype == other.dtype
+        assert repr(one.lengths()) == repr(other.lengths())
+    if right.size:
+        assert left.nbytes > 0
+
+
+def equal(left: Any, right: Any) -> None:
+    assert structure_of(left) == structure_of(right)
+    for a, b in zip(structure_of(left).flatten(left), structure_of(right).flatten(right), strict=True):
+        assert type(a) is type(b)
+        assert np.shape(a) == np.shape(b)
+        assert np.array_equal(a, b)
+
+
+def test_only_rows_that_cross_a_border_are_copied() -> None:
+    a, b = np.arange(10), np.arange(10, 20)
+    made = chunked([Block(structure_of(0), [Dense(array)], 10) for array in (a, b)], 1, 18)
+    assert made is not None
+    views = [np.shares_memory(batch, a) or np.shares_memory(batch, b) for batch in made.stack(6).elements()]
+    assert views == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Dense(np.zeros((3, 2))),
+        Dense(np.zeros(3, np.float32)),
+        Objects([np.zeros(()), np.zeros(1), np.zeros(2)], np.dtype(float)),
+        Ragged(Dense(np.zeros(3)), np.arange(3), np.ones(3, np.int64)),
+    ],
+)
+def test_rows_that_may_not_stack_are_not_left_where_they_are(other: Column) -> None:
+    columns: list[Column] = [Dense(np.zeros(3)), other]
+    assert chunked([Block(structure_of(0), [column], 3) for column in columns], 0, 6) is None
+
+
+def test_a_queue_gives_all_whole_groups_that_wait_and_marks_what_is_left() -> None:
+    made = [(Block(structure_of(0), [Dense(np.arange(n, n + 5))], 5), {"n": n + 5}) for n in (0, 5, 10)]
+    queue = RowQueue(iter(made), {"input": {"n": 0}, "skip": 0})
+    assert queue.fill(13)
+    rows = queue.take_groups(4, lazily=True)
+    assert isinstance(rows, Chunked)
+    assert list(rows.elements()) == list(range(12))
+    assert queue.mark() == {"input": {"n": 10}, "skip": 2}
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, [2, 3]])
+@pytest.mark.parametrize("lazily", [False, True])
+def test_rebatch_and_batch_give_the_same_batches_to_whoever_asks(size: Any, lazily: bool) -> None:
+    words = np.array([b"x" * n for n in range(20)], object)
+    parts = [di.data.Dataset.from_tensors((np.arange(n, n + 5), words[n : n + 5])) for n in (0, 5, 10, 15)]
+    rows = parts[0].concatenate(parts[1]).concatenate(parts[2]).concatenate(parts[3])
+    made = rows.rebatch(size) if isinstance(size, list) else rows.rebatch(2).rebatch(size).unbatch().batch(size)
+    by_block = (element for block in made.iter_blocks() for element in block.elements())
+    found = list(made if lazily else by_block)
+    assert np.concatenate([numbers for numbers, _ in found]).tolist() == list(range(20))
+    assert np.concatenate([texts for _, texts in found]).tolist() == words.tolist()
+
+
+def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_write_to() -> None:
+    words = np.array([b"a", b"bc", b""], object)
+    (batch,) = di.data.Dataset.from_tensor_slices(words).batch(3)
+    words[0] = b"changed"
+    assert batch.tolist() == [b"a", b"bc", b""]
+    with pytest.raises(ValueError, match="read-only"):
+        batch[0] = b"x"
+    column = frozen(Block(structure_of(0), [column_of([np.array([[b"y"]], object)])], 1)).columns[0]
+    assert isinstance(column, Strings)
+    assert column.row(0).tolist() == [[b"y"]]
+    assert column.compact().made is None
