@@ -36,7 +36,8 @@ class Goal:
       figure: what was measured, in words.
       wanted: what is to be reached, in words.
       reached: whether it is.
-      limit: what a limit of the same case has beside the same peer, and whether that would be enough; in words.
+      limit: what a limit of the same case has beside the same peer or limit, and whether that would be enough; in words.
+      possible: False where that would not be enough.
     """
 
     beside: str
@@ -44,6 +45,7 @@ class Goal:
     wanted: str
     reached: bool
     limit: str = ""
+    possible: bool = True
 
 
 def goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -58,19 +60,20 @@ def goals_beside(entry: Mapping[str, Any]) -> list[Goal]:
         Goal(
             *(entry["name"], f"{times(entry[ratio] or 0.0)}{of}", f"{times(entry[reach])}{of}"),
             (entry[ratio] or 0.0) >= entry[reach],
-            _limit(entry, reach),
+            *_limit(entry, reach),
         )
         for reach, ratio, of in found
         if entry[reach] is not None
     ]
 
 
-def _limit(entry: Mapping[str, Any], reach: str) -> str:
-    """What is had by a limit alone."""
+def _limit(entry: Mapping[str, Any], reach: str) -> tuple[str, bool]:
+    """What is had by a limit alone, and whether that is enough."""
     if entry["limit"] is None or reach != "reach":
-        return ""
+        return "", True
     name, ratio = entry["limit"]
-    return f"{name}: {times(ratio)}{'' if ratio >= entry[reach] else ', less than wanted'}"
+    enough = ratio >= entry[reach]
+    return f"{name}: {times(ratio)}{'' if enough else ', less than wanted'}", enough
 
 
 def own_goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -110,17 +113,18 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "cpu_ratio": median(cpu) if cpu else None,
                 "reach": other["reach"],
                 "reach_cpu": other["reach_cpu"],
-                "limit": _best(limits, other) if other["kind"] == "peer" else None,
+                "limit": _best(limits, other),
             }
         )
     return entries
 
 
-def _best(limits: Iterable[Mapping[str, Any]], peer: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The limit that leaves a peer behind the farthest, and their time / its time."""
+def _best(limits: Iterable[Mapping[str, Any]], other: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The limit that leaves a peer, or another limit, behind the farthest, and their time / its time."""
     found = [
-        (limit["name"], median([b / a for a, b in zip(limit["seconds"], peer["seconds"], strict=True)]))
+        (limit["name"], median([b / a for a, b in zip(limit["seconds"], other["seconds"], strict=True)]))
         for limit in limits
+        if limit is not other
     ]
     return max(found, key=lambda each: each[1], default=None)
 

@@ -11,8 +11,8 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from distinput.core.block import Block
-from distinput.core.column import Array, Column, Dense, Strings, concatenated, joined_columns
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Array, Column, Dense, Strings, concatenated
 
 __all__ = ["Chunked", "chunked"]
 
@@ -40,19 +40,17 @@ class Chunked(Block):
     @property
     def columns(self) -> Sequence[Column]:  # type: ignore[override]  # of a block they are there, of this they are made
         """One for each leaf, all rows copied."""
-        return [self._laid_out(self._joined(chunks, self._whole())) for chunks in self._chunks()]
+        return self._part(self._spans(0, self.size)).columns
 
     def rows(self, start: int, stop: int, step: int = 1) -> Block:
         if step != 1:
-            return Block(self.structure, self.columns, self.size).rows(start, stop, step)
-        group = prod(self.shape)
+            return self._part(self._spans(0, self.size)).rows(start, stop, step)
         size = max(0, min(stop, self.size) - start)
         if size == self.size:
             return self
-        spans = _cuts(self.sizes, self.first + start * group, size * group, size * group)[0] if size else ()
+        spans = self._spans(start, size)
         if len(spans) < 2:
-            columns = [self._laid_out(self._joined(chunks, spans)) for chunks in self._chunks()]
-            return Block(self.structure, columns, size)
+            return self._part(spans)
         return Chunked(self.blocks[spans[0][0] : spans[-1][0] + 1], spans[0][1], size, self.shape)
 
     def row(self, index: int) -> Any:
@@ -61,19 +59,35 @@ class Chunked(Block):
     def elements(self) -> Iterator[Any]:
         group = prod(self.shape)
         cuts = _cuts(self.sizes, self.first, self.size * group, group)
-        parts = zip(*[self._values(chunks, cuts) for chunks in self._chunks()], strict=True)
-        if self.structure.is_leaf:
-            return chain.from_iterable([part for (part,) in parts])
-        tuples = chain.from_iterable([zip(*part, strict=True) for part in parts])
-        return tuples if self.structure.is_flat_tuple else map(self.structure.build, tuples)
+        leaves = [_arrays(chunks) for chunks in zip(*[block.columns for block in self.blocks], strict=True)]
+        arrays = [leaf for leaf in leaves if leaf is not None]
+        if len(arrays) < len(leaves):
+            return chain.from_iterable([self._part(spans).elements() for spans in cuts])
+        shapes = [(*self.shape, *leaf[0].shape[1:]) for leaf in arrays]
+        parts: list[Iterable[Any]] = []
+        for spans in cuts:
+            if len(spans) == 1:
+                ((block, start, stop),) = spans
+                views = [
+                    leaf[block][start:stop].reshape(-1, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
+                ]
+                parts.append(views[0] if self.structure.is_leaf else zip(*views, strict=True))
+            else:
+                made = [
+                    concatenated([leaf[block][start:stop] for block, start, stop in spans]).reshape(shape)
+                    for leaf, shape in zip(arrays, shapes, strict=True)
+                ]
+                parts.append(made if self.structure.is_leaf else (tuple(made),))
+        found = chain.from_iterable(parts)
+        simple = self.structure.is_leaf or self.structure.is_flat_tuple
+        return found if simple else map(self.structure.build, found)
 
     def stack(self, size: int) -> Block:
         return Chunked(self.blocks, self.first, self.size // size, (size, *self.shape))
 
     def unstack(self) -> Block:
-        """The rows of each element as elements; an element must have rows."""
         if not self.shape:
-            return Block(self.structure, self.columns, self.size).unstack()
+            return self._part(self._spans(0, self.size)).unstack()
         return Chunked(self.blocks, self.first, self.size * self.shape[0], self.shape[1:])
 
     def copied(self) -> Block:
@@ -82,46 +96,25 @@ class Chunked(Block):
 
     def pieces(self) -> list[Block]:
         """The rows of each block, as views, where each is an element."""
-        return [self.blocks[block].rows(start, stop) for block, start, stop in self._whole()]
+        return [self.blocks[block].rows(start, stop) for block, start, stop in self._spans(0, self.size)]
 
     @property
     def nbytes(self) -> int:
         per_row = sum([block.nbytes for block in self.blocks]) / max(1, sum(self.sizes))
         return int(per_row * self.size * prod(self.shape))
 
-    def _chunks(self) -> "zip[tuple[Column, ...]]":
-        """The columns of all blocks, leaf by leaf."""
-        return zip(*[block.columns for block in self.blocks], strict=True)
+    def _spans(self, start: int, size: int) -> tuple[Span, ...]:
+        """Where the rows of some elements stand."""
+        group = prod(self.shape)
+        return _cuts(self.sizes, self.first + start * group, size * group, size * group)[0] if size else ()
 
-    def _whole(self) -> tuple[Span, ...]:
-        """Where all rows stand."""
-        count = self.size * prod(self.shape)
-        return _cuts(self.sizes, self.first, count, count)[0]
-
-    def _values(self, chunks: Sequence[Column], cuts: Sequence[Sequence[Span]]) -> list[Iterable[Any]]:
-        """One leaf of the elements, cut by cut."""
-        arrays = _arrays(chunks)
-        if arrays is None:
-            return [self._laid_out(self._joined(chunks, spans)).values() for spans in cuts]
-        shape = (-1, *self.shape, *arrays[0].shape[1:])
-        found: list[Iterable[Any]] = []
-        for (block, start, stop), *others in cuts:
-            rows = arrays[block][start:stop]
-            if others:
-                rows = concatenated([rows, *[arrays[block][start:stop] for block, start, stop in others]])
-            found.append(rows.reshape(shape))
-        return found
-
-    def _joined(self, chunks: Sequence[Column], spans: Sequence[Span]) -> Column:
-        """Rows of one leaf: a view where they stand in one block."""
-        pieces = [chunks[block].rows(start, stop) for block, start, stop in spans]
-        return joined_columns(pieces) if len(pieces) > 1 else pieces[0] if pieces else chunks[0].rows(0, 0)
-
-    def _laid_out(self, rows: Column) -> Column:
-        """Rows as elements."""
+    def _part(self, spans: Sequence[Span]) -> Block:
+        """The elements that some rows make: views where they stand in one block."""
+        parts = [self.blocks[block].rows(start, stop) for block, start, stop in spans]
+        made = concat_blocks(parts or [self.blocks[0].rows(0, 0)])
         for size in reversed(self.shape):
-            rows = rows.stack(size)
-        return rows
+            made = made.stack(size)
+        return made
 
 
 @lru_cache(maxsize=1024)
@@ -175,7 +168,7 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> Block | None:
     return Chunked(blocks, first, size)
 
 
-def _arrays(chunks: Sequence[Column]) -> Sequence[Array] | None:
+def _arrays(chunks: Sequence[Column]) -> list[Array] | None:
     """The arrays of whose rows views are handed out, if all columns have one."""
     kinds = set(map(type, chunks))
     if kinds == {Dense}:

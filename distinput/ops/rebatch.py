@@ -110,10 +110,9 @@ class Rebatch(Node):
                 continue
             if not queue.fill(sizes[at]):
                 break
-            whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
             if len(sizes) == 1:
                 made, error = _stacked(queue.take_groups(cycle, lazily=run.by_element), cycle)
-            elif whole:
+            elif at == 0 and 0 not in sizes and (whole := queue.front // cycle):
                 made, error = _split(queue.take(whole * cycle), np.tile(np.asarray(sizes, np.int64), whole))
             else:
                 made, error = _split(queue.take(sizes[at]), np.asarray([sizes[at]], np.int64))

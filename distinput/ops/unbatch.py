@@ -127,8 +127,7 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
     if isinstance(block, Chunked) and block.shape:
         return block.unstack(), None
     lengths = [column.lengths() for column in block.columns]
-    first = lengths[0]
-    if isinstance(first, int) and all(isinstance(other, int) and other == first for other in lengths):
+    if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
     counts, error = row_counts(op, block)
     part = block.rows(0, len(counts))

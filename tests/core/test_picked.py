@@ -2,6 +2,7 @@
 """Rows that travel as numbers are, whatever is done with them, the rows that were copied at once."""
 
 import pickle
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -29,9 +30,20 @@ def columns(data: st.DataObject) -> tuple[Picked, Dense]:
     numbers = np.array(data.draw(st.lists(st.integers(0, count - 1), max_size=12)), np.int64)
     made = Dense(array.take(numbers, 0))
     if array.nbytes and data.draw(st.booleans()):
-        memory = np.concatenate([np.zeros(5, np.uint8), array.reshape(-1).view(np.uint8)])
-        return Picked(Memory(memory, inner, array.dtype), 5 + numbers * array[0].nbytes), made
+        return Picked(memory_of(array, data), numbers), made
     return Picked(array, numbers), made
+
+
+def memory_of(array: Any, data: st.DataObject) -> Memory:
+    """The rows of an array in parts, with other bytes between them."""
+    ends = np.array([0, *sorted(data.draw(st.lists(st.integers(0, len(array)), max_size=4))), len(array)])
+    raw = array.reshape(-1).view(np.uint8)
+    width = array[0].nbytes
+    begins, parts = [], [np.zeros(5, np.uint8)]
+    for first, stop in pairwise(ends.tolist()):
+        begins.append(sum(map(len, parts)))
+        parts += [raw[first * width : stop * width], np.full(data.draw(st.integers(0, 3)), 255, np.uint8)]
+    return Memory(np.concatenate(parts), np.array(begins), ends, array.shape[1:], array.dtype)
 
 
 def same(left: Column, right: Column) -> None:
@@ -101,7 +113,7 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
         numbers = np.array(data.draw(st.lists(st.integers(0, 7), min_size=len(place), max_size=len(place))), np.int64)
         source: Any = array
         if data.draw(st.booleans()):
-            source, numbers = Memory(array.reshape(-1).view(np.uint8), inner, array.dtype), numbers * array[0].nbytes
+            source = memory_of(array, data)
         lefts.append(Block(LEAF, [Picked(source, numbers)], len(numbers)))
         rights.append(Block(LEAF, [Dense(source.take(numbers, 0))], len(numbers)))
     left, right = put_in_order(lefts, places).columns[0], put_in_order(rights, places).columns[0]
