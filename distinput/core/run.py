@@ -100,7 +100,7 @@ class Run:
         """Of what readers decode ahead, all together."""
         self.cancelled = threading.Event()
         self.by_element = False
-        """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered yet."""
+        """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
         self.ignore: Callable[[Exception], None] | None = None
         """Told of an error of a function whose element is then left out; None where errors are raised."""
