@@ -117,7 +117,7 @@ class Chunked(Block):
         return made
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[tuple[Span, ...], ...]:
     """Rows `first` to `first + count` of blocks of these sizes in groups: many in one block together, or one in several.
 

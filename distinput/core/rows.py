@@ -18,6 +18,9 @@ Stream = Iterator[tuple[Block, State]]
 PACE_SECONDS = 0.004
 """An op that calls Python functions sends what it has after this long."""
 
+_MOST_CHUNKS = 16
+"""Blocks left where they are. Rows of more of them are mostly copied anyway, being few in each."""
+
 
 class RowQueue:
     """Rows of `stream` waiting to be taken.
@@ -105,7 +108,7 @@ class RowQueue:
         """
         whole = self.front // size * size
         every = self.size // size * size
-        if whole == every or not (lazily and self._chunks):
+        if whole == every or not (lazily and self._chunks) or len(self._blocks) > _MOST_CHUNKS:
             return self.take(whole or size)
         made = chunked([block for block, _ in self._blocks], self._skip, every)
         if made is None:
