@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,16 @@ import numpy as np
 from distinput.core.calls import called
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import callable_argument
-from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Filter", "TakeWhile"]
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Node):
+class Filter(SameElements):
     """Keep the elements for which `predicate` is true.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
@@ -39,15 +37,10 @@ class Filter(Node):
     Source: `tf.data.Dataset.filter`.
     """
 
-    input: Node
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
         callable_argument("filter", "predicate", self.predicate)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -64,7 +57,7 @@ class Filter(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class TakeWhile(Node):
+class TakeWhile(SameElements):
     """Elements up to the first one for which `predicate` is false.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
@@ -79,15 +72,10 @@ class TakeWhile(Node):
     Source: `tf.data.Dataset.take_while`.
     """
 
-    input: Node
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
         callable_argument("take_while", "predicate", self.predicate)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "ended": False}

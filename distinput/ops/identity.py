@@ -2,25 +2,24 @@
 """Ops that pass elements on as they are: `with_options` and `assert_cardinality`."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.check import integer
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.options import Options
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["AssertCardinality", "WithOptions"]
 
 
 @dataclass(frozen=True, eq=False)
-class WithOptions(Node):
+class WithOptions(SameElements):
     """The same elements, with options for the whole pipeline.
 
     Args:
@@ -37,16 +36,11 @@ class WithOptions(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     options: Options
 
     def __post_init__(self) -> None:
         if not isinstance(self.options, Options):
             raise TypeError(f"with_options: options must be an Options object, got {self.options!r}")
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:
@@ -70,7 +64,7 @@ class WithOptions(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class AssertCardinality(Node):
+class AssertCardinality(SameElements):
     """The same elements, of which there must be `expected_cardinality`.
 
     Args:
@@ -87,7 +81,6 @@ class AssertCardinality(Node):
     Source: `tf.data.experimental.assert_cardinality`.
     """
 
-    input: Node
     expected_cardinality: int
 
     def __post_init__(self) -> None:
@@ -96,10 +89,6 @@ class AssertCardinality(Node):
                 f"assert_cardinality: expected_cardinality must be a count or INFINITE_CARDINALITY, got "
                 f"{self.expected_cardinality}"
             )
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

@@ -2,19 +2,18 @@
 """`ignore_errors`: leave out the elements for which a function raises."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["IgnoreErrors"]
 
 
 @dataclass(frozen=True, eq=False)
-class IgnoreErrors(Node):
+class IgnoreErrors(SameElements):
     """Leave out the elements for which the function of a `map` or `filter` before this raises.
 
     Errors of anything else are raised as ever: a damaged file, or elements that cannot be batched. Put it right behind the
@@ -35,12 +34,7 @@ class IgnoreErrors(Node):
     Source: `tf.data.Dataset.ignore_errors`.
     """
 
-    input: Node
     log_warning: bool = False
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

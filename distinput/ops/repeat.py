@@ -12,16 +12,16 @@ from distinput.core.column import Ints
 from distinput.core.gather import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.plan.check import integer
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Repeat"]
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat(Node):
+class Repeat(SameElements):
     """The elements `count` times over; without end when `count` is None or negative, unless a pass has no element.
 
     Shapes and order: unchanged; a shuffle below makes a new order for each pass. State: the pass, and the input's state in it.
@@ -37,7 +37,6 @@ class Repeat(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     count: int | None = None
 
     def __post_init__(self) -> None:
@@ -48,10 +47,6 @@ class Repeat(Node):
     def passes(self) -> int:
         """How many passes, or `INFINITE`."""
         return INFINITE if self.count is None or self.count < 0 else int(self.count)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

@@ -2,17 +2,16 @@
 """`shard`: every n-th element, for one worker of n."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.check import integer
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import UNKNOWN
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["SHARD_HINT", "Shard"]
 
@@ -21,7 +20,7 @@ SHARD_HINT = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(Node):
+class Shard(SameElements):
     """Keep the elements whose position is `index` modulo `num_shards`.
 
     Shapes and order: unchanged. State: how many rows to pass over before the next one kept.
@@ -40,7 +39,6 @@ class Shard(Node):
     Source: `tf.data.Dataset.shard`.
     """
 
-    input: Node
     num_shards: int
     index: int
 
@@ -60,10 +58,6 @@ class Shard(Node):
     def is_hint(self) -> bool:
         """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`."""
         return self.num_shards == SHARD_HINT and self.index == SHARD_HINT
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

@@ -2,23 +2,22 @@
 """`take` and `skip`: the first elements, and all but the first."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.plan.check import integer
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Skip", "Take"]
 
 
 @dataclass(frozen=True, eq=False)
-class Take(Node):
+class Take(SameElements):
     """The first `count` elements, or all when `count` is negative.
 
     Shapes and order: unchanged. State: how many are left.
@@ -34,15 +33,10 @@ class Take(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     count: int
 
     def __post_init__(self) -> None:
         integer("take", "count", self.count)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:
@@ -83,7 +77,7 @@ class Take(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Skip(Node):
+class Skip(SameElements):
     """All but the first `count` elements; none when `count` is negative.
 
     Shapes and order: unchanged. State: that of the input, and how many are still to be passed over. Where the input's rows
@@ -100,15 +94,10 @@ class Skip(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     count: int
 
     def __post_init__(self) -> None:
         integer("skip", "count", self.count)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:
