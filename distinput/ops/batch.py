@@ -72,22 +72,21 @@ class Batch(Grouped):
         while True:
             block = queue.whole(size)
             if block is None:
-                if not queue.fill(size):
-                    break
-                block = queue.take_groups(size, lazily=run.by_element)
-            yield from self._stacked(block, size, queue)
-        if queue.size and not self.drop_remainder:
-            rest = queue.size
-            yield from self._stacked(queue.take(rest), rest, queue)
-
-    def _stacked(self, block: Block, size: int, queue: RowQueue) -> Stream:
-        made, error = stack_prefix(block, size)
-        if made.size:
-            yield made, queue.mark()
-        if error is not None:
-            raise InvalidArgumentError(
-                f"Cannot batch tensors with different shapes: {error}; pad them with padded_batch, or bring them to one shape"
-            )
+                if queue.fill(size):
+                    block = queue.take_groups(size, lazily=run.by_element)
+                elif queue.size and not self.drop_remainder:
+                    size = queue.size
+                    block = queue.take(size)
+                else:
+                    return
+            made, error = stack_prefix(block, size)
+            if made.size:
+                yield made, queue.mark()
+            if error is not None:
+                raise InvalidArgumentError(
+                    f"Cannot batch tensors with different shapes: {error}; pad them with padded_batch, or bring them to one "
+                    "shape"
+                )
 
     @property
     def random_access(self) -> bool:

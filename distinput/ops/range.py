@@ -71,9 +71,10 @@ class Range(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         size, most = self.size, block_rows(8)
+        counted = _counted(most)
         for row in range(state["row"], size, most):
             end = min(row + most, size)
-            yield self._block(self._numbers(row, end)), {"row": end}
+            yield self._block(self._numbers(row, end, counted)), {"row": end}
 
     @property
     def random_access(self) -> bool:
@@ -82,12 +83,12 @@ class Range(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
 
-    def _numbers(self, row: int, end: int) -> Ints:
-        """The numbers of these rows as int64."""
+    def _numbers(self, row: int, end: int, counted: Ints) -> Ints:
+        """The numbers of these rows as int64; `counted` are 0, 1, 2, ..., at least so many."""
         first, stop = self.first + row * self.step, self.first + end * self.step
         if self.step == 1 and first >= -_LARGEST and stop <= _LARGEST:
-            counted = _counted(block_rows(8))[: end - row]  # a sum is made faster than numbers are counted
-            return np.add(counted, first, out=empty(counted.shape, counted.dtype))
+            # A sum is made faster than numbers are counted.
+            return np.add(counted[: end - row], first, out=empty((end - row,), counted.dtype))
         return np.arange(first, stop, self.step)
 
     def _block(self, numbers: Ints) -> Block:
