@@ -278,17 +278,33 @@ def _many_files(folder: Path, scale: float) -> Case:
 
 
 def _many_columns(folder: Path, scale: float) -> Case:
-    """As many values in each: rows are fewer where columns are more."""
+    """As many values in each: rows are fewer where columns are more. pyarrow's decoding alone is beside both."""
     counts = COLUMNS
     values = sizes(scale)[-1]
+
+    def share(count: int) -> float:
+        return values // count * count / values
 
     def load(count: int) -> Work:
         import distinput as di
 
         dataset = di.data.ParquetDataset(str(folder / f"{count}-columns.parquet")).batch(1024)
         made = delivering(lambda: dataset)
-        done = values // count * count
-        return replace(made, check=made.check if count == counts[-1] else None, share=done / values)
+        return replace(made, check=made.check if count == counts[-1] else None, share=share(count))
 
-    points = [(f"{count:,} columns", count) for count in counts]
-    return _case("columns: Parquet", "value", values, load, points)
+    def decoding(count: int) -> Work:
+        from pyarrow.parquet import ParquetFile
+
+        def once() -> None:
+            file = ParquetFile(folder / f"{count}-columns.parquet", pre_buffer=False, buffer_size=1 << 18)
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+
+        return Work(once, share=share(count))
+
+    case = _case("columns: Parquet", "value", values, load, [(f"{count:,} columns", count) for count in counts])
+    alone = [
+        Contender(f"{count:,} columns, read_row_group", "limit", lambda count=count: decoding(count))  # type: ignore[misc]
+        for count in counts[1:]
+    ]
+    return replace(case, contenders=[*case.contenders, *alone])

@@ -10,9 +10,12 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from statistics import median
 from typing import Any
 
@@ -20,6 +23,7 @@ from benchmarks.harness import ROOT, Case, Contender, Measured, Work, scaled
 
 QUESTION = "2 workers, 5 ms of device-like work a step (sleep): time waited for the agreement on the next step"
 DEVICE = 5e-3
+BLOCK = 4
 TIMEOUT = 60.0
 
 Loop = Callable[[Any, int], list[float]]
@@ -39,17 +43,16 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
 def _case(engine: str, steps: int) -> Case:
     """Between threads a blocking sum takes so little that no ratio is wanted: see what a loop takes that agrees on nothing."""
-    processes = engine == "torch"
-    reach, most = (60.0, {"seconds": 50e-6}) if processes else (None, {})
-    contenders = [
-        Contender("distinput, ahead", "ours", lambda: _waiting(engine, "ahead", steps), most=most),
-        Contender("nothing to agree on", "limit", lambda: _waiting(engine, "nothing", steps)),
-        Contender("all_reduce in every step", "peer", lambda: _waiting(engine, "waiting", steps), reach=reach),
-    ]
-    if processes:
-        plain = Contender("torch's own all_reduce", "peer", lambda: _waiting(engine, "plain", steps), ("torch",), reach)
-        contenders.append(plain)
-    return Case("gloo, 2 processes" if processes else "threads", {"step": steps}, contenders)
+    ours = Contender("distinput, ahead", "ours", lambda: _waiting(engine, "ahead", steps))
+    blocking = Contender("all_reduce in every step", "peer", lambda: _waiting(engine, "waiting", steps))
+    if engine == "local":
+        nothing = Contender("nothing to agree on", "limit", lambda: _waiting(engine, "nothing", steps))
+        return Case("threads", {"step": steps}, [ours, nothing, blocking])
+    needs = ("torch",)
+    posted = Contender("torch's own, four steps ahead", "limit", lambda: _waiting(engine, "posted", steps), needs)
+    plain = Contender("torch's own all_reduce", "peer", lambda: _waiting(engine, "plain", steps), needs, 60.0)
+    contenders = [replace(ours, most={"seconds": 50e-6}), posted, replace(blocking, reach=60.0), plain]
+    return Case("gloo, 2 processes", {"step": steps}, contenders)
 
 
 def _timed(step: Callable[[], bool]) -> list[float]:
@@ -115,10 +118,51 @@ def plain(group: Any, steps: int) -> list[float]:
     return _timed(step)
 
 
+def posted(group: Any, steps: int) -> list[float]:
+    """The same four steps ahead: a thread sums what it is given about four of them, while the loop goes on."""
+    import torch
+
+    orders: SimpleQueue[list[int] | None] = SimpleQueue()
+    sums: SimpleQueue[list[int]] = SimpleQueue()
+
+    def serve() -> None:
+        while (facts := orders.get()) is not None:
+            total = torch.tensor(facts)
+            _bare[0].allreduce([total]).wait()
+            sums.put(total.tolist())
+
+    left = [steps]
+    known: deque[int] = deque()
+
+    def post() -> None:
+        facts: list[int] = []
+        for _ in range(BLOCK):
+            left[0] -= 1
+            facts += (int(left[0] >= 0), 0, 0)  # elements, rows, failures, as ours
+        orders.put(facts)
+
+    def step() -> bool:
+        if not known:
+            post()
+            known.extend(sums.get())
+        have, _, _ = known.popleft(), known.popleft(), known.popleft()
+        return have > 0
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    post()
+    waited = _timed(step)
+    orders.put(None)
+    thread.join()
+    return waited
+
+
 _bare: list[Any] = []
 """The gloo group of this process that nothing of distinput touches."""
 
-LOOPS: dict[str, Loop] = {"ahead": ahead, "nothing": nothing, "plain": plain, "waiting": waiting}
+LOOPS: dict[str, Loop] = {
+    "ahead": ahead, "nothing": nothing, "plain": plain, "posted": posted, "waiting": waiting,
+}  # fmt: skip
 
 
 def _waiting(engine: str, loop: str, steps: int) -> Work:
@@ -180,7 +224,7 @@ def _open(loop: str, port: int, rank: int) -> Any:
     from distinput.distribute.backends import open_collectives
 
     group = open_collectives("torch", rank=rank, size=2, address=f"127.0.0.1:{port}", timeout=TIMEOUT)
-    if loop == "plain":
+    if loop in ("plain", "posted"):
         import torch.distributed
 
         store = torch.distributed.TCPStore(

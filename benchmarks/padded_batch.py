@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does it cost to pad sequences of many lengths?"""
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+from benchmarks.tfrecord_example import reading
 
 QUESTION = "sequences of 10 to 2000 int32: padded_batch(64), and bucket_by_sequence_length"
 BATCH = 64
@@ -67,6 +70,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             _units(count),
             [
                 Contender("distinput", "ours", lambda: _from_generator(count)),
+                Contender("numpy, one buffer", "limit", lambda: _pulling(count)),
                 Contender("tf.data", "peer", lambda: _tensorflow_from_generator(count), TENSORFLOW, 25.0),
                 Contender("torch, pad_sequence", "peer", lambda: _torch(count), ("torch",)),
                 Contender("grain", "peer", lambda: _grain(count), ("grain",)),
@@ -77,6 +81,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             _units(count),
             [
                 Contender("distinput", "ours", lambda: _from_map(count)),
+                Contender("the calls and numpy, one buffer", "limit", lambda: _calling(count)),
                 Contender("numpy, in a loop", "peer", lambda: _looping(count)),
                 Contender("tf.data", "peer", lambda: _tensorflow_padded(_tensorflow_mapped(count)), TENSORFLOW),
                 Contender("tf.data, ragged gather", "peer", lambda: _tensorflow_gathered(count), TENSORFLOW),
@@ -98,6 +103,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             {"batch": -(-records // BATCH), "row": records},
             [
                 Contender("distinput", "ours", lambda: _from_records(folder)),
+                Contender("read + crc32c", "limit", lambda: reading([str(folder / "sequences.tfrecord")])),
                 Contender("tf.data", "peer", lambda: _tensorflow_from_records(folder), TENSORFLOW),
                 Contender("tf.data, parse_example", "peer", lambda: _tensorflow_parsed(folder), TENSORFLOW),
             ],
@@ -108,10 +114,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 {"row": count},
                 [
                     Contender("distinput", "ours", partial(_bucketed, count, length)),
+                    Contender(limit, "limit", partial(_filling, count, length)),
                     Contender("tf.data", "peer", lambda: _tensorflow_bucketed(count), TENSORFLOW, 50.0),
                 ],
             )
-            for name, length in (("", _length), (", by len", len))
+            for name, length, limit in (
+                ("", _length, "the calls, memcpy and memset of rows, one buffer"),
+                (", by len", len, "memcpy and memset of rows, one buffer"),
+            )
         ],
     ]
 
@@ -329,3 +339,85 @@ def _copying_values(count: int) -> Work:
             buffer[size:length] = 0
 
     return Work(once)
+
+
+def _pulling(count: int) -> Work:
+    """Arrays as they come, padded by hand in one buffer."""
+    rows = arrays(count)
+    return _padding(lambda: rows)
+
+
+def _calling(count: int) -> Work:
+    """The same with what a function returns."""
+    flat, starts, sizes = sequences(count)
+    return _padding(lambda: map(lambda a, n: flat[a : a + n], starts, sizes))
+
+
+def _padding(elements: Callable[[], Iterable[Any]]) -> Work:
+    buffer = np.empty(BATCH * 2000, np.int32)
+
+    def batches() -> Iterator[Any]:
+        left = iter(elements())
+        while part := list(islice(left, BATCH)):
+            width = max(map(len, part))
+            out = buffer[: len(part) * width].reshape(len(part), width)
+            out[...] = 0
+            for row, item in zip(out, part, strict=True):
+                row[: len(item)] = item
+            yield out
+
+    return delivering(batches)
+
+
+def _filling(count: int, length: Any) -> Work:
+    """The rows of each batch, known beforehand, copied from where they are to one buffer, and zeros behind them.
+
+    A function for the lengths is called with each row; `len` need not be.
+    """
+    flat, starts, sizes = sequences(count)
+    pad, buffer = _libc_pad(), np.empty(BATCH * 2000, np.int32)
+    plan = [(starts[rows], sizes[rows], len(rows), int(sizes[rows].max())) for rows in _buckets(sizes)]
+
+    def batches() -> Iterator[Any]:
+        if length is not len:
+            ends = (starts + sizes).tolist()
+            list(map(length, map(flat.__getitem__, map(slice, starts.tolist(), ends))))
+        for begins, lengths, rows, width in plan:
+            out = buffer[: rows * width].reshape(rows, width)
+            pad(flat, begins, lengths, out)
+            yield out
+
+    return delivering(batches)
+
+
+def _buckets(sizes: Any) -> list[Any]:
+    """The rows of each batch, in the order in which batches become full; at the end what is left, by bucket."""
+    full: list[Any] = []
+    waiting: list[list[int]] = [[] for _ in range(len(BOUNDS) + 1)]
+    for row, bucket in enumerate(np.searchsorted(BOUNDS, sizes, "right").tolist()):
+        waiting[bucket].append(row)
+        if len(waiting[bucket]) == BATCH:
+            full.append(np.asarray(waiting[bucket]))
+            waiting[bucket] = []
+    return full + [np.asarray(rows) for rows in waiting if rows]
+
+
+def _libc_pad() -> Any:
+    """A loop over rows that calls the C library and nothing else."""
+    import numba
+
+    library = ctypes.CDLL(None)
+    memcpy, memset = library.memcpy, library.memset
+    memcpy.argtypes, memset.argtypes = [ctypes.c_size_t] * 3, [ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t]
+    memcpy.restype = memset.restype = ctypes.c_size_t
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def pad(flat: Any, starts: Any, sizes: Any, out: Any) -> None:
+        item, source, to = flat.itemsize, flat.ctypes.data, out.ctypes.data
+        width = out.shape[1] * item
+        for start, size in zip(starts, sizes):  # noqa: B905 - numba has no `strict`
+            memcpy(to, source + start * item, size * item)
+            memset(to + size * item, 0, width - size * item)
+            to += width
+
+    return pad

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import cycle
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -156,13 +157,14 @@ def _called(function: Any, numbers: range) -> None:
 
 
 def _handing(size: int, count: int) -> Case:
-    """To hand over is one copy, and to wake a process."""
+    """To hand over is one copy, and to tell the other process: at 10 GB/s at least."""
     return Case(
         f"arrays of {size >> 20} MiB from a process",
         {"array": count, "byte": size * count},
         [
-            Contender("distinput", "ours", lambda: _handed(size, count)),
+            Contender("distinput", "ours", lambda: _handed(size, count), most={"seconds": size / 10e9}),
             Contender("memcpy", "limit", lambda: _copied(size, count)),
+            Contender("slots and semaphores", "limit", lambda: _slotted(size, count)),
         ],
     )
 
@@ -194,6 +196,39 @@ def _copied(size: int, count: int) -> Work:
             yield rooms[place % 4]
 
     return Work(lambda: _drained(arrays()), lambda: in_order(arrays()))
+
+
+def _slotted(size: int, count: int) -> Work:
+    """Every array copied by a process into the next of 4 slots that both have mapped; nothing is told but that it is there."""
+    context = get_context("spawn")
+    memory = context.RawArray("b", 4 * size)
+    filled, free = context.Semaphore(0), context.Semaphore(0)
+    process = context.Process(target=_filling, args=(size, memory, filled, free), daemon=True)
+    process.start()
+    slots = cycle(_slots(memory))
+
+    def arrays() -> Iterator[Any]:
+        for place in range(-4, count):
+            if place >= 0:
+                filled.acquire()
+                yield next(slots)
+            if place + 4 < count:
+                free.release()
+
+    work = Work(lambda: _drained(arrays()), lambda: in_order(arrays()))
+    weakref.finalize(work, process.terminate)
+    return work
+
+
+def _filling(size: int, memory: Any, filled: Any, free: Any) -> None:
+    for slot in cycle(_slots(memory)):
+        free.acquire()
+        np.copyto(slot, _given(size))
+        filled.release()
+
+
+def _slots(memory: Any) -> Any:
+    return np.frombuffer(memory, np.int64).reshape(4, -1)
 
 
 def _drained(values: Iterator[Any]) -> None:

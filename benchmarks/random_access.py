@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do records on disk cost in a random order, when the system has their pages in memory?"""
 
-from collections.abc import Callable, Iterator
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,20 +71,29 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
         return load
 
-    # Pages of a file are 4 KiB, those of large arrays in memory 2 MiB: what that alone costs.
-    mapped = Contender("permutation + take of mapped arrays", "limit", lambda: _taking(*_mapped(folder)))
+    # Pages of a file are mostly 4 KiB, those of large arrays in memory 2 MiB: what that alone costs.
+    def mapped(*names: str) -> Contender:
+        def load() -> Work:
+            pictures, labels = _mapped([folder / name for name in names])
+            return _taking(pictures[0], labels[0]) if len(labels) == 1 else _copying(pictures, labels)
+
+        if names[0] in ("one.arrow", "image.npy"):
+            return Contender("permutation + take of mapped arrays", "limit", load)
+        return Contender("permutation + copies from mapped batches", "limit", load, ("numba",))
+
     peers = [
         Contender("grain", "peer", lambda: _grain(folder), ("grain", "array_record"), 500.0),
         Contender("datasets, arrow", "peer", lambda: _datasets(folder, "arrow"), ("datasets",), 15.0),
         Contender("datasets, numpy", "peer", lambda: _datasets(folder, "numpy"), ("datasets",)),
     ]
-    made = [
-        ("npy", arrays),
-        ("arrow, one batch", table("one.arrow")),
-        ("arrow", table("many.arrow")),
-        ("arrow, stream", table("stream.arrow")),
-        ("arrow, two files", table("part-0.arrow", "part-1.arrow")),
-    ]
+    tables = {
+        "arrow, one batch": ("one.arrow",),
+        "arrow": ("many.arrow",),
+        "arrow, stream": ("stream.arrow",),
+        "arrow, two files": ("part-0.arrow", "part-1.arrow"),
+    }
+    made = [("npy", arrays, mapped("image.npy", "label.npy"))]
+    made += [(name, table(*files), mapped(*files)) for name, files in tables.items()]
     return [
         Case(
             name,
@@ -91,19 +101,29 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", ours(source)),
                 Contender("permutation + take in memory", "limit", lambda: _taking(*images(rows)), reach=0.9),
-                *([mapped] if name == "npy" else []),
+                limit,
                 *(peers if name in ("npy", "arrow") else []),
             ],
         )
-        for name, source in made
+        for name, source, limit in made
     ]
 
 
-def _mapped(folder: Path) -> tuple[Any, Any]:
-    return (
-        np.asarray(np.load(folder / "image.npy", mmap_mode="r")),
-        np.asarray(np.load(folder / "label.npy", mmap_mode="r")),
-    )
+def _mapped(paths: Sequence[Path]) -> tuple[list[Any], list[Any]]:
+    """The pictures and the labels of npy files, or of the record batches of tables."""
+    if paths[0].suffix == ".npy":
+        image, label = (np.asarray(np.load(path, mmap_mode="r")) for path in paths)
+        return [image], [label]
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    batches: list[Any] = []
+    for path in paths:
+        file = pa.memory_map(str(path))
+        reader = ipc.open_stream(file) if path.name == "stream.arrow" else ipc.open_file(file)
+        batches += reader.read_all().to_batches()
+    pictures = [batch["image"].flatten().to_numpy().reshape(-1, 784) for batch in batches]
+    return pictures, [batch["label"].to_numpy() for batch in batches]
 
 
 def _taking(pictures: Any, labels: Any) -> Work:
@@ -116,6 +136,44 @@ def _taking(pictures: Any, labels: Any) -> Work:
             yield pictures.take(picked, 0), labels.take(picked, 0)
 
     return delivering(epoch, checksum=in_any_order)
+
+
+def _copying(pictures: list[Any], labels: list[Any]) -> Work:
+    """A compiled loop that calls `memcpy` for each row, wherever it lies in record batches, and does nothing else."""
+    from numba import njit
+
+    most, rows = len(labels[0]), sum(map(len, labels))
+    assert {len(each) for each in labels[:-1]} == {most}, "a row's batch is its number divided by the rows of one"
+    pictures_at, labels_at = (np.array([each.ctypes.data for each in column]) for column in (pictures, labels))
+    low, high = int(labels_at.min()), int(labels_at.max()) + most * 8
+    words = np.asarray(_Words(low, (high - low) // 8))
+    copy = ctypes.CDLL(None).memcpy
+    copy.argtypes, copy.restype = [ctypes.c_size_t] * 3, ctypes.c_size_t
+    random = np.random.default_rng(SEED)
+
+    @njit("(int64[::1], int64)")  # type: ignore[untyped-decorator]
+    def copied(starts: Any, into: int) -> None:
+        for i in range(starts.size):
+            copy(into + i * 784, starts[i], 784)
+
+    def epoch() -> Iterator[Any]:
+        number, place = np.divmod(random.permutation(rows), most)
+        starts, label_starts = pictures_at[number] + place * 784, (labels_at[number] - low) // 8 + place
+        for first in range(0, rows, BATCH):
+            batch = slice(first, first + BATCH)
+            images = np.empty((len(place[batch]), 784), np.uint8)
+            copied(starts[batch], images.ctypes.data)
+            yield images, words.take(label_starts[batch]).view(np.int64)
+
+    work = delivering(epoch, checksum=in_any_order)
+    return Work(work.once, work.check, lambda: {"record batches": float(len(pictures))})  # which hold the memory
+
+
+class _Words:
+    """So many words of 8 bytes from an address on, for NumPy."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "<u8", "version": 3}
 
 
 def _pair(batch: Any) -> Any:

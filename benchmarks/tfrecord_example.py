@@ -14,6 +14,12 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 QUESTION = "4 TFRecord files, both checksums, Example (int64, float[64], bytes, int64 of varying length), batch(1024)"
 FILES, BATCH, CHUNK = 4, 1024, 1 << 20
 
+NOTES = """
+`kernels alone` reads into one buffer of 4 MB, checks, finds and decodes by the same compiled code on one thread, and has Arrow
+make the bytes objects: what is left of our time without a pipeline that can be stopped, saved, asked and combined. A third of
+it is the copy out of the page cache, which is most of `read + crc32c`.
+"""
+
 
 def prepare(folder: Path, scale: float) -> None:
     """The files."""
@@ -76,11 +82,91 @@ def _case(name: str, files: list[str], records: int, size: int, padded: bool) ->
         {"record": records, "byte": size},
         [
             Contender("distinput", "ours", ours),
-            Contender("read + crc32c", "limit", lambda: _reading(files), reach=0.35),
+            Contender("read + crc32c", "limit", lambda: reading(files), reach=0.35),
+            Contender("kernels alone", "limit", lambda: _by_kernels(files, padded)),
             Contender("tf.data", "peer", tensorflow, ("tensorflow",), 8.0, 10.0),
             Contender("Python loop + protobuf", "peer", lambda: _by_protobuf(files, padded), ("tensorflow",), 30.0),
         ],
     )
+
+
+def _by_kernels(files: list[str], padded: bool) -> Work:
+    """The compiled kernels one after the other on one thread, with all memory made before, and Arrow's objects of strings.
+
+    Nothing can stop or be saved here, and no record may be damaged, long or lack a feature.
+    """
+    from distinput.core.bytes_objects import objects_between
+    from distinput.kernels.example import locate_features
+    from distinput.kernels.example_columns import ANY
+    from distinput.kernels.example_values import BYTES, FLOAT, INT64
+    from distinput.kernels.ragged import pad_spans
+    from distinput.kernels.tfrecord import scan_records
+
+    rows = 8 * BATCH
+    columns, places, size = [], [], 0
+    for kind, number, each, room in ((INT64, 1, 8, 0), (FLOAT, 64, 4, 0), (BYTES, 1, 16, 32), (INT64, ANY, 16, 128)):
+        columns += [kind, number, size, room * rows]
+        places.append(size)
+        size += (number * each if number != ANY else each) * rows + room * rows
+    keys = (b"id", b"vector", b"name", b"tags")[: 4 if padded else 3]
+    wanted = np.array(columns[: 4 * len(keys)])
+    joined, ends = np.frombuffer(b"".join(keys), np.uint8), np.cumsum([0, *map(len, keys)])
+    kinds, nowhere = np.empty(len(keys) * rows, np.uint8), np.empty(0, np.int64)
+    outs = [np.empty(size, np.uint8) for _ in range(3)]  # a batch is in use while the next ones are made
+    zero = np.zeros(8, np.uint8)
+
+    def view(out: Any, key: int, dtype: str, *shape: int) -> Any:
+        return np.ndarray(shape, dtype, out, places[key])
+
+    def made(data: Any, starts: Any, sizes: Any, out: Any) -> Iterator[dict[str, Any]]:
+        n = len(starts)
+        # The layout is that of `rows` messages, so fewer of them are filled up with empty ones.
+        more = np.zeros(rows - n, np.int64)
+        starts, sizes = np.concatenate((starts, more)), np.concatenate((sizes, more))
+        status, _ = locate_features(data, starts, sizes, joined, ends, wanted, kinds, nowhere, nowhere, out)
+        if status:
+            raise ValueError("a record is not as it should be")
+        begins, lengths = view(out, 2, "i8", 2, rows)
+        texts = out[places[2] + 16 * rows :]
+        names = objects_between(texts, np.append(begins[:n], begins[n - 1] + lengths[n - 1]))
+        for a in range(0, n, BATCH):
+            b = min(a + BATCH, n)
+            batch = {
+                "id": view(out, 0, "i8", rows)[a:b],
+                "vector": view(out, 1, "f4", rows, 64)[a:b],
+                "name": names[a:b],
+            }
+            if padded:
+                begins, lengths = view(out, 3, "i8", 2, rows)[:, a:b]
+                values = out[places[3] + 16 * rows :]
+                width = lengths.max(keepdims=True)
+                batch["tags"] = np.empty((b - a, int(width[0])), np.int64)
+                target = batch["tags"].reshape(-1).view(np.uint8)
+                pad_spans(values, begins, lengths, np.array([b - a]), width, target, zero)
+            yield batch
+
+    def batches() -> Iterator[dict[str, Any]]:
+        buffer, (starts, sizes) = np.empty(4 * CHUNK, np.uint8), np.empty((2, rows), np.int64)
+        end, number = 0, 0
+        for last, file in enumerate(files, 1 - len(files)):
+            with open(file, "rb", buffering=0) as opened:
+                while True:
+                    read = opened.readinto(buffer[end:])  # type: ignore[arg-type]
+                    end += read
+                    at = 0
+                    while True:
+                        count, after, *_ = scan_records(buffer[:end], at, starts, sizes, True)
+                        whole = count if not read and last == 0 else count // BATCH * BATCH
+                        if not whole:
+                            break
+                        yield from made(buffer, starts[:whole], sizes[:whole], outs[number % 3])
+                        number, at = number + 1, after if whole == count else int(starts[whole]) - 12
+                    buffer[: end - at] = buffer[at:end].copy()
+                    end -= at
+                    if not read:
+                        break
+
+    return delivering(batches)
 
 
 def _by_protobuf(files: list[str], padded: bool) -> Work:
@@ -135,7 +221,7 @@ def _masked(data: bytes) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _reading(files: list[str]) -> Work:
+def reading(files: list[str]) -> Work:
     """All bytes read into one small buffer and summed up."""
     buffer = np.empty(CHUNK, np.uint8)
 

@@ -35,11 +35,11 @@ def bytes_objects(data: Array, starts: Ints, sizes: Ints) -> Array | None:
     side_by_side = np.empty(count + 1, np.int64)
     side_by_side[0] = starts[0]
     ends = np.add(starts, sizes, out=side_by_side[1:])
-    if starts[0] < 0 or ends[-1] > len(data) or int(sizes.min()) < 0:
+    if starts[0] < 0 or ends[-1] > len(data) or (sizes < 0).any():
         return None
-    between = starts[1:] - ends[:-1]
-    if not between.any():
+    if np.array_equal(starts[1:], ends[:-1]):
         return objects_between(data, side_by_side)
+    between = starts[1:] - ends[:-1]
     if int(between.max()) > _MOST_BETWEEN or int(between.min()) < 0:
         return None
     # String, what is between, string, ...: Arrow makes objects of pieces that lie side by side. What is between lines is

@@ -12,7 +12,7 @@ from distinput.core.block import Block
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.state import Mark
 
-__all__ = ["Called", "applied", "called", "calls_of", "element_text", "note_element", "stopped"]
+__all__ = ["Called", "applied", "bytes_of", "called", "calls_of", "element_text", "note_element", "stopped"]
 
 Called = tuple[list[Any], Block, int, Mark]
 Ignore = Callable[[Exception], None] | None
@@ -75,7 +75,7 @@ def applied(
                     if first + len(results) < wanted:
                         raise stopped()
                     if len(results) <= stride:
-                        end = min(end, first + max(stride, _RESULT_BYTES // _bytes_of(results[0])))
+                        end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
                     now = clock()
                     if now > deadline or wanted == end:
                         break
@@ -120,7 +120,7 @@ def element_text(element: Any) -> str:
     return f"element {text if len(text) <= 200 else text[:200] + '...'}"
 
 
-def _bytes_of(result: Any) -> int:
+def bytes_of(result: Any) -> int:
     """The bytes of the arrays in a result, as far as they are seen at once; at least 1."""
     items = result if type(result) is tuple else result.values() if type(result) is dict else (result,)
     return max(1, sum([item.nbytes for item in items if isinstance(item, np.ndarray)]))

@@ -16,14 +16,14 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Dense, Ints
-from distinput.kernels.gather import gather_rows
+from distinput.kernels.gather import gather_rows, place_rows
 
 __all__ = ["Memory", "Picked", "Rows", "chosen", "gather", "in_order", "joined", "picked"]
 
 WIDE_BYTES = 64
 """A row from which on copying it costs more than its number does."""
 
-_BYTE = np.dtype(np.uint8)
+_BYTE, _NUMBER = np.dtype(np.uint8), np.dtype(np.int64)
 
 _LARGE_BYTES = 1 << 20
 """An element from which on its memory is used again by us: smaller memory the allocator hands out again itself, and sooner."""
@@ -77,11 +77,21 @@ class Memory:
 
     def take(self, rows: Ints, axis: int = 0, /) -> Array:
         """See `Rows`."""
-        size = rows.size * self.width
-        out = np.empty(size, np.uint8) if size < _LARGE_BYTES else empty((size,), _BYTE)
-        numbers = rows if rows.ndim == 1 and rows.flags.c_contiguous else np.ascontiguousarray(rows).reshape(-1)
-        gather_rows(self.data, self.begins, self.ends, self._near, self._shift, self.width, numbers, out)
-        return np.ndarray((*rows.shape, *self.shape[1:]), self.dtype, out)
+        (found,) = self.each(rows[None])
+        return found
+
+    def each(self, rows: Ints) -> Iterator[Array]:
+        """For each i the rows with the numbers rows[i], in memory of their own."""
+        starts = empty((len(rows), prod(rows.shape[1:])), _NUMBER)
+        numbers = np.ascontiguousarray(rows).reshape(-1)
+        place_rows(self.begins, self.ends, self._near, self._shift, self.width, numbers, starts.reshape(-1))
+        shape = (*rows.shape[1:], *self.shape[1:])
+        size = starts.shape[1] * self.width
+        memory = np.empty if size < _LARGE_BYTES else empty
+        for begins in starts:
+            out = memory((size,), _BYTE)
+            gather_rows(self.data, begins, self.width, out)
+            yield np.ndarray(shape, self.dtype, out)
 
 
 class Picked(Dense):
@@ -124,6 +134,8 @@ class Picked(Dense):
         if self._made is not None or numbers.ndim == 1:  # many small rows are gathered by one call
             return iter(self.array)
         source = self.source
+        if isinstance(source, Memory):
+            return source.each(numbers)
         shape = (*numbers.shape[1:], *source.shape[1:])
         if self.nbytes < _LARGE_BYTES * len(numbers) or not self._is_within():
             return map(source.take, numbers, repeat(0))
@@ -223,20 +235,22 @@ def in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Pick
       size: the number of all rows.
     """
     lazy = [part for part in parts if isinstance(part, Picked) and part.numbers.ndim == 1]
-    memory = joined([part.source for part in lazy]) if len(lazy) == len(parts) else None
-    if memory is None:
+    source = joined([part.source for part in lazy]) if len(lazy) == len(parts) else None
+    if source is None:
         return None
     numbers = np.empty(size, np.int64)
     before = 0
     for part, place in zip(lazy, places, strict=True):
         numbers[place] = part.numbers + before
         before += part.source.shape[0]
-    return Picked(memory, numbers)
+    return Picked(source, numbers)
 
 
-def joined(sources: Sequence[Rows]) -> Memory | None:
+def joined(sources: Sequence[Rows]) -> Rows | None:
     """The rows of all sources, one after the other, where they are; None if they differ in shape or dtype, or lie scattered."""
     first = sources[0]
+    if len(sources) == 1:
+        return first
     memories = []
     for source in sources:
         if isinstance(source, np.ndarray) and source.flags.c_contiguous and not source.dtype.hasobject:

@@ -54,6 +54,7 @@ class Counter:
       worked: seconds of work that it gave to other threads or processes.
       workers: how many of those there were.
       outside: time from an element sent to the next one asked for.
+      late: the part of `own` that was spent on elements when they were handed out, to the loop that takes them.
       thread: the thread on which it ran last.
       choice: what AUTOTUNE chose for it, in words.
     """
@@ -66,6 +67,7 @@ class Counter:
     worked: float = 0.0
     workers: int = 0
     outside: float = 0.0
+    late: float = 0.0
     thread: int = 0
     choice: str = ""
 
@@ -145,6 +147,20 @@ class Run:
             found = self.counters.setdefault((step.op, step.origin), Counter())
         return found
 
+    def late(self, step: Step) -> Callable[[float], None]:
+        """What counts seconds in which elements of `step` were made that it had sent before, when they were handed out."""
+        counter, inner = self.counter(step), self._inner
+
+        def count(seconds: float) -> None:
+            counter.own += seconds
+            thread = get_ident()
+            if thread in inner:  # within the step that looks at them
+                inner[thread] += seconds
+            else:
+                counter.late += seconds
+
+        return count
+
     def watch(self, step: Step, stream: Stream) -> Stream:
         """`stream`, counted, and with a note on its errors that says which step raised them and where it was made."""
         return self._watched(step, self.counter(step), stream)
@@ -165,7 +181,7 @@ class Run:
             while True:
                 counter.thread = thread = get_ident()
                 # Streams of one thread are called by each other, so each adds its time for the one that called it.
-                outer = inner.get(thread, 0.0)
+                outer = inner.get(thread)
                 inner[thread] = 0.0
                 begin = clock()
                 if end is not None:
@@ -179,7 +195,10 @@ class Run:
                     spent = end - begin
                     counter.seconds += spent
                     counter.own += spent - inner[thread]
-                    inner[thread] = outer + spent
+                    if outer is None:
+                        del inner[thread]
+                    else:
+                        inner[thread] = outer + spent
                 counter.blocks += 1
                 counter.rows += item[0].size
                 yield item

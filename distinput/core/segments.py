@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects between two processes over a socket, their arrays through shared memory.
 
-A sender writes an object into a segment of memory that both processes have mapped, and tells the other one where. Arrays are
-copied into the segment as they are and come out as views of it, so nothing of them is pickled; what is left of the object
-is a few bytes. A segment is written again when the receiver holds no view of it any more, which its reference count tells,
+A sender copies the arrays of an object into a segment of memory that both processes have mapped, and tells the other one
+where. They come out as views of it, so nothing of them is pickled; what is left of the object is a few bytes, which go
+through the socket. A segment is written again when the receiver holds no view of it any more, which its reference count tells,
 so an array that somebody keeps is never overwritten. Segments have no name: when both processes have gone, nothing is left.
 
 Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
@@ -16,6 +16,7 @@ import select
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,14 +25,19 @@ import numpy as np
 __all__ = ["Channel", "Closed"]
 
 _ALIGN = 64
+_FEW = 1 << 10
+"""Bytes of a pickle that go through the socket; more lie before the arrays, so that no sender has to wait for a reader."""
 _LEAST = 1 << 16
 _MOST_HELD = 16
 """Segments of the other process of which views may be held; what comes beyond that is copied."""
 _BITS = 64
 """Segments whose use is told; more of them are only there while many messages are under way, and are used once."""
-_HEADER = struct.Struct("<qqqQ?")
-"""Number of the segment and its size; messages received from the other process, and its segments in use; whether a
-descriptor of the segment follows, because it is new."""
+_HEADER = struct.Struct("<qqqQq?")
+"""Number of the segment and its size, both 0 for an object without one; messages received from the other process, and its
+segments in use; bytes of the pickle that follows; whether a descriptor of the segment does, because it is new."""
+_BRIEF, _NAP = 1e-3, 20e-6
+"""Seconds. To wake a process that sleeps costs the one that writes to it, in a virtual machine as much as to copy half a
+megabyte. So where the last wait was brief, the next one begins with naps, from which nobody has to wake the process."""
 
 
 class Closed(ConnectionError):
@@ -85,6 +91,7 @@ class Channel:
         self._sent = self._received = 0
         self._seen = 0  # of the messages sent, how many the other process had received when it wrote last
         self._in_use = 0  # which of `_mine` it held then
+        self._brief = False  # whether the last wait was
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
 
@@ -97,25 +104,19 @@ class Channel:
         """
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(value, 5, buffer_callback=buffers.append)
-        parts = [memoryview(data), *[buffer.raw() for buffer in buffers]]
-        lengths = [part.nbytes for part in parts]
-        place = _aligned(8 + 8 * len(parts))
-        segment, descriptor = self._room(place + sum(map(_aligned, lengths)))
-        room = segment.room
-        struct.pack_into(f"<{1 + len(parts)}q", room, 0, len(parts), *lengths)
-        for part, length in zip(parts, lengths, strict=True):
-            room[place : place + length] = part
-            place += _aligned(length)
+        parts = [buffer.raw() for buffer in buffers]
+        if len(data) > _FEW:
+            parts.insert(0, memoryview(data))
+            data = b""
+        number = size = 0
+        descriptor = None
+        if parts:
+            segment, descriptor = self._written(parts)
+            number, size = segment.number, segment.size
         self._sent += 1
-        segment.sent = self._sent
-        held = 0
-        for theirs in self._theirs.values():
-            if theirs.number < _BITS and theirs.held:
-                held |= 1 << theirs.number
+        header = _HEADER.pack(number, size, self._received, self._held(), len(data), descriptor is not None)
         try:
-            self._socket.sendall(
-                _HEADER.pack(segment.number, segment.size, self._received, held, descriptor is not None)
-            )
+            self._socket.sendall(header + data)
             if descriptor is not None:
                 socket.send_fds(self._socket, [b"."], [descriptor])
         except OSError as error:
@@ -133,14 +134,11 @@ class Channel:
         Raises:
           Closed: the other process has gone, or `wait` gave up.
         """
-        while not self._poll.poll(100):
-            if not wait():
-                raise Closed("gave up waiting")
+        self._await(wait)
         try:
-            header = self._socket.recv(_HEADER.size, socket.MSG_WAITALL)
-            if len(header) < _HEADER.size:
-                raise Closed("the other process has ended")
-            number, size, self._seen, self._in_use, is_new = _HEADER.unpack(header)
+            header = self._exactly(_HEADER.size)
+            number, size, self._seen, self._in_use, length, is_new = _HEADER.unpack(header)
+            data = self._exactly(length) if length else b""
             if is_new:
                 _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
                 if not descriptors:
@@ -150,7 +148,8 @@ class Channel:
         except OSError as error:
             raise Closed(str(error)) from None
         self._received += 1
-        return self._read(self._theirs[number])
+        parts = self._read(self._theirs[number]) if size else []
+        return pickle.loads(data, buffers=parts) if data else pickle.loads(memoryview(parts[0]), buffers=parts[1:])
 
     @property
     def ready(self) -> bool:
@@ -163,7 +162,36 @@ class Channel:
         self._mine.clear()
         self._theirs.clear()
 
-    def _read(self, segment: _Segment) -> Any:
+    def _await(self, wait: Callable[[], bool]) -> None:
+        """Return when something has come."""
+        poll, clock = self._poll.poll, time.perf_counter
+        if poll(0):
+            return
+        begin = clock()
+        while self._brief and clock() < begin + _BRIEF:
+            time.sleep(_NAP)
+            if poll(0):
+                return
+        while not poll(100):
+            if not wait():
+                raise Closed("gave up waiting")
+        self._brief = clock() < begin + _BRIEF
+
+    def _exactly(self, size: int) -> bytes:
+        data = self._socket.recv(size, socket.MSG_WAITALL)
+        if len(data) < size:
+            raise Closed("the other process has ended")
+        return data
+
+    def _held(self) -> int:
+        """Which segments of the other process are in use here, as bits."""
+        held = 0
+        for segment in self._theirs.values():
+            if segment.number < _BITS and segment.held:
+                held |= 1 << segment.number
+        return held
+
+    def _read(self, segment: _Segment) -> list[Any]:
         copies = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
         (count,) = struct.unpack_from("<q", segment.room, 0)
         place = _aligned(8 + 8 * count)
@@ -172,7 +200,20 @@ class Channel:
             part = segment.memory[place : place + length]
             parts.append(part.copy() if copies else part)
             place += _aligned(length)
-        return pickle.loads(memoryview(parts[0]), buffers=parts[1:])
+        return parts
+
+    def _written(self, parts: list[memoryview]) -> tuple[_Segment, int | None]:
+        """A segment that holds the parts, and its descriptor if the other process does not have it yet."""
+        lengths = [part.nbytes for part in parts]
+        place = _aligned(8 + 8 * len(parts))
+        segment, descriptor = self._room(place + sum(map(_aligned, lengths)))
+        segment.sent = self._sent + 1
+        room = segment.room
+        struct.pack_into(f"<{1 + len(parts)}q", room, 0, len(parts), *lengths)
+        for part, length in zip(parts, lengths, strict=True):
+            room[place : place + length] = part
+            place += _aligned(length)
+        return segment, descriptor
 
     def _room(self, size: int) -> tuple[_Segment, int | None]:
         """A segment that may be written, and its descriptor if the other process does not have it yet."""

@@ -15,15 +15,15 @@ __all__ = ["Slots"]
 _FIRST_BYTES = 1 << 26
 """Memory that is reserved at once; buffers may be asked for that are larger than any memory, and never filled."""
 
-_FEWEST = 4096
-"""Rows that may have come in before those that wait are brought together again."""
+_FEWEST, _LEAST_BYTES = 4096, 1 << 24
+"""Rows, and bytes, that may have come in before those that wait are brought together again."""
 
 
 class Slots:
     """Rows by slot. First they are added until all slots are full; then rows are exchanged; at last they are taken.
 
     Columns of plain numbers stay where they are, and only rows are moved: the memory is that of the rows. Others are kept as
-    they came, and brought together whenever half as many rows have come in as there are slots.
+    they came, and brought together whenever half as many rows have come in as there are slots, or as many bytes as wait.
 
     Args:
       spec: of the rows.
@@ -96,6 +96,7 @@ class _AnySlots:
         self._parts: list[Column] = []
         self._ends: list[int] = [0]
         self._slots: Ints | None = None
+        self._nbytes = self._kept = 0  # of the parts, and of those that were there when they were brought together
 
     def add(self, count: int, column: Column) -> None:
         self._append(column)
@@ -103,7 +104,11 @@ class _AnySlots:
     def exchange(self, key: int, position: int, column: Column) -> Column:
         if self._slots is None:
             self._slots = np.arange(self._size)
-        elif self._ends[-1] >= self._size + max(_FEWEST, self._size // 2):
+            self._kept = self._nbytes
+        elif (
+            self._ends[-1] >= self._size + max(_FEWEST, self._size // 2)
+            or self._nbytes >= 2 * self._kept + _LEAST_BYTES
+        ):
             self._bring_together()
         begin = self._ends[-1]
         self._append(column)
@@ -120,6 +125,7 @@ class _AnySlots:
 
     def _append(self, column: Column) -> None:
         self._parts.append(column)
+        self._nbytes += column.nbytes
         self._ends.append(self._ends[-1] + len(column))
 
     def _bring_together(self) -> None:
@@ -129,6 +135,7 @@ class _AnySlots:
         self._parts = [kept.compact() if isinstance(kept, Strings) else concat_columns([kept])]
         self._ends = [0, len(kept)]
         self._slots = np.arange(self._size)
+        self._kept = self._nbytes = kept.nbytes
 
     def _taken(self, rows: Ints) -> Column:
         """Rows of the parts, in this order."""

@@ -80,9 +80,10 @@ def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
             name = f"inner:{op}" if f"inner:{op}" not in named else f"inner:{op}:{origin}"
             named[name], where[name] = counter, f"{op}, made at {origin}"
     last = counters.get(id(steps[-1]), Counter())
-    slowest, load = _slowest(named, last)
+    outside = max(0.0, last.outside - sum(counter.late for counter in named.values()))
+    slowest, load = _slowest(named, last, outside)
     entries = {name: _entry(counter) for name, counter in named.items()}
-    return Stats(entries, slowest, _sentence(slowest, load, named, where, last), last.outside)
+    return Stats(entries, slowest, _sentence(slowest, load, named, where, last, outside), outside)
 
 
 def _entry(counter: Counter) -> dict[str, Any]:
@@ -100,11 +101,11 @@ def _entry(counter: Counter) -> dict[str, Any]:
     return told
 
 
-def _slowest(named: Mapping[str, Counter], last: Counter) -> tuple[str, float]:
+def _slowest(named: Mapping[str, Counter], last: Counter, outside: float) -> tuple[str, float]:
     """Of the threads the one with most work, and in it the step with most; and its seconds."""
     if not named:
         return "", 0.0
-    threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": last.outside}}
+    threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": outside}}
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
         if counter.workers:
@@ -114,7 +115,9 @@ def _slowest(named: Mapping[str, Counter], last: Counter) -> tuple[str, float]:
     return slowest, load[slowest]
 
 
-def _sentence(slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter) -> str:
+def _sentence(
+    slowest: str, load: float, named: Mapping[str, Counter], where: Mapping[str, Any], last: Counter, outside: float
+) -> str:
     if not slowest:
         return "No element was asked for yet."
     wall = max(last.seconds + last.outside, load)
@@ -127,7 +130,7 @@ def _sentence(slowest: str, load: float, named: Mapping[str, Counter], where: Ma
         cure = f"more than {counter.workers} workers would help, if there are cores for them"
     elif op in ("map", "fused_map"):
         cure = "num_parallel_calls= spreads it over threads, with processes=True over processes"
-    elif counter.thread == last.thread and last.outside > 0.1 * load:
+    elif counter.thread == last.thread and outside > 0.1 * load:
         cure = "prefetch after it would let it run beside the loop"
     else:
         cure = "the other steps wait for it"

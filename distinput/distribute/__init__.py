@@ -3,7 +3,6 @@
 
 from distinput.distribute import cluster_resolver, experimental
 from distinput.distribute.context import (
-    ReplicaContext,
     ValueContext,
     experimental_set_strategy,
     get_replica_context,
@@ -17,11 +16,13 @@ from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.replica_context import ReplicaContext
 from distinput.distribute.strategies.central_storage import CentralStorageStrategy
 from distinput.distribute.strategies.mirrored import MirroredStrategy
 from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
 from distinput.distribute.strategies.one_device import OneDeviceStrategy
-from distinput.distribute.strategy import Strategy, StrategyExtended
+from distinput.distribute.strategy import Strategy
+from distinput.distribute.strategy_extended import StrategyExtended
 from distinput.distribute.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = [

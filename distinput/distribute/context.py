@@ -5,23 +5,17 @@ Every thread has a stack of modes. An empty stack means the default strategy, in
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.strategies import strategy_class
-from distinput.distribute.values import regroup, replica_leaves, select_replica
 
 if TYPE_CHECKING:
-    from distinput.distribute.rendezvous import Rendezvous
+    from distinput.distribute.replica_context import ReplicaContext
     from distinput.distribute.strategy import Strategy
 
 __all__ = [
     "Mode",
-    "ReplicaContext",
     "Scope",
     "ValueContext",
     "experimental_set_strategy",
@@ -78,7 +72,7 @@ def default_strategy() -> "Strategy":
 
 def _default_replica() -> "ReplicaContext":
     if _Default.replica is None:
-        _Default.replica = ReplicaContext(default_strategy(), 0)
+        _Default.replica = default_strategy()._replica_context(0)
     return _Default.replica
 
 
@@ -248,183 +242,3 @@ class ValueContext:
 
     def __repr__(self) -> str:
         return f"ValueContext(replica id {self.replica_id_in_sync_group}, total: {self.num_replicas_in_sync})"
-
-
-class ReplicaContext:
-    """What one replica's code, inside `Strategy.run`, can do with the other replicas.
-
-    Args:
-      strategy: whose replica it is.
-      replica_id_in_sync_group: the replica's number among all replicas.
-
-    >>> import distinput as di
-    >>> import numpy as np
-    >>> def step():
-    ...     context = di.distribute.get_replica_context()
-    ...     return context.all_reduce("SUM", np.arange(2) + context.replica_id_in_sync_group)
-    >>> di.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).run(step)
-    PerReplica:{
-      0: array([1, 3]),
-      1: array([1, 3])
-    }
-
-    Source: `tf.distribute.ReplicaContext`.
-    """
-
-    __slots__ = ("_entered", "_id", "_local", "_meeting", "_strategy")
-
-    def __init__(
-        self, strategy: "Strategy", replica_id_in_sync_group: int, meeting: "Rendezvous | None" = None, local: int = 0
-    ) -> None:
-        self._strategy, self._id, self._meeting, self._local = strategy, replica_id_in_sync_group, meeting, local
-        self._entered: list[Mode] = []
-
-    @property
-    def strategy(self) -> "Strategy":
-        """The strategy whose replica this is."""
-        return self._strategy
-
-    @property
-    def replica_id_in_sync_group(self) -> int:
-        """The replica's number among all replicas, from 0."""
-        return self._id
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many replicas there are, over all workers."""
-        return self._strategy.num_replicas_in_sync
-
-    @property
-    def devices(self) -> tuple[str]:
-        """The device of this replica."""
-        return (self._strategy.extended.worker_devices[self._local],)
-
-    def __enter__(self) -> Self:
-        mode = Mode(self._strategy, self)
-        self._entered.append(mode)
-        modes.stack.append(mode)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        modes.stack.remove(self._entered.pop())
-
-    def __repr__(self) -> str:
-        return f"ReplicaContext(replica {self._id} of {self.num_replicas_in_sync})"
-
-    def merge_call(
-        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Meet the other replicas: once all are here, `merge_fn(strategy, *args, **kwargs)` runs once for all of them.
-
-        Args:
-          merge_fn: called in cross-replica context, on the thread of replica 0, with the arguments of all replicas
-            grouped into distributed values. Replica 0's function is the one called.
-          args: this replica's arguments.
-          kwargs: this replica's named arguments.
-
-        Returns:
-          This replica's part of what `merge_fn` returned.
-
-        Raises:
-          RuntimeError: this is not the context of the running code.
-          AbortedError: another replica failed or ended, so the replicas can never meet.
-
-        Source: `tf.distribute.ReplicaContext.merge_call`.
-        """
-        self._require_current()
-        strategy = self._strategy
-
-        def merge(given: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]) -> Any:
-            merged = [regroup([a[i] for a, _ in given]) for i in range(_shared_length([a for a, _ in given]))]
-            named = regroup([k for _, k in given])
-            with Mode(strategy, None):
-                return merge_fn(strategy, *merged, **named)
-
-        mine = (tuple(args), dict(kwargs or {}))
-        return select_replica(
-            self._local, merge([mine]) if self._meeting is None else self._meeting.meet(self._local, mine, merge)
-        )
-
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """Sum or mean of every leaf over all replicas; each replica gets its own copy.
-
-        Args:
-          reduce_op: "SUM", "MEAN" or a `ReduceOp`.
-          value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica.
-          options: ignored in one process.
-
-        Raises:
-          ValueError: an unknown reduce_op.
-          AssertionError: the structures differ.
-          InvalidArgumentError: shapes or dtypes differ, or a leaf is no number.
-
-        Source: `tf.distribute.ReplicaContext.all_reduce`.
-        """
-        op = ReduceOp.of(reduce_op)
-        if self._strategy.is_default:
-            return value
-        return self._all(value, lambda parts: self._strategy._arithmetic.reduce(op, parts, None))
-
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The values of all replicas, one after the other along `axis`; each replica gets its own copy.
-
-        Args:
-          value: a nest of arrays, of the same structure on every replica; sizes may differ along `axis`.
-          axis: where to concatenate; it may be negative.
-          options: ignored in one process.
-
-        Raises:
-          AssertionError: the structures differ.
-          InvalidArgumentError: scalars, an axis out of range, other dimensions or dtypes that differ.
-
-        Source: `tf.distribute.ReplicaContext.all_gather`.
-        """
-        if self._strategy.is_default:
-            return value
-        return self._all(value, lambda parts: self._strategy._arithmetic.gather(parts, axis))
-
-    def _all(self, value: Any, combine: Callable[[Sequence[Any]], Any]) -> Any:
-        """`combine` over each leaf of all replicas; the same nest, copied for this replica."""
-        self._require_current()
-        structure, leaves = replica_leaves(value)
-
-        def merge(given: Sequence[tuple[Any, list[Any]]]) -> list[Any]:
-            for i, (other, _) in enumerate(given):
-                if other != given[0][0]:
-                    raise AssertionError(
-                        "all_reduce and all_gather: all replicas must give the same structure (len(v) == len(v0), the "
-                        "same "
-                        f"keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
-                    )
-            return [combine(parts) for parts in zip(*[parts for _, parts in given], strict=True)]
-
-        mine = (structure, leaves)
-        made = merge([mine]) if self._meeting is None else self._meeting.meet(self._local, mine, merge)
-        # Replicas run at the same time and may change what they got, so nobody gets the shared arrays themselves.
-        return structure.build([np.array(part)[()] for part in made])
-
-    def _require_current(self) -> None:
-        current = get_replica_context()
-        if current is self:
-            return
-        if current is None:
-            raise RuntimeError(
-                "Need to be inside replica context: this is cross-replica context, where no single replica runs"
-            )
-        if current.strategy is not self._strategy:
-            raise RuntimeError(
-                "Mismatching tf.distribute.Strategy: the context belongs to another strategy than the running code; "
-                "call get_replica_context() inside the function given to run"
-            )
-        raise RuntimeError("Mismatching ReplicaContext: the context belongs to another replica or another run")
-
-
-def _shared_length(given: Sequence[tuple[Any, ...]]) -> int:
-    lengths = {len(args) for args in given}
-    if len(lengths) > 1:
-        raise AssertionError(
-            f"merge_call: all replicas must give as many arguments (len(v) == len(v0)), got {sorted(lengths)}"
-        )
-    return lengths.pop()

@@ -8,7 +8,7 @@ from distinput.core.nest import map_leaves
 from distinput.data import Dataset
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.backends import open_devices
-from distinput.distribute.context import Mode, ReplicaContext, Scope, ValueContext, modes, require_cross_replica
+from distinput.distribute.context import Mode, Scope, ValueContext, modes, require_cross_replica
 from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
@@ -16,6 +16,8 @@ from distinput.distribute.peers import Peers
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import reduce_undistributed
 from distinput.distribute.rendezvous import Rendezvous
+from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.strategy_extended import StrategyExtended
 from distinput.distribute.values import (
     DistributedValues,
     has_distributed,
@@ -28,7 +30,7 @@ from distinput.distribute.values import (
     select_replica,
 )
 
-__all__ = ["Strategy", "StrategyExtended"]
+__all__ = ["Strategy"]
 
 
 class Strategy:
@@ -74,6 +76,10 @@ class Strategy:
         """The number of this process's first replica among all."""
         return 0 if self._peers is None else self._peers.first_replica
 
+    def _replica_context(self, index: int, meeting: Rendezvous | None = None) -> ReplicaContext:
+        """That of a replica of this worker, which meets the others there."""
+        return ReplicaContext(self, self._first_replica + index, meeting, index)
+
     @property
     def _wraps(self) -> bool:
         """True when steps come as distributed values, even for one replica."""
@@ -88,7 +94,7 @@ class Strategy:
         return None
 
     @property
-    def extended(self) -> "StrategyExtended":
+    def extended(self) -> StrategyExtended:
         """Facts and methods for libraries.
 
         Source: `tf.distribute.Strategy.extended`.
@@ -169,11 +175,10 @@ class Strategy:
         spread = any(map(has_distributed, given))
         spread_named = any(map(has_distributed, named.values()))
         meeting = Rendezvous(count)
-        first = self._first_replica
 
         def replica(index: int) -> Any:
             stack = modes.stack
-            mode = Mode(self, ReplicaContext(self, first + index, meeting, index))
+            mode = Mode(self, self._replica_context(index, meeting))
             stack.append(mode)
             try:
                 result = fn(
@@ -480,53 +485,3 @@ class Strategy:
         Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
         """
         return Dataset.from_tensor_slices(numpy_input)
-
-
-class StrategyExtended:
-    """What libraries need of a strategy.
-
-    Args:
-      strategy: the one it belongs to.
-
-    Source: `tf.distribute.StrategyExtended`.
-    """
-
-    __slots__ = ("_strategy",)
-
-    def __init__(self, strategy: Strategy) -> None:
-        self._strategy = strategy
-
-    @property
-    def worker_devices(self) -> tuple[str, ...]:
-        """The devices of this process's replicas."""
-        return self._strategy._devices.local
-
-    @property
-    def parameter_devices(self) -> tuple[str, ...]:
-        """The devices that variables live on."""
-        return self._strategy._parameter_devices
-
-    @property
-    def experimental_require_static_shapes(self) -> bool:
-        """False: batches may differ in size."""
-        return False
-
-    def call_for_each_replica(
-        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """The same as `Strategy.run`."""
-        return self._strategy.run(fn, args, kwargs)
-
-    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
-        """`Strategy.reduce` of one value with `axis=None`; in one process every destination is the host."""
-        return self._strategy.reduce(reduce_op, value, axis=None)
-
-    def batch_reduce_to(
-        self, reduce_op: Any, value_destination_pairs: Sequence[tuple[Any, Any]], options: Any = None
-    ) -> list[Any]:
-        """`reduce_to` of several values."""
-        return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]
-
-    def value_container(self, value: Any) -> Any:
-        """The container that a component belongs to; the value itself when it has none."""
-        return value

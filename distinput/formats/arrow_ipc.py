@@ -14,9 +14,9 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, Ints, Ragged, Strings, concat_columns
 from distinput.core.gather import check_rows
-from distinput.core.picked import WIDE_BYTES, Memory, Picked
+from distinput.core.picked import Memory, Rows, chosen
 from distinput.core.sizes import block_rows
-from distinput.core.spec import Spec
+from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
@@ -28,12 +28,10 @@ from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.kept_blocks import KeptBlocks
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, naming_damage, rows_block, table_spec
-from distinput.kernels.gather import place_rows
 
 __all__ = ["ArrowIpc", "write_arrow"]
 
 _KEPT_BYTES = 64 << 20  # of decoded batches that are kept for `fetch`
-_WIDEST = 1 << 22  # bytes of a row that `place_rows` can work with
 _UNKNOWN, _ELSEWHERE = -1, -2  # in place of where rows begin
 
 
@@ -127,35 +125,38 @@ class ArrowIpc(TableFormat):
             columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
         return Block(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
 
+    def sources(self, path: str) -> Sequence[Rows] | None:
+        file = self._file(path)
+        if file.batches is not None and not len(file.batches):  # of which nobody has ever fetched a row
+            self._sources(file, file.batches, np.empty(0, np.int64))
+        found = file.sources.get(self.nulls)
+        return None if found is None or any(source is None for source in found) else found  # type: ignore[return-value]
+
     def _straight(self, file: "_File", batches: Batches, rows: Ints) -> list[Column | None]:
         """The leaves of these rows that lie in the mapped file as they are wanted, copied at most once; None for others."""
+        sources = file.sources.get(self.nulls)
+        if sources is None:
+            sources = self._sources(file, batches, rows)
+        return [None if source is None else chosen(source, rows) for source in sources]
+
+    def _sources(self, file: "_File", batches: Batches, rows: Ints) -> list[Rows | None]:
+        """Where the leaves of all batches that hold these rows lie in the file; None for a leaf that lies elsewhere."""
         leaves = file.spec.tensors("arrow")
         whole = file.whole
         if not file.views or whole is None:
             return [None] * len(leaves)
-        places, inside = self._places(file, batches, rows, whole)
-        found: list[Column | None] = [None] * len(leaves)
-        for number, leaf in enumerate(leaves):
-            if inside[number]:
-                memory = Memory(whole, leaf.shape, leaf.dtype)  # type: ignore[arg-type]  # all sizes are known of what is inside
-                starts = np.empty(len(rows), np.int64)
-                place_rows(places[number], batches.ends, memory.width, rows, starts)
-                found[number] = Picked(memory, starts) if memory.width >= WIDE_BYTES else Dense(memory.take(starts))
-        return found
-
-    def _places(self, file: "_File", batches: Batches, rows: Ints, whole: Bytes) -> tuple[Ints, list[bool]]:
-        """Where the leaves of each batch begin in the file, and which leaves lie there in all batches that hold the rows."""
-        known = file.all_places.get(self.nulls)
-        if known is not None:
-            return known
-        places = file.places.setdefault(self.nulls, np.full((len(file.spec.leaves), len(batches)), _UNKNOWN))
+        places = file.places.setdefault(self.nulls, np.full((len(leaves), len(batches)), _UNKNOWN))
         used = np.unique(np.searchsorted(batches.ends, rows, "right") - 1)
         for number in used[(places[:, used] == _UNKNOWN).any(axis=0)].tolist():
             places[:, number] = [_place(column, whole) for column in self._kept(file, number).columns]
-        inside = [bool((begins >= 0).all()) for begins in places[:, used]]
-        found = np.maximum(places, 0), inside  # of batches elsewhere there is no row
-        if not (places == _UNKNOWN).any():
-            file.all_places[self.nulls] = places, [bool((begins >= 0).all()) for begins in places]
+        complete = bool((places != _UNKNOWN).all())
+        looked = places if complete else places[:, used]
+        found = [
+            _source(whole, begins, batches.ends, leaf) if bool((parts >= 0).all()) else None
+            for leaf, begins, parts in zip(leaves, places, looked, strict=True)
+        ]
+        if complete:
+            file.sources[self.nulls] = found
         return found
 
     def _kept(self, file: "_File", number: int) -> Block:
@@ -192,13 +193,13 @@ class _File:
       whole: its bytes, if it is local.
       batches: where its record batches are; None for a stream that is not local.
       places: [leaves, batches] by `nulls`: the byte where the rows of each begin, as far as that was asked for.
-      all_places: the same when all are known, and which leaves lie in the file in all batches.
+      sources: by `nulls`: where the rows of each leaf are, if they all lie in the file; known when all places are.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
         self.path, self.columns = path, columns
         self.places: dict[Any, Ints] = {}
-        self.all_places: dict[Any, tuple[Ints, list[bool]]] = {}
+        self.sources: dict[Any, list[Rows | None]] = {}
         local = local_path(path)
         self.whole: Bytes | None = None if local is None else mapped(local)
         self.listed = is_file(path)
@@ -322,8 +323,17 @@ def _place(column: Column, whole: Bytes) -> int:
     if not isinstance(column, Dense) or not column.array.flags.c_contiguous or not column.array.nbytes:
         return _ELSEWHERE
     place = column.array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    inside = 0 <= place <= len(whole) - column.array.nbytes and column.array[0].nbytes < _WIDEST
-    return place if inside else _ELSEWHERE
+    return place if 0 <= place <= len(whole) - column.array.nbytes else _ELSEWHERE
+
+
+def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> Rows:
+    """Rows of a leaf that lie in a mapped file, in parts that begin at these bytes."""
+    shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes are known of what lies there
+    if len(begins) == 1:
+        array = np.ndarray((int(ends[-1]), *shape), leaf.dtype, whole, int(begins[0]))
+        if array.flags.aligned:  # of others NumPy would make a copy
+            return array
+    return Memory(whole, begins, ends, shape, leaf.dtype)
 
 
 def _gathered(blocks: Sequence[Block], which: Ints, rows: Ints, known: Sequence[Column | None]) -> list[Column | None]:

@@ -8,6 +8,7 @@ and decodes them on its way. Where anything is odd (a list in pieces, a missing 
 is done again in single steps, which know what to say.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -178,7 +179,7 @@ class ExampleParser:
         self._rooms: dict[int, int] = {
             j: _ROOM[kind] for j, (kind, number) in self.at_once.items() if kind == BYTES or number == ANY
         }
-        self._layout = self._laid_out(0)
+        self._layout = self._laid_out(0, self.at_once)
 
     def __call__(self, serialized: Strings) -> dict[str, Column]:
         """See `parse_examples`."""
@@ -189,7 +190,7 @@ class ExampleParser:
             j = self.indices[key]
             values = found.values(j, feature)
             if values is None:
-                lists = found.lists(j, self.names[j], KINDS[feature.dtype])
+                lists = found.located(j, self.names[j], KINDS[feature.dtype])
                 columns[key] = (
                     fixed_values(lists, feature)
                     if isinstance(feature, FixedLenFeature)
@@ -201,17 +202,24 @@ class ExampleParser:
                 columns[key] = values
         return columns
 
-    def _laid_out(self, n: int) -> "_Layout":
-        """Where in one piece of memory the columns of n messages are."""
-        columns, places, size = np.full((len(self.names), 4), -1, np.int64), {}, 0
-        for j, (kind, number) in self.at_once.items():
+    def _laid_out(self, n: int, at_once: Mapping[int, tuple[int, int]]) -> "_Layout":
+        """Where in one piece of memory the columns of n messages are; what is not decoded at once is only located."""
+        columns: list[int] = []
+        places: dict[int, tuple[int, int, int, int]] = {}
+        rows: dict[int, int] = {}
+        size = 0
+        for j in range(len(self.names)):
+            kind, number = at_once.get(j, (0, -1))
             room = n * self._rooms.get(j, 0)
-            if number == ANY and not room and n:
+            if number == -1 or (number == ANY and not room and n):
+                columns += (0, -1, len(rows), 0)
+                rows[j] = len(rows)
                 continue
-            columns[j] = places[j] = kind, number, size, room
+            columns += (kind, number, size, room)
+            places[j] = kind, number, size, room
             table = n * (16 if number == ANY else number * WIDTHS[kind])
             size += -(-(table + room) // 8) * 8
-        return _Layout(n, columns.reshape(-1), places, size)
+        return _Layout(n, np.array(columns, np.int64), places, rows, size)
 
     def _decoded(self, messages: "_Messages") -> "_Found | None":
         """What was found, decoded on the way where that can be; None where anything is odd or wrong."""
@@ -219,7 +227,7 @@ class ExampleParser:
         while True:
             layout = self._layout
             if layout.n != n:
-                layout = self._layout = self._laid_out(n)
+                layout = self._layout = self._laid_out(n, self.at_once)
             found = _Found.of(messages, len(self.names), layout)
             status, where = self._locate(found)
             if status != NO_ROOM:
@@ -228,7 +236,7 @@ class ExampleParser:
             more = _MORE * self._rooms[where]
             most = _MOST_ROOM[self.at_once[where][0]]
             self._rooms = {**self._rooms, where: more if more <= most else 0}
-            self._layout = self._laid_out(n)
+            self._layout = self._laid_out(n, self.at_once)
         found.missing = where
         return found if status == OK else None
 
@@ -238,8 +246,7 @@ class ExampleParser:
         Raises:
           InvalidArgumentError: something is no message.
         """
-        layout = _Layout(0, np.full(4 * len(self.names), -1, np.int64), {}, 0)
-        found = _Found.of(messages, len(self.names), layout)
+        found = _Found.of(messages, len(self.names), self._laid_out(len(messages.starts), {}))
         status, where = self._locate(found)
         if status == SPLIT:
             found.messages = _with_joined(messages, where)
@@ -249,7 +256,7 @@ class ExampleParser:
         return found
 
     def _locate(self, found: "_Found") -> tuple[int, int]:
-        starts, sizes = found.spans.reshape(2, -1)
+        starts, sizes = found.lists.reshape(2, -1)
         return locate_features(
             *found.messages, self.keys, self.key_offsets, found.layout.columns, found.kinds.reshape(-1), starts, sizes,
             found.out,
@@ -293,12 +300,14 @@ class _Layout(NamedTuple):
       n: messages.
       columns: [k * 4], for `locate_features`.
       places: the same for those that are decoded at once: kind, number of values, place and room, by key.
+      rows: the numbers of those that are only located, by key.
       size: of the memory, in bytes.
     """
 
     n: int
     columns: Ints
     places: dict[int, tuple[int, int, int, int]]
+    rows: dict[int, int]
     size: int
 
 
@@ -311,7 +320,7 @@ class _Found:
       layout: where in `out` columns are.
       out: the values of those that were decoded, as bytes.
       kinds: [k, n] of each feature in each message.
-      spans: [2, k, n] where each list begins in the data, and how long it is.
+      lists: [2, l, n] where the list of each of l keys that are only located begins in the data, and how long it is.
       missing: how many of the k * n features there are not; known if any were decoded.
     """
 
@@ -319,7 +328,7 @@ class _Found:
     layout: _Layout
     out: Array
     kinds: Array
-    spans: Ints
+    lists: Ints
     missing: int = 0
 
     @staticmethod
@@ -327,11 +336,12 @@ class _Found:
         """Room for so many keys."""
         n = len(messages.starts)
         out = empty((layout.size,), _BYTE)
-        return _Found(messages, layout, out, np.empty((keys, n), np.uint8), np.empty((2, keys, n), np.int64))
+        lists = np.empty((2, len(layout.rows), n), np.int64)
+        return _Found(messages, layout, out, np.empty((keys, n), np.uint8), lists)
 
-    def lists(self, j: int, name: bytes, kind: int) -> "Lists":
-        """Where the lists of key j are."""
-        return Lists(name, self.messages.data, kind, self.kinds[j], *self.spans[:, j])
+    def located(self, j: int, name: bytes, kind: int) -> Lists:
+        """Where the lists of key j are, which was only located."""
+        return Lists(name, self.messages.data, kind, self.kinds[j], *self.lists[:, self.layout.rows[j]])
 
     def values(self, j: int, feature: Feature) -> Column | None:
         """The values of key j, undefined where they are missing; None if they were not decoded."""

@@ -2,12 +2,13 @@
 """What a file format answers: what its records look like, how many there are, where to cut, and the records."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.picked import Rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import size_of
@@ -19,7 +20,7 @@ __all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "cut_rows"]
 Position = dict[str, Any]
 """Where a reader stands in one file: small, and plain JSON. `row` is the number of the next record."""
 
-BLOCK_ROWS = 16384
+BLOCK_ROWS = 32768
 """The most rows that a block of a format has."""
 
 
@@ -155,6 +156,14 @@ class Format(ABC):
         """True when `fetch` costs no more than the rows that it gives, wherever they are in the file."""
         del path
         return False
+
+    def sources(self, path: str) -> Sequence[Rows] | None:
+        """Where the leaves of all records of a mapped file are, from when that is known on; None: some lie elsewhere.
+
+        They show the file as it is now; nobody may look at them when its stamp has changed.
+        """
+        del path
+        return None
 
     def rows(self, path: str) -> int | None:
         """How many records the file has; None if that cannot be told without reading them."""

@@ -2,7 +2,7 @@
 """NumPy's own files: every row of the array, along its first axis, is a record."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -14,7 +14,7 @@ from distinput.core.block import Block
 from distinput.core.column import Dense, Ints
 from distinput.core.gather import check_rows
 from distinput.core.nest import LEAF
-from distinput.core.picked import picked
+from distinput.core.picked import Rows, chosen
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -104,6 +104,11 @@ class Npy(TableFormat):
         data = read_spans(path, header.start + wanted[begins] * header.row_bytes, counts * header.row_bytes)
         return _block(header.rows_of(data, len(wanted)), header)
 
+    def sources(self, path: str) -> Sequence[Rows] | None:
+        local = local_path(path)
+        array = None if local is None else _array_of(path, local, stamp_of(path))
+        return [array] if array is not None and array.dtype.isnative else None
+
 
 @dataclass(frozen=True)
 class _Header:
@@ -145,7 +150,7 @@ def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
 def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
     check_rows(rows, len(array))
     if array.dtype.isnative:
-        return picked(Block(LEAF, [Dense(array)], len(array)), rows)
+        return Block(LEAF, [chosen(array, rows)], len(rows))
     return _block(array.take(rows, 0), header)
 
 

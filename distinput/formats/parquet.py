@@ -17,6 +17,7 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, cut_rows
+from distinput.formats.parquet_columns import bytes_of_columns
 from distinput.formats.parquet_file import (
     Group,
     Readers,
@@ -42,7 +43,12 @@ _WHOLE_BYTES = 96 << 20
 """A row group up to this is decoded at once, column by column, which takes half the time of its slices: these go through all
 columns again and again. It is what a million rows of twelve numbers take, the row groups that pyarrow writes."""
 
-_SLICE_BYTES = 16 << 20
+_WIDE_BYTES = 8 << 20
+"""A row group with a column that takes more is not decoded at once: what pyarrow needs besides, twice as much for lists, would
+be far more than what is read ahead, and a few large columns lose nothing in slices."""
+
+_SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
+"""Of a slice, and of its largest column."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -83,12 +89,10 @@ class Parquet(TableFormat):
         return int(footer_of(path).num_rows)
 
     def bytes_read(self, path: str, size: int) -> int:
-        if self.columns is None:
+        if self.columns is None or not size:
             return size
-        footer = footer_of(path)
-        groups = map(footer.row_group, range(footer.num_row_groups))
-        columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-        return sum(c.total_compressed_size for c in columns if c.path_in_schema.split(".")[0] in self.columns)
+        columns = bytes_of_columns(path, stamp_of(path))
+        return sum(columns.get(name, 0) for name in self.columns)
 
     def fragments(self, path: str) -> list[Fragment]:
         footer = footer_of(path)
@@ -212,8 +216,9 @@ class _Pass:
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
         most = self.format.batch_rows or min(MOST_ROWS, max(1, block_bytes // row_bytes))
-        whole = group.nbytes <= _WHOLE_BYTES and self.order != []
-        at_once = group.rows if whole else max(1, _SLICE_BYTES // row_bytes // most) * most
+        whole = group.nbytes <= _WHOLE_BYTES and group.widest <= _WIDE_BYTES and self.order != []
+        in_slice = min(_SLICE_BYTES // row_bytes, _COLUMN_SLICE_BYTES * group.rows // max(1, group.widest))
+        at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         slices = Slices(batches, group.rows)
         for first in range(0, wanted.stop, at_once):

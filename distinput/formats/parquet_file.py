@@ -28,10 +28,12 @@ class Group(NamedTuple):
     Args:
       rows: how many it has.
       nbytes: about the memory of those columns that are read, once they are decoded.
+      widest: about the memory of the largest of them.
     """
 
     rows: int
     nbytes: int
+    widest: int
 
 
 def footer_of(path: str) -> Any:
@@ -75,14 +77,14 @@ def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[G
     every = [width for field in schema for width in _widths(field.type)]
     read = every if columns is None else [width for name in columns for width in _widths(schema.field(name).type)]
     texts = read.count(None)
-    fixed, fixed_of_all = sum(width or 0 for width in read), sum(width or 0 for width in every)
+    sizes, sizes_of_all = [width or 0 for width in read], [width or 0 for width in every]
     groups = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        rows, nbytes = group.num_rows, group.num_rows * fixed
-        if texts:
-            nbytes += max(group.total_byte_size - rows * fixed_of_all, rows * _TEXT_BYTES * texts)
-        groups.append(Group(rows, int(nbytes)))
+        rows = group.num_rows
+        text = max(group.total_byte_size - rows * sum(sizes_of_all), rows * _TEXT_BYTES * texts) if texts else 0
+        widest = max(rows * max(sizes, default=0), text / max(1, texts))
+        groups.append(Group(rows, int(rows * sum(sizes) + text), int(widest)))
     return tuple(groups)
 
 

@@ -24,7 +24,7 @@ from distinput.formats.format import BLOCK_ROWS, Format, Position
 __all__ = ["Found", "Piece", "SpanFormat"]
 
 FIRST_BYTES = 64 * 1024  # of the first chunk: the first record must not wait for many others
-CHUNK_BYTES = 2 << 20  # of later ones: less costs more calls, more does not stay in the caches
+CHUNK_BYTES = 7 << 19  # of later ones: less costs more calls, more does not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on; the least to read
 _MOST_BYTES = 4 << 20  # of a group of rows for which blocks end where it does
 

@@ -115,11 +115,11 @@ def locate_reference(
         of 8, they are to be, and bytes of room behind them. Numbers are [n, v] of float32 or int64; strings [2, n, v] of
         int64, where each begins in `data` and how long it is, or if there is room, where in it, for then they are copied
         there, one after the other. With `ANY` number of values there is [2, n] of int64, where those of a message begin in
-        the room and how many they are. With -1 values a feature is only located.
+        the room and how many they are. With -1 values a feature is only located; then the place is a row of the lists.
       kinds: out, [k * n] (that is [k, n]); `MISSING`, `BYTES`, `FLOAT` or `INT64`.
-      list_starts: out, [k * n]; where the BytesList, FloatList or Int64List begins in `data`; 0 for a missing one, and for
-        one that was decoded.
-      list_lengths: out, [k * n]; how long it is, in bytes.
+      list_starts: out, [l * n] (that is [l, n], for l features that are only located); where the BytesList, FloatList or
+        Int64List begins in `data`; 0 for a missing one.
+      list_lengths: out, [l * n]; how long it is, in bytes.
       out: out; what belongs to a missing feature is left as it is or undefined.
 
     Returns:
@@ -142,13 +142,14 @@ def locate_reference(
         try:
             for j, kind, start, stop in _read_features(message, wanted):
                 kinds[j * n + i] = kind
-                list_starts[j * n + i], list_lengths[j * n + i] = 0, 0
-                if kind == MISSING:
-                    if columns[4 * j + 1] == ANY:
-                        out[columns[4 * j + 2] :][: 16 * n].view(np.int64)[n + i] = 0
+                size, place = columns[4 * j + 1 : 4 * j + 3].tolist()
+                if size == -1:
+                    begin = message_start + start if kind != MISSING else 0
+                    list_starts[place * n + i], list_lengths[place * n + i] = begin, stop - start
                     continue
-                if columns[4 * j + 1] == -1:
-                    list_starts[j * n + i], list_lengths[j * n + i] = message_start + start, stop - start
+                if kind == MISSING:
+                    if size == ANY:
+                        out[place : place + 16 * n].view(np.int64)[n + i] = 0
                     continue
                 status = decode_reference(message[start:stop], kind, message_start + start, columns, j, i, n, used, out)
                 if status != OK:
@@ -172,18 +173,23 @@ def _check_locate(
 ) -> None:
     check_messages(data, starts, lengths)
     n, k = starts.size, key_offsets.size - 1
-    if k < 0 or any(each.size != k * n for each in found):
-        raise ValueError("locate_features: kinds, list_starts and list_lengths must be [keys * messages]")
+    kinds, list_starts, list_lengths = found
+    if k < 0 or kinds.size != k * n or list_starts.size != list_lengths.size:
+        raise ValueError("locate_features: kinds must be [keys * messages], list_starts and list_lengths of one size")
     if key_offsets[0] < 0 or np.any(key_offsets[1:] < key_offsets[:-1]) or key_offsets[-1] > keys.size:
         raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
     if columns.size != 4 * k:
         raise ValueError("locate_features: columns must be [keys * 4]")
     for kind, size, place, room in columns.reshape(k, 4).tolist():
-        if size == -1:
-            continue
         odd = kind not in ((FLOAT, INT64) if size == ANY else WIDTHS) or size < ANY
-        if odd or place < 0 or place % 8 or room < 0 or place + table_bytes(kind, size, n) + room > out.size:
-            raise ValueError("locate_features: each column must have a kind, and lie within out at a multiple of 8")
+        if size == -1:
+            odd = place < 0 or (place + 1) * n > list_starts.size
+        elif not odd:
+            odd = place < 0 or place % 8 != 0 or room < 0 or place + table_bytes(kind, size, n) + room > out.size
+        if odd:
+            raise ValueError(
+                "locate_features: each column must have a kind and lie within out at a multiple of 8, or be a row of the lists"
+            )
 
 
 @inlined
@@ -282,17 +288,17 @@ def _features(
             status, kind, start, end = _feature(data, start, end)
             if status != OK:
                 return status
-        place = j * n + i
-        kinds[place] = kind
-        if kind != MISSING and columns[4 * j + 1] != -1:
+        kinds[j * n + i] = kind
+        values, place = columns[4 * j + 1], columns[4 * j + 2]
+        if values == -1:
+            list_starts[place * n + i] = start
+            list_lengths[place * n + i] = end - start
+        elif kind != MISSING:
             status = decode_row(data, start, end, kind, columns, j, i, n, used, out)
             if status != OK:
                 return status
-        else:
-            list_starts[place] = start
-            list_lengths[place] = end - start
-            if columns[4 * j + 1] == ANY:  # what stood under this key before does not count
-                store_u64(out, columns[4 * j + 2] + 8 * (n + i), _ZERO)
+        elif values == ANY:  # what stood under this key before does not count
+            store_u64(out, place + 8 * (n + i), _ZERO)
     return OK
 
 
@@ -315,14 +321,16 @@ def locate_features(
         raise ValueError("example: starts and lengths must have an item for each message")
     if outside(data, starts, lengths):
         raise ValueError("example: each message must be within the data")
-    if k < 0 or kinds.size != k * n or list_starts.size != k * n or list_lengths.size != k * n:
-        raise ValueError("locate_features: kinds, list_starts and list_lengths must be [keys * messages]")
+    if k < 0 or kinds.size != k * n or list_starts.size != list_lengths.size:
+        raise ValueError("locate_features: kinds must be [keys * messages], list_starts and list_lengths of one size")
     if not_offsets(key_offsets, keys.size):
         raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
     if columns.size != 4 * k:
         raise ValueError("locate_features: columns must be [keys * 4]")
-    if misplaced(columns, n, out.size):
-        raise ValueError("locate_features: each column must have a kind, and lie within out at a multiple of 8")
+    if misplaced(columns, n, out.size, list_starts.size):
+        raise ValueError(
+            "locate_features: each column must have a kind and lie within out at a multiple of 8, or be a row of the lists"
+        )
     size = table_size(k)
     table, ends = np.empty(size, np.int64), np.empty((k, 2), np.uint64)
     make_table(keys, key_offsets, ends, table)

@@ -17,9 +17,7 @@ from distinput.kernels.example_values import (
     WIDTHS,
     WRONG_COUNT,
     WRONG_KIND,
-    decode_floats,
-    decode_int64s,
-    decode_spans,
+    decode_list,
     read_values,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined
@@ -106,7 +104,7 @@ def _decode_texts(
         store_u64(out, 8 * to, np.uint64(content))
         store_u64(out, 8 * also, np.uint64(stop - content))
     else:
-        end = decode_spans(data, at, stop, out, to, to + size, out, also)
+        end = decode_list(data, BYTES, at, stop, out, to, to + size, out, also)
         if end != to + size:
             return MALFORMED if end < 0 else WRONG_COUNT
     if room == 0:
@@ -132,13 +130,12 @@ def _decode_numbers(data: Bytes, at: int, stop: int, kind: int, out: BytesOut, t
         if content >= 0 and stop - content == 4 * (end - to):
             copy_bytes(out, 4 * to, data, content, stop - content)
             return end
-        return decode_floats(data, at, stop, out, to, end)
-    if content >= 0 and end == to + 1:
+    elif content >= 0 and end == to + 1:
         value, after = long_varint(data, content, stop)
         if after == stop:
             store_u64(out, 8 * to, value)
             return end
-    return decode_int64s(data, at, stop, out, to, end)
+    return decode_list(data, kind, at, stop, out, to, end, out, to)
 
 
 @inlined
@@ -198,11 +195,13 @@ def fullest(used: Ints) -> int:
 
 
 @inlined
-def misplaced(columns: Ints, n: int, size: int) -> bool:
-    """Whether a column of which values are to be written has no kind or does not lie within `size` bytes."""
+def misplaced(columns: Ints, n: int, size: int, items: int) -> bool:
+    """Whether a column has no kind or does not lie within `size` bytes, or has no row in lists of so many items."""
     for j in range(columns.size // 4):
         kind, values, place, room = columns[4 * j], columns[4 * j + 1], columns[4 * j + 2], columns[4 * j + 3]
         if values == -1:
+            if place < 0 or (n > 0 and place >= items // n):
+                return True
             continue
         if kind < BYTES or kind > INT64 or place < 0 or place % 8 != 0 or place > size or room < 0 or values < ANY:
             return True

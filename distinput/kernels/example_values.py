@@ -186,29 +186,9 @@ def spans_reference(
 # The compiled ones.
 
 
-# The decoders return where the values of a list end in `out`, be there room for them or not; -1: malformed.
-
-
-@inlined
-def decode_floats(data: Bytes, at: int, stop: int, out: Out, to: int, end: int) -> int:
-    """Decode one list to out[to:end], in floats whatever `out` holds."""
-    while at < stop:
-        tag, content, at = field(data, at, stop)
-        if at < 0:
-            return -1
-        if tag == FIRST or tag == _FLOAT:
-            if (at - content) % 4 != 0:
-                return -1
-            # Beyond the room only the form is looked at, since that is the graver fault.
-            if to + (at - content) // 4 <= end:
-                copy_bytes(out, 4 * to, data, content, at - content)
-            to += (at - content) // 4
-    return to
-
-
 @inlined
 def _decode_varints(data: Bytes, at: int, stop: int, out: Out, to: int, end: int) -> int:
-    """Decode the numbers in data[at:stop] to out[to:end]."""
+    """Decode the numbers in data[at:stop] to out[to:end], in words whatever `out` holds; see `decode_list`."""
     # Where the numbers end in 64 bytes is known together, so that none of them waits for the one before it.
     while at < stop and at + 72 <= data.size:
         base, last = at, ~high_mask(data, at)
@@ -240,39 +220,32 @@ def _decode_varints(data: Bytes, at: int, stop: int, out: Out, to: int, end: int
 
 
 @inlined
-def decode_int64s(data: Bytes, at: int, stop: int, out: Out, to: int, end: int) -> int:
-    """Decode one list to out[to:end], in words whatever `out` holds."""
-    while at < stop:
-        tag, content, at = field(data, at, stop)
-        if at < 0:
-            return -1
-        if tag == FIRST or tag == _NUMBER:
-            to = _decode_varints(data, content, at, out, to, end)
-            if to < 0:
-                return -1
-    return to
-
-
-@inlined
-def decode_spans(
-    data: Bytes,
-    at: int,
-    stop: int,
-    starts: Out,
-    to: int,
-    end: int,
-    lengths: Out,
-    also: int,
+def decode_list(
+    data: Bytes, kind: int, at: int, stop: int, out: Out, to: int, end: int, lengths: Out, also: int
 ) -> int:
-    """Write where the values of one list are to starts[to:end], and how long from lengths[also] on."""
+    """Decode data[at:stop] to out[to:end], in values of its kind whatever `out` holds.
+
+    Of strings where they are, and how long to lengths[also:]. Returns where the values end, be there room for them or not,
+    since their form is looked at in any case; -1: malformed.
+    """
     also -= to
     while at < stop:
         tag, content, at = field(data, at, stop)
         if at < 0:
             return -1
-        if tag == FIRST:
+        if kind == INT64 and (tag == FIRST or tag == _NUMBER):
+            to = _decode_varints(data, content, at, out, to, end)
+            if to < 0:
+                return -1
+        elif kind == FLOAT and (tag == FIRST or tag == _FLOAT):
+            if (at - content) % 4 != 0:
+                return -1
+            if to + (at - content) // 4 <= end:
+                copy_bytes(out, 4 * to, data, content, at - content)
+            to += (at - content) // 4
+        elif kind == BYTES and tag == FIRST:
             if to < end:
-                store_u64(starts, 8 * to, np.uint64(content))
+                store_u64(out, 8 * to, np.uint64(content))
                 store_u64(lengths, 8 * (to + also), np.uint64(at - content))
             to += 1
     return to
@@ -394,13 +367,8 @@ def _filled(
             continue
         if kinds[i] != kind:
             return WRONG_KIND, i
-        at, stop, to, end = starts[i], starts[i] + lengths[i], offsets[i], offsets[i + 1]
-        if kind == FLOAT:
-            to = decode_floats(data, at, stop, out, to, end)
-        elif kind == INT64:
-            to = decode_int64s(data, at, stop, out, to, end)
-        else:
-            to = decode_spans(data, at, stop, out, to, end, more, to)
+        end = offsets[i + 1]
+        to = decode_list(data, kind, starts[i], starts[i] + lengths[i], out, offsets[i], end, more, offsets[i])
         if to != end:
             return MALFORMED if to < 0 else WRONG_COUNT, i
     return OK, -1

@@ -12,6 +12,25 @@ AHEAD = 4  # rows asked of the memory before they are copied: it answers many at
 LINE = 64  # bytes that come from memory together
 
 
+@inlined
+def all_below(numbers: Ints, stop: int) -> bool:
+    """Whether all numbers are from 0 to before `stop`."""
+    outside = False
+    for i in range(numbers.size):
+        outside |= bool(np.uint64(numbers[i]) >= np.uint64(max(0, stop)))  # negative ones are huge without their sign
+    return not outside
+
+
+@inlined
+def copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> None:
+    """Copy a row; small ones without a call."""
+    if width % 8 == 0 and width <= 64:
+        for k in range(0, width, 8):
+            store_u64(out, to + k, load_u64(data, start + k))
+    else:
+        copy_bytes(out, to, data, start, width)
+
+
 def gather_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
     """Row i of out [n, width] is data[starts[i]:starts[i] + width].
 
@@ -23,7 +42,7 @@ def gather_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> No
     """
     if width < 0 or out.size != starts.size * width:
         raise ValueError("gather_rows: out must hold a row for each start")
-    if width > data.size or np.any(starts < 0) or np.any(starts > data.size - width):
+    if starts.size and (width > data.size or np.any(starts < 0) or np.any(starts > data.size - width)):
         raise ValueError("gather_rows: each row must be within data")
     if out.size:
         out.reshape(starts.size, width)[:] = np.lib.stride_tricks.sliding_window_view(data, width)[starts]
@@ -36,78 +55,54 @@ def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
     # The division keeps the product from overflowing.
     if width < 0 or (rows > 0 and width > out.size // rows) or out.size != rows * width:
         raise ValueError("gather_rows: out must hold a row for each start")
-    last = data.size - width
-    bad = last < 0
-    for start in starts:
-        bad |= start < 0 or start > last
-    if bad:
+    if not all_below(starts, data.size - width + 1):
         raise ValueError("gather_rows: each row must be within data")
     if width == 8:
         for i in range(rows):
             store_u64(out, i * 8, load_u64(data, starts[i]))
         return
     for i in range(rows):
-        if i + AHEAD < rows:
+        if width > LINE and i + AHEAD < rows:
             soon = starts[i + AHEAD]
             for at in range(soon, soon + min(width, 4096), LINE):
                 will_load(data, at)
-        copy_bytes(out, i * width, data, starts[i], width)
+        copy_row(out, i * width, data, starts[i], width)
 
 
-def place_reference(begins: Ints, ends: Ints, width: int, rows: Ints, starts: IntsOut) -> None:
+def place_reference(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, rows: Ints, starts: IntsOut) -> None:
     """starts[i] is where row rows[i] begins, of parts whose rows are numbered one part after the other.
 
     Args:
-      begins: [p] the byte where each part begins, not negative.
+      begins: [p] the byte where each part begins.
       ends: [p + 1] from 0 on, not decreasing: the rows before each part, and of all.
-      width: bytes of a row; less than 4 MiB.
+      near: the part of row i << shift, for each i, so that the part of any row is found in a step or two.
+      shift: see `near`.
+      width: bytes of a row.
       rows: [n], each from 0 to before ends[p].
       starts: out; [n] in bytes.
     """
-    if not 0 <= width < 1 << 22 or ends.size != begins.size + 1 or ends[0] != 0 or starts.size != rows.size:
-        raise ValueError("place_rows: there must be one end more than parts, from 0 on, and a start for each row")
-    if np.any(ends[1:] < ends[:-1]) or ends[-1] >= 1 << 40 or np.any((begins < 0) | (begins >= 1 << 61)):
-        raise ValueError("place_rows: ends must not decrease, and begins must be within memory")
-    if np.any(rows < 0) or np.any(rows >= ends[-1]):
+    if not 0 <= shift < 64 or ends.size != begins.size + 1 or starts.size != rows.size:
+        raise ValueError("place_rows: there must be one end more than parts, and a start for each row")
+    if rows.size and (near.size << shift < ends[-1] or np.any((rows < 0) | (rows >= ends[-1]))):
         raise ValueError("place_rows: rows must be those of the parts")
     part = np.searchsorted(ends, rows, "right") - 1
     starts[:] = begins[part] + (rows - ends[part]) * width
 
 
-@inlined
-def _part_of(row: int, ends: Ints) -> int:
-    """The last part that begins at or before a row."""
-    low, high = 0, ends.size - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if ends[middle] <= row:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 @kernel(place_reference)
-def place_rows(begins: Ints, ends: Ints, width: int, rows: Ints, starts: IntsOut) -> None:
+def place_rows(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, rows: Ints, starts: IntsOut) -> None:
     """See `place_reference`."""
     parts = begins.size
-    if width < 0 or width >= 1 << 22 or ends.size != parts + 1 or ends[0] != 0 or starts.size != rows.size:
-        raise ValueError("place_rows: there must be one end more than parts, from 0 on, and a start for each row")
-    bad = ends[parts] >= 1 << 40
-    for i in range(parts):
-        bad |= ends[i] > ends[i + 1] or begins[i] < 0 or begins[i] >= 1 << 61
-    if bad:
-        raise ValueError("place_rows: ends must not decrease, and begins must be within memory")
+    if not 0 <= shift < 64 or ends.size != parts + 1 or starts.size != rows.size:
+        raise ValueError("place_rows: there must be one end more than parts, and a start for each row")
     total = ends[parts]
-    for row in rows:
-        bad |= row < 0 or row >= total
-    if bad:
+    if rows.size > 0 and (not all_below(rows, total) or (total - 1) >> shift >= near.size):
         raise ValueError("place_rows: rows must be those of the parts")
-    share = float(parts) / float(max(total, 1))
-    for i in range(rows.size):
-        row = rows[i]
-        # Most files have parts of one length, so that the row's share of all rows tells its part.
-        part = int(float(row) * share)
-        if part >= parts or row < ends[part] or row >= ends[part + 1]:
-            part = _part_of(row, ends)
+    for i in range(np.uint64(rows.size)):
+        row, last = rows[i], np.uint64(parts - 1)
+        # Numbers without a sign: indexing need not look whether they are negative, and wrong ones cannot lead outside.
+        part = min(np.uint64(near[np.uint64(row) >> np.uint64(shift)]), last)
+        part += np.uint64(ends[part + np.uint64(1)] <= row)  # mostly that is all, and no branch to be guessed
+        while ends[part + np.uint64(1)] <= row:
+            part += np.uint64(1)
         starts[i] = begins[part] + (row - ends[part]) * width

@@ -22,13 +22,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from distinput.kernels.gather import all_below, copy_row
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
-from distinput.kernels.machine import MASK, copy_bytes, load_u64, multiply_high, signed, store_u64
+from distinput.kernels.machine import MASK, multiply_high, signed
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FEW = 256  # below, halves of three bits make pairs of rows move together more often than chance would
 ROUNDS = 6  # an even number: halves take turns
-CHUNK = 256  # rows whose rounds are computed together, so that they are vectorised
+CHUNK = 256  # rows whose rounds are computed together, while they stay in the first cache
 
 _C1, _C2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
@@ -36,7 +37,6 @@ _LOW = np.uint64(0xFFFFFFFF)
 _M1, _M2 = np.uint64(0x9E3779B1), np.uint64(0x85EBCA77)  # odd, with bits everywhere
 
 Words = npt.NDArray[np.uint64]
-Keys = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 
 @inlined
@@ -135,18 +135,8 @@ def exchange_rows(stored: BytesOut, key: Key, position: int, width: int, incomin
         )
     for step in range(incoming.size // width):
         at, slot = step * width, pick(key, position + step, slots) * width
-        _copy_row(out, at, stored, slot, width)
-        _copy_row(stored, slot, incoming, at, width)
-
-
-@inlined
-def _copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> None:
-    """Copy a row; small ones without a call."""
-    if width % 8 == 0 and width <= 64:
-        for k in range(0, width, 8):
-            store_u64(out, to + k, load_u64(data, start + k))
-    else:
-        copy_bytes(out, to, data, start, width)
+        copy_row(out, at, stored, slot, width)
+        copy_row(stored, slot, incoming, at, width)
 
 
 def drain_reference(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut) -> int:
@@ -227,9 +217,9 @@ def drain_rows(stored: BytesOut, key: Key, position: int, left: int, width: int,
         raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
     for step in range(out.size // width):
         slot, last = pick(key, position + step, left - step), left - step - 1
-        _copy_row(out, step * width, stored, slot * width, width)
+        copy_row(out, step * width, stored, slot * width, width)
         if slot != last:  # what overlaps must not be copied
-            _copy_row(stored, slot * width, stored, last * width, width)
+            copy_row(stored, slot * width, stored, last * width, width)
 
 
 def slots_reference(key: Key, position: int, total: int, slots: IntsOut) -> int:
@@ -371,15 +361,16 @@ def _two_rounds(
 
 
 @inlined
-def _rounds(row: np.uint64, keys: Keys, a: np.uint64, bits: np.uint64) -> np.uint64:
-    """The permutation of 0 to a * b - 1, where b is 2**bits."""
+def _rounds(words: IntsOut, start: np.uint64, stop: np.uint64, key: Key, a: np.uint64, bits: np.uint64) -> None:
+    """The permutation of 0 to a * b - 1, where b is 2**bits, of each of the words from `start` to before `stop`."""
     low = (np.uint64(1) << bits) - np.uint64(1)
-    left, right = row >> bits, row & low
-    # Written out, so that many rows can be computed together.
-    left, right = _two_rounds(left, right, keys[0], keys[1], a, low)
-    left, right = _two_rounds(left, right, keys[2], keys[3], a, low)
-    left, right = _two_rounds(left, right, keys[4], keys[5], a, low)
-    return (left << bits) + right
+    for number in range(0, ROUNDS, 2):
+        even, odd = _round_key(key, number), _round_key(key, number + 1)
+        # Two rounds of all words at once: the rounds of one word wait for each other.
+        for i in range(start, stop):
+            word = np.uint64(words[i])
+            left, right = _two_rounds(word >> bits, word & low, even, odd, a, low)
+            words[i] = signed((left << bits) + right)
 
 
 @inlined
@@ -394,31 +385,21 @@ def _walk(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
     while np.uint64(n - 1) >> (bits + bits + np.uint64(1)) != np.uint64(0):  # half the bits of n - 1
         bits += np.uint64(1)
     a = (np.uint64(n - 1) >> bits) + np.uint64(1)
-    keys = (
-        _round_key(key, 0),
-        _round_key(key, 1),
-        _round_key(key, 2),
-        _round_key(key, 3),
-        _round_key(key, 4),
-        _round_key(key, 5),
-    )
     for begin in range(0, rows.size, CHUNK):
-        # Indices without a sign cannot count from the end, which would keep the loop from being vectorised.
+        # Indices without a sign cannot count from the end, which would keep the loops from being vectorised.
         start, stop = np.uint64(begin), np.uint64(min(begin + CHUNK, rows.size))
         for i in range(start, stop):
-            out[i] = signed(_rounds(np.uint64(rows[i]), keys, a, bits))
+            out[i] = rows[i]
+        _rounds(out, start, stop, key, a, bits)
         for i in range(start, stop):
             while out[i] >= n:
-                out[i] = signed(_rounds(np.uint64(out[i]), keys, a, bits))
+                _rounds(out, np.uint64(i), np.uint64(i) + np.uint64(1), key, a, bits)
 
 
 @kernel(permute_reference)
 def permute(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
     """See `permute_reference`."""
-    outside = n < 0 or n > 1 << 62 or out.size != rows.size
-    for i in range(rows.size):
-        outside |= rows[i] < 0 or rows[i] >= n
-    if outside:
+    if n < 0 or n > 1 << 62 or out.size != rows.size or not all_below(rows, n):
         raise ValueError("permute: rows must be from 0 to n - 1, n at most 2**62, out of the same size")
     if n <= FEW:
         order = np.empty(n, np.int64)

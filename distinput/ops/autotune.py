@@ -39,18 +39,22 @@ class Trial:
 
     def begin(self) -> bool:
         """A pass begins; True when it should begin with threads, since they were faster, or on trial, in the last one."""
-        if self.faster:
-            self.lasts = AGAIN
         return self.faster or self._tried > 0
 
     def counted(self, rows: int, seconds: float) -> bool | None:
-        """One block more came with threads: whether they are faster, None while that is open."""
+        """One block more came with threads: whether they are faster, None while that is open.
+
+        Where they were and do not seem to be any more, something else may have had the processor for a while, so they may be
+        tried again at once; after that, only when the choice has held for its time.
+        """
         self._tried, self._rows, self._seconds = self._tried + 1, self._rows + rows, self._seconds + seconds
         if self._tried < self.blocks:
             return None
-        self.faster = self._seconds < self.gain * self.alone * self._rows
+        before, self.faster = self.faster, self._seconds < self.gain * self.alone * self._rows
         self._tried, self._rows, self._seconds = 0, 0, 0.0
-        if not self.faster:
+        if self.faster != before:
+            self.lasts = AGAIN
+        elif not self.faster:
             self.not_before = Run.clock() + self.lasts
             self.hold()
         return self.faster

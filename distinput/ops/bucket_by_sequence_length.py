@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,22 +13,24 @@ from distinput.core.calls import called
 from distinput.core.column import Ints
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
+from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.core.values import as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
-from distinput.ops.grouping import Groups, first_state
+from distinput.ops.grouping import Groups
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.keyed import Keyed
+from distinput.plan.node import Node
 
 __all__ = ["BucketBySequenceLength"]
 
 
 @dataclass(frozen=True, eq=False)
-class BucketBySequenceLength(Node):
+class BucketBySequenceLength(Keyed):
     """Batches of elements of similar length, padded.
 
     Bucket i holds lengths from `bucket_boundaries[i - 1]` up to below `bucket_boundaries[i]`; a bucket that holds its batch
@@ -58,7 +60,7 @@ class BucketBySequenceLength(Node):
     Source: `tf.data.Dataset.bucket_by_sequence_length`.
     """
 
-    input: Node
+    by_element: ClassVar[bool] = True
     element_length_func: Callable[..., Any]
     bucket_boundaries: Sequence[int]
     bucket_batch_sizes: Sequence[int]
@@ -106,16 +108,10 @@ class BucketBySequenceLength(Node):
         first = sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
         return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[union-attr, index]
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
-
-    def start(self, epoch: int) -> State:
-        return first_state(self.input, epoch)
-
     def stream(self, state: State, run: Run) -> Stream:
         boundaries = np.asarray([int(b) for b in self.bucket_boundaries], np.int64)
         batches: dict[int, Node] = {}
+        late = run.late(self) if run.by_element else None
 
         def bucket_of(result: Any) -> int:
             length = as_leaf(result)
@@ -141,11 +137,11 @@ class BucketBySequenceLength(Node):
 
         def made_together(rows: Block, counts: Ints) -> Iterator[Block]:
             assert isinstance(shared, PaddedBatch)
-            return (block for block, _ in shared.padding.batches(rows, counts))
+            return (block for block, _ in shared.padding.batches(rows, counts, late))
 
         # Buckets of other widths than the others' cannot be padded by one call.
         shared = None if self.pad_to_bucket_boundary or self.no_padding else self._batch(0, self.input)
-        upstream = self.input.open(state["input"], run)
+        upstream = self.input.open(state["input"], run.by_block())
         spec = self.input.spec
         if (
             self.element_length_func is len
@@ -154,7 +150,7 @@ class BucketBySequenceLength(Node):
         ):
             results = _lengths(upstream, state)
         else:
-            results = called(upstream, state, self.element_length_func, unpack=True)
+            results = called(upstream, state, self.element_length_func, MOST_ROWS, unpack=True)
         together = None if shared is None else made_together
         return Groups(self.input, state, results, bucket_of, size_of, made, buckets_of, together).stream()
 

@@ -3,7 +3,6 @@
 
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -13,10 +12,9 @@ from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import UnimplementedError
-from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Cache"]
 
@@ -41,7 +39,7 @@ class Store:
 
 
 @dataclass(frozen=True, eq=False)
-class Cache(Node):
+class Cache(SameElements):
     """Keep the elements of the first complete pass in memory and serve later passes from there.
 
     Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and while that pass is
@@ -62,7 +60,6 @@ class Cache(Node):
     Source: `tf.data.Dataset.cache`.
     """
 
-    input: Node
     filename: str = ""
     store: Store = field(default_factory=Store, repr=False)
 
@@ -71,10 +68,6 @@ class Cache(Node):
             raise UnimplementedError(
                 f"cache: a cache on disk ({self.filename!r}) does not exist yet; leave the name out"
             )
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

@@ -14,12 +14,15 @@ from distinput.plan.node import Node
 
 __all__ = ["fetched"]
 
+_GROWTH = 64
+"""A block is at most so many times as large as the one before it."""
+
 
 def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: Run) -> Iterator[Block]:
     """The elements of `source` with these numbers.
 
-    Blocks are small, so that what was copied stays in the cache; larger and larger where nothing is copied before an element
-    is handed out, and fetching is quick.
+    Blocks are small, so that what was copied stays in the cache. Where nothing is copied before an element is handed out, they
+    become as large as can be fetched in a short time.
 
     Args:
       source: an input with random access.
@@ -35,8 +38,9 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
             begin = perf_counter()
             block = source.fetch(numbers[first : first + most], epoch)
             first += most
-            if run.by_element and group > 1 and _is_picked(block) and perf_counter() - begin < PACE_SECONDS / 8:
-                most *= 4
+            if most < len(numbers) and run.by_element and group > 1 and _is_picked(block):
+                spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
+                most *= max(1, int(PACE_SECONDS / spent))  # at this pace
             yield block
 
 

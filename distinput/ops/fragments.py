@@ -17,7 +17,7 @@ from distinput.errors import NotFoundError
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
-from distinput.ops.read_ahead import Place, made_ahead, read_ahead
+from distinput.ops.read_ahead import Pace, Place, made_ahead, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 from distinput.shard.fragments import END, Fragments
 
@@ -131,11 +131,16 @@ class FragmentReader(Node):
                 return None
         return {"input": at, "skip": 0, "position": position}
 
+    @cached_property
+    def pace(self) -> Pace:
+        """Whether a thread that reads ahead pays, as far as is known."""
+        return Pace()
+
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
             return read_ahead(self._portions(self._parts(state, run)), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._blocks(self._parts(state, aside)), run)
+            return made_ahead(lambda aside: self._blocks(self._parts(state, aside)), run, self.pace)
         return self._blocks(self._parts(state, run))
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place, Fragment]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_generator`: elements that a Python generator gives."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.calls import bytes_of
+from distinput.core.column import column_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
@@ -23,6 +25,12 @@ from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
 __all__ = ["Generator", "from_generator"]
+
+_BLOCK_BYTES = 1 << 20
+"""Of elements that wait to be sent together: more of them leave a core's cache before they are used."""
+
+_MOST_STRIDE = 16
+"""Quick elements between two looks at the clock."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,37 +66,39 @@ class Generator(Node):
         row = state["row"]
         iterator = iter(self.generator(*self.args))
         next(islice(iterator, row, row), None)
-        iterator = map(owned, iterator)
+        for elements, error in _pulled(map(owned, iterator)):
+            block, misfit = self._block(elements, row)
+            if block.size:
+                row += block.size
+                yield block, {"row": row}
+            if misfit is not None or error is not None:
+                raise misfit or error  # type: ignore[misc]  # one of them is there
+
+    def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
+        """Elements from number `row` on, cast and checked, as far as the first that does not fit; and the error of that."""
+        structure, specs = self.signature.structure, self.signature.leaves
+        components: list[Any] = []
+        if structure.is_leaf:
+            components = [elements]
+        elif structure.is_flat_tuple and self._are_tuples(elements):
+            components = list(zip(*elements, strict=True))
+        if components and all(map(_are_as_said, components, specs)):
+            return Block(structure, [column_of(list(leaves)) for leaves in components], len(elements)), None
         held: list[list[Any]] = []
-        deadline = perf_counter() + PACE_SECONDS
-        failure: BaseException | None = None
-        while True:
-            try:
-                held.append(self._leaves(next(iterator), row + len(held)))
-            except StopIteration:
-                break
-            except Exception as error:  # noqa: BLE001 - what came before it is sent first
-                failure = error
-                break
-            if len(held) >= MOST_ROWS or perf_counter() > deadline:
-                row += len(held)
-                yield Block.of(self.signature.structure, held), {"row": row}
-                held, deadline = [], perf_counter() + PACE_SECONDS
-        if held:
-            row += len(held)
-            yield Block.of(self.signature.structure, held), {"row": row}
-        if failure is not None:
-            raise failure
+        try:
+            for element in elements:
+                held.append(self._leaves(element, row + len(held)))
+        except Exception as error:  # noqa: BLE001 - what came before it is sent first
+            return Block.of(structure, held), error
+        return Block.of(structure, held), None
+
+    def _are_tuples(self, elements: list[Any]) -> bool:
+        """Whether all are tuples of as many members as there are components."""
+        return set(map(type, elements)) == {tuple} and set(map(len, elements)) == {self.signature.structure.num_leaves}
 
     def _leaves(self, element: Any, row: int) -> list[Any]:
         """The element's leaves, cast and checked."""
         structure = self.signature.structure
-        kind = type(element)
-        alone = kind is np.ndarray and structure.is_leaf
-        if alone or (kind is tuple and structure.is_flat_tuple and len(element) == structure.num_leaves):
-            leaves = [element] if alone else list(element)
-            if all(map(_is_as_said, leaves, self.signature.leaves)):
-                return leaves
         try:
             given = structure.flatten(_as_nest(element, structure))
         except TypeError as error:
@@ -109,11 +119,45 @@ class Generator(Node):
         return leaves
 
 
-def _is_as_said(value: Any, leaf: LeafSpec) -> bool:
-    """Whether a value needs no cast and no further look, as most arrays do not."""
-    if type(value) is not np.ndarray or not value.ndim or not isinstance(leaf, TensorSpec):
+def _pulled(iterator: Iterator[Any]) -> Iterator[tuple[list[Any], Exception | None]]:
+    """Elements as they come in a short time, as many as a core's cache holds, and the error that came in the place of the next.
+
+    The loop over elements runs inside the interpreter; how many come between two looks at the clock depends on how long the
+    last ones took.
+    """
+    stride, error, ended = 1, None, False
+    while not ended:
+        elements: list[Any] = []
+        nbytes, now = 0, perf_counter()
+        deadline = now + PACE_SECONDS
+        try:
+            while not ended:
+                begin, wanted = now, len(elements) + stride
+                elements.extend(islice(iterator, stride))  # keeps what was made before an error
+                now, ended = perf_counter(), len(elements) < wanted
+                each = bytes_of(elements[-1]) if elements else 1
+                nbytes += stride * each
+                quick = now - begin < PACE_SECONDS / 8
+                stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
+                if now > deadline or nbytes >= _BLOCK_BYTES or len(elements) >= MOST_ROWS:
+                    break
+        except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
+            error, ended = failure, True
+        yield elements, error
+
+
+def _are_as_said(values: Sequence[Any], leaf: LeafSpec) -> bool:
+    """Whether values need no cast and no further look, as most arrays do not."""
+    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or set(map(type, values)) != {np.ndarray}:
         return False
-    return value.dtype == leaf.dtype != STRING and shape_fits(value.shape, leaf.shape)
+    ranks, shape = {value.ndim for value in values}, leaf.shape
+    if {value.dtype for value in values} != {leaf.dtype} or 0 in ranks:
+        return False
+    if shape is None:
+        return True
+    if ranks != {len(shape)}:
+        return False
+    return all({value.shape[axis] for value in values} == {n} for axis, n in enumerate(shape) if n is not None)
 
 
 def _as_nest(element: Any, structure: Structure) -> Any:

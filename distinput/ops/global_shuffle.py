@@ -3,18 +3,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.buffers import empty
 from distinput.core.column import Ints
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import picked_rows
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
@@ -22,6 +21,7 @@ from distinput.ops.fetched import fetched
 from distinput.ops.shuffle import order_key
 from distinput.plan.check import integer
 from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["GlobalShuffle"]
 
@@ -29,7 +29,7 @@ _CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalShuffle(Node):
+class GlobalShuffle(SameElements):
     """All elements in a random order, each order as likely as another, in constant memory.
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
@@ -52,7 +52,6 @@ class GlobalShuffle(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
@@ -69,10 +68,6 @@ class GlobalShuffle(Node):
                 "Arrow, npy, fixed-length records after assert_cardinality, and what keeps their positions), got "
                 f"{self.input.op}; use shuffle(buffer_size)"
             )
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:
@@ -98,23 +93,26 @@ class GlobalShuffle(Node):
 
     def _choices(self, state: State, size: int) -> Iterator[Ints]:
         """Where the elements from a state on stand in the input, so many at a time."""
-        total = self.input.cardinality
+        total, key = self.input.cardinality, self._key(state)
         for begin in range(state["row"], total, size):
-            yield self._numbers(np.arange(begin, min(begin + size, total)), state)
+            yield _permuted(np.arange(begin, min(begin + size, total)), key, total)
 
-    def _numbers(self, rows: Ints, state: State) -> Ints:
-        out = np.empty(len(rows), np.int64)
-        permute(
-            rows, order_key(state, reshuffle=self.reshuffle_each_iteration is not False), self.input.cardinality, out
-        )
-        return out
+    def _key(self, state: State) -> int:
+        return order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
 
     @property
     def random_access(self) -> bool:
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(self._numbers(rows, self.start(epoch)), epoch)
+        return self.input.fetch(_permuted(rows, self._key(self.start(epoch)), self.input.cardinality), epoch)
+
+
+def _permuted(rows: Ints, key: int, total: int) -> Ints:
+    """Where the elements at these positions of a random order stand in the input."""
+    numbers: Ints = empty(rows.shape, rows.dtype)
+    permute(rows, key, total, numbers)
+    return numbers
 
 
 def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:

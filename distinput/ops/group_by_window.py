@@ -17,17 +17,18 @@ from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.function import infer
-from distinput.ops.grouping import Groups, first_state
+from distinput.ops.grouping import Groups
 from distinput.ops.interleave import node_of
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.keyed import Keyed
+from distinput.plan.node import Node
 
 __all__ = ["GroupByWindow"]
 
 
 @dataclass(frozen=True, eq=False)
-class GroupByWindow(Node):
+class GroupByWindow(Keyed):
     """Collect elements by key; hand a group that has reached its window size to `reduce_func`, and send what that gives.
 
     At the end the remaining groups follow in ascending order of their keys. Shapes: those of the data sets that
@@ -52,7 +53,6 @@ class GroupByWindow(Node):
     Source: `tf.data.Dataset.group_by_window`.
     """
 
-    input: Node
     key_func: Callable[..., Any]
     reduce_func: Callable[..., Any]
     window_size: int | None = None
@@ -85,13 +85,6 @@ class GroupByWindow(Node):
         if not isinstance(leaf, DatasetSpec):
             raise TypeError("group_by_window: reduce_func must return a data set")
         return Spec.of(leaf.element_spec)
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
-
-    def start(self, epoch: int) -> State:
-        return first_state(self.input, epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
         def key_of(result: Any) -> int:

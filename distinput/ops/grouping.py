@@ -14,27 +14,13 @@ from distinput.core.state import Mark, State
 from distinput.kernels.windows import fill_windows
 from distinput.plan.node import Node
 
-__all__ = ["Groups", "first_state"]
+__all__ = ["Groups"]
 
 _MOST_SENT = 64
 """Keys whose groups a state tells of; where there are more, a restart looks at all elements again."""
 
 _MOST_BLOCKS = 16
 """Blocks that a group may keep alive for the sake of single rows."""
-
-
-def first_state(source: Node, epoch: int) -> State:
-    """The state of `Groups` before the first element of `source`."""
-    return {
-        "epoch": epoch,
-        "input": source.start(epoch),
-        "skip": 0,
-        "from": 0,
-        "row": 0,
-        "sent": [],
-        "flushed": None,
-        "inner": None,
-    }
 
 
 class _Group:
@@ -71,12 +57,12 @@ class _Parts:
         self._order, self.bounds, self.owners, self.behind = order, bounds, owners, behind
         self.complete = len(behind)
         self.opened: list[tuple[int, int]] = []
-        """The first place of each group that begins here, and its owner; the last ones first."""
+        """The first place of each group that begins here, and its part; the last ones first."""
         waiting, whole = set(waiting), []
         for part, owner in enumerate(owners):
             whole.append(owner not in waiting)
             if whole[-1] and bounds[part + 1] > bounds[part]:
-                self.opened.append((int(order[bounds[part]]), owner))
+                self.opened.append((int(order[bounds[part]]), part))
             waiting.discard(owner)
         self.opened.sort(reverse=True)
         self._apart = [part for part, is_whole in enumerate(whole[: self.complete]) if not is_whole][::-1]
@@ -199,11 +185,12 @@ class Groups:
                 return after
             return {"input": begin["input"], "skip": begin["skip"] + place}
 
-        def come_to(place: int) -> None:
-            """Open the groups that begin before `place`, and stand there."""
+        def come_to(place: int, part: int) -> None:
+            """Open the groups that begin before `place`, without those of the parts before `part`, and stand there."""
             while parts.opened and parts.opened[-1][0] < place:
-                place_of_first, owner = parts.opened.pop()
-                self.groups[keys[owner]] = _Group(before + place_of_first, at(place_of_first))
+                place_of_first, opened = parts.opened.pop()
+                if opened >= part:
+                    self.groups[keys[parts.owners[opened]]] = _Group(before + place_of_first, at(place_of_first))
             self.row, self.mark = before + place, at(place)
 
         parts = self._parted(numbers, replayed=replayed)
@@ -214,19 +201,19 @@ class Groups:
                 whole = rows.take(parts.places(part, part + together) + first)
                 for made in self.made_together(whole, np.diff(parts.bounds[part : part + together + 1])):
                     for _ in range(made.size):
-                        come_to(parts.behind[part])
-                        self._remove(keys[parts.owners[part]])
+                        self._remove(keys[parts.owners[part]], before + parts.behind[part])
                         part += 1
+                    come_to(parts.behind[part - 1], part)
                     yield made, self._state(None)
                 continue
-            come_to(parts.behind[part])
+            come_to(parts.behind[part], part)
             self.groups[key].add(rows.take(parts.places(part, part + 1) + first))
             if not replayed:
                 yield from self._emit(key, None)
             elif self.saved["inner"] is None or self.row != self.done:
-                self._remove(key)  # it was sent before the state was saved
+                self._remove(key, self.row)  # it was sent before the state was saved
             part += 1
-        come_to(len(numbers))
+        come_to(len(numbers), parts.complete)
         for part in range(parts.complete, len(parts.owners)):
             waiting = parts.places(part, part + 1)
             if len(waiting):
@@ -247,10 +234,11 @@ class Groups:
         behind = (places[full[:complete]] + 1).tolist()
         return _Parts(places[order], bounds, owners, behind, {self.numbers[key] for key in self.groups})
 
-    def _remove(self, key: int) -> None:
-        del self.groups[key]
+    def _remove(self, key: int, row: int) -> None:
+        """The group of `key` is sent, up to before this row."""
+        self.groups.pop(key, None)  # there is none of a group that came and went since the last state
         self.sent.pop(key, None)
-        self.sent[key] = self.row
+        self.sent[key] = row
 
     def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
         """Everything that is made of the group of `key`."""
@@ -264,7 +252,7 @@ class Groups:
             self.flushed = key
             del self.groups[key]
         else:
-            self._remove(key)
+            self._remove(key, self.row)
         if held is not None:
             yield held[0], self._state(None)
 

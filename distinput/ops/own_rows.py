@@ -18,6 +18,7 @@ from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.node import INFINITE, Node
+from distinput.plan.same_elements import SameElements
 from distinput.shard.pieces import Pieces
 
 __all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows", "fetches"]
@@ -27,7 +28,7 @@ _MOST_PIECES = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRows(Node):
+class OwnRows(SameElements):
     """The rows of one worker's pieces, fetched by position.
 
     Shapes: unchanged. Order: that of the pieces. State: the next piece, and rows of it to pass over.
@@ -36,12 +37,7 @@ class OwnRows(Node):
       pieces: which rows.
     """
 
-    input: Node
     pieces: Pieces
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class PaddedBatch(Grouped):
     Source: `tf.data.Dataset.padded_batch`.
     """
 
+    by_element: ClassVar[bool] = True
     batch_size: int
     padded_shapes: Any = None
     padding_values: Any = None
@@ -114,9 +115,10 @@ class PaddedBatch(Grouped):
 
     def stream(self, state: State, run: Run) -> Stream:
         size, padding = int(self.batch_size), self.padding
+        late = run.late(self) if run.by_element else None
         held: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
-        for rows, _, _, at in passing_over(self.input.open(state["input"], run), state):
+        for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
             first = 0
             if held:
                 first = min(missing, rows.size)
@@ -127,7 +129,7 @@ class PaddedBatch(Grouped):
                     held, missing = [], size
             counts = np.full((rows.size - first) // size, size, np.int64)
             end = first + len(counts) * size
-            for made, done in padding.batches(rows.rows(first, end), counts):
+            for made, done in padding.batches(rows.rows(first, end), counts, late):
                 first += done
                 yield made, at(first)
             if first < rows.size:

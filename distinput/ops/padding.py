@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Padding: how elements of several lengths become the rows of a batch.
 
-Rows that differ in their first dimension alone, spans of one array or arrays of their own, are copied once, by compiled
-code, from where they are to where they are wanted; small batches are made several at a time. All others are padded one by one.
+Rows that differ in their first dimension alone, spans of one array or arrays of their own, are copied once, from where they
+are to where they are wanted, many batches without a look at single rows. All others are padded one by one.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,12 @@ from distinput.core.column import (
     Column,
     Dense,
     Ints,
-    Objects,
     Ragged,
     Strings,
     column_of,
     concat_columns,
 )
+from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
 from distinput.core.picked import Picked
 from distinput.core.values import STRING, shape_of
 from distinput.errors import DataLossError
@@ -34,9 +33,11 @@ from distinput.kernels.ragged import pad_spans
 __all__ = ["Padding"]
 
 Dims = tuple[int | None, ...]
+_Spans = tuple[Array, Ints, Ints]
+"""An array in one piece [m, ...], and where in it each row begins and how long it is, [n]."""
 
-_LARGE_BYTES = 1 << 18
-"""Smaller batches are made together, up to so many bytes: what a core's cache holds beside the batches in use."""
+_LARGE_BYTES = 1 << 24
+"""Batches sent in one block where they are padded when they are handed out: enough for the cost of a block to vanish."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,15 @@ class Padding:
         """
         parts = [part for part in parts if part.size] or parts[:1]
         leaves = zip(zip(*[part.columns for part in parts], strict=True), self.shapes, self.fills, strict=True)
-        return Block(parts[0].structure, [_padded(columns, shape, fill) for columns, shape, fill in leaves], 1)
+        return Block(parts[0].structure, [_batch(columns, shape, fill) for columns, shape, fill in leaves], 1)
 
-    def batches(self, rows: Block, counts: Ints) -> Iterator[tuple[Block, int]]:
+    def batches(self, rows: Block, counts: Ints, late: Late | None = None) -> Iterator[tuple[Block, int]]:
         """Batches of consecutive rows, `counts` of them, each at least 1: blocks of batches, and the rows in each block.
+
+        Args:
+          rows: all rows.
+          counts: [k], which sum to them.
+          late: where batches are looked at one by one, so that they need not be padded before that: told of the time it takes.
 
         Raises:
           DataLossError: a row is longer than its shape; what comes before it is sent.
@@ -70,153 +76,86 @@ class Padding:
         if not len(counts):
             return
         ends = counts.cumsum()
-        leaves = []
-        for column, shape, fill in zip(rows.columns, self.shapes, self.fills, strict=True):
-            leaf = _together(column, shape, fill, counts, ends)
-            if leaf is None:
-                yield from self._one_by_one(rows, counts)
-                return
-            leaves.append(leaf)
-        sizes: Ints = sum([leaf.sizes for leaf in leaves], np.zeros(len(counts), np.int64))
-        whole = min([leaf.whole for leaf in leaves], default=len(counts))  # before one that is an error
-        for begin, end in _groups(sizes[:whole]):
-            first, last = int(ends[begin] - counts[begin]), int(ends[end - 1])
-            yield (
-                Block(rows.structure, [leaf.made(begin, end, first, last) for leaf in leaves], end - begin),
-                last - first,
-            )
-        if whole < len(counts):
-            self.batch([rows.rows(int(ends[whole] - counts[whole]), int(ends[whole]))])
-
-    def _one_by_one(self, rows: Block, counts: Ints) -> Iterator[tuple[Block, int]]:
+        leaves = [
+            _batches(column, shape, fill, counts, ends, late)
+            for column, shape, fill in zip(rows.columns, self.shapes, self.fills, strict=True)
+        ]
+        columns = [leaf for leaf in leaves if leaf is not None]
+        if len(columns) < len(leaves):
+            first = 0
+            for end in ends.tolist():
+                yield self.batch([rows.rows(first, end)]), end - first
+                first = end
+            return
+        whole = min(map(len, columns), default=len(counts))  # before one that is an error
+        sizes: Ints = sum([c.sizes[:whole] for c in columns if isinstance(c, Padded)], np.zeros(whole, np.int64))
         first = 0
-        for count in counts.tolist():
-            yield self.batch([rows.rows(first, first + count)]), count
-            first += count
+        for begin, end in groups(sizes.tolist(), GROUP_BYTES if late is None else _LARGE_BYTES):
+            parts = [column.rows(begin, end) for column in columns]
+            if late is None:
+                parts = [part.plain() if isinstance(part, Padded) else part for part in parts]
+            last = int(ends[end - 1])
+            yield Block(rows.structure, parts, end - begin), last - first
+            first = last
+        if whole < len(counts):
+            self.batch([rows.rows(first, int(ends[whole]))])
 
 
-def _groups(sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Neighbours to be made together, from one to before another, by their bytes."""
-    totals = sizes.cumsum()
-    begin, before = 0, 0
-    while begin < len(sizes):
-        end = max(begin + 1, int(totals.searchsorted(before + _LARGE_BYTES, "right")))
-        yield begin, end
-        begin, before = end, int(totals[end - 1])
-
-
-class _Rows:
-    """A leaf that needs no padding: its batches are views.
-
-    Args:
-      column: of rows of one shape.
-      counts: [k], rows of each batch.
-    """
-
-    def __init__(self, column: Dense | Strings, counts: Ints) -> None:
-        self._column, self._counts = column, counts
-        self.whole = len(counts)
-        self.sizes = np.zeros(len(counts), np.int64)
-
-    def made(self, begin: int, end: int, first: int, last: int) -> Column:
-        """Batches `begin` to before `end`, which are rows `first` to before `last`."""
-        rows = self._column.rows(first, last)
-        return rows.split(self._counts[begin:end]) if end - begin > 1 else rows.stack(last - first)
-
-
-class _Spans:
-    """A leaf whose rows are spans of an array: they differ in their first dimension alone.
-
-    Args:
-      values: [m, ...].
-      starts: [n], where each row begins.
-      lengths: [n].
-      counts: [k], rows of each batch.
-      ends: [k], where each batch ends.
-      width: what rows are padded to; None: as long as the longest of the batch.
-      fill: one item.
-    """
-
-    def __init__(
-        self, values: Array, starts: Ints, lengths: Ints, counts: Ints, ends: Ints, width: int | None, fill: Any
-    ) -> None:
-        self._starts, self._lengths, self._counts = starts, lengths, counts
-        self._inner, self._dtype = values.shape[1:], values.dtype
-        self._values = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        self._fill = _item(fill, values)
-        longest = np.maximum.reduceat(lengths, ends - counts)
-        self._widths = longest if width is None else np.full(len(counts), width, np.int64)
-        too_long = np.flatnonzero(longest > self._widths)
-        self.whole = int(too_long[0]) if len(too_long) else len(counts)
-        """Batches before the first one with a row that is too long."""
-        items = counts * self._widths
-        self.sizes = items * self._fill.size
-        self._items: list[int] = items.tolist()
-        self._most = max(self._items)
-
-    def made(self, begin: int, end: int, first: int, last: int) -> Column:
-        """Batches `begin` to before `end`, which are rows `first` to before `last`."""
-        counts, widths = self._counts[begin:end], self._widths[begin:end]
-        starts, lengths = self._starts[first:last], self._lengths[first:last]
-        items = sum(self._items[begin:end])
-        out = empty((self._room(items), *self._inner), self._dtype)[:items]
-        if out.size:
-            pad_spans(self._values, starts, lengths, counts, widths, out.reshape(-1).view(np.uint8), self._fill)
-        if end - begin == 1 or ((widths == widths[0]).all() and (counts == counts[0]).all()):
-            return Dense(out.reshape(end - begin, int(counts[0]), int(widths[0]), *self._inner))
-        batches, at = [], 0
-        for count, width in zip(counts.tolist(), widths.tolist(), strict=True):
-            batches.append(out[at : at + count * width].reshape(count, width, *self._inner))
-            at += count * width
-        return Objects(batches, self._dtype)
-
-    def _room(self, items: int) -> int:
-        """Items to ask memory for: equally many for batches of nearly one size, so that the same few buffers serve all."""
-        return self._most if items <= self._most < items * 5 // 4 else items
-
-
-def _together(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints) -> _Rows | _Spans | None:
-    """A leaf of many batches, if its batches can be made without looking at single rows."""
-    if isinstance(column, Dense | Strings):
-        own = _inner_shape(column)
-        if own is not None and _fits(shape, own):
-            return _Rows(column, counts)
-    if isinstance(column, Picked):  # a batch at a time, as it wants to be gathered
-        return None
-    spans = _spans(column)
+def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
+    """A leaf of many batches, those before the first with a row that is too long; None where each needs a look at its rows."""
+    own = _inner_shape(column)
+    if own is not None and _fits(shape, own):
+        return column.split(counts)
+    spans = None if isinstance(column, Picked) else _spans(column)  # that is gathered a batch at a time
     if spans is None or not _fits(shape[1:], spans[0].shape[1:]):
         return None
-    return _Spans(*spans, counts, ends, shape[0], fill)
+    longest = np.maximum.reduceat(spans[2], ends - counts)
+    widths = longest if shape[0] is None else np.full(len(counts), shape[0], np.int64)
+    made = Padded(*spans, counts, widths, _item(fill, spans[0]), late)
+    too_long = np.flatnonzero(longest > widths)
+    return made.rows(0, int(too_long[0])) if len(too_long) else made
 
 
-def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
-    """Whether rows of this shape have nothing added or taken away."""
-    return all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
-
-
-def _padded(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
+def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
     """All rows of a leaf as one batch."""
-    if isinstance(columns[0], Dense | Strings):
-        shapes = {_inner_shape(column) for column in columns}
-        if len(shapes) == 1 and _whole_shape(shape, shapes) in shapes:
-            whole = concat_columns(columns)
-            return whole.stack(len(whole))
-    if all(isinstance(column, Arrays) for column in columns):
-        return _padded_arrays([item for column in columns for item in column.values()], shape, fill)
+    shapes = {_inner_shape(column) for column in columns}
+    if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
+        whole = concat_columns(columns)
+        return whole.stack(len(whole))
     spans = [each for each in map(_spans, columns) if each is not None]
-    if len(spans) == len(columns) and all(each[0].shape[1:] == spans[0][0].shape[1:] for each in spans):
-        return _padded_spans(spans, shape, fill)
+    if len(spans) == len(columns) and len({flat.shape[1:] for flat, _, _ in spans}) == 1:
+        inner = spans[0][0].shape[1:]
+        width, *dims = _whole_shape(shape, [(max(int(lengths.max()) for _, _, lengths in spans), *inner)])
+        if tuple(dims) == inner:
+            return _padded_spans(spans, width, fill)
     items = [item for column in columns for item in column.values()]
-    longest = _whole_shape(shape, {shape_of(item) for item in items})
+    are_arrays = all(isinstance(column, Arrays) for column in columns)
+    inner = items[0].shape[1:] if are_arrays else None
+    longest = _whole_shape(
+        shape, {shape_of(item) for item in items} if inner is None else [(max(map(len, items)), *inner)]
+    )
     out = empty((1, len(items), *longest), columns[0].dtype)
     out[...] = fill
     batch = out[0]
-    for row, item in enumerate(items):
-        batch[(row, *map(slice, shape_of(item)))] = item
+    if longest[1:] == inner:
+        for row, item in zip(batch, items, strict=True):
+            row[: len(item)] = item
+    else:
+        for row, item in enumerate(items):
+            batch[(row, *map(slice, shape_of(item)))] = item
     return column_of([batch]) if batch.dtype == STRING else Dense(out)
 
 
-_Span = tuple[Array, Ints, Ints]
+def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
+    """Rows that differ in their first dimension alone as one batch, by one call of a kernel for each block they come from."""
+    item = _item(fill, spans[0][0])
+    out, at, count = room(sum(len(starts) for _, starts, _ in spans) * width * item.nbytes), 0, 0
+    for flat, starts, lengths in spans:
+        n = np.asarray([len(starts)], np.int64)
+        end = at + len(starts) * width * item.nbytes
+        pad_spans(as_bytes(flat), starts, lengths, n, np.asarray([width], np.int64), out[at:end], as_bytes(item))
+        at, count = end, count + len(starts)
+    return Dense(out.view(item.dtype).reshape(1, count, width, *item.shape))
 
 
 def _inner_shape(column: Column) -> tuple[int, ...] | None:
@@ -228,65 +167,29 @@ def _inner_shape(column: Column) -> tuple[int, ...] | None:
     return shape
 
 
-def _spans(column: Column) -> _Span | None:
-    """Rows of one or more dimensions as an array, and where each row of the column begins in it and how long it is."""
+def _spans(column: Column) -> _Spans | None:
+    """Rows of one or more dimensions of which the first may differ, as spans; None where items hold nothing, too."""
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
-        return column.flat.array, column.starts, column.sizes
-    if isinstance(column, Dense) and column.array.ndim > 1:
-        rows, length, *inner = column.array.shape
-        starts = np.arange(rows, dtype=np.int64) * length
-        return column.array.reshape(rows * length, *inner), starts, np.full(rows, length, np.int64)
-    return None
-
-
-def _padded_arrays(items: Sequence[Array], shape: Dims, fill: Any) -> Column:
-    """Rows that are arrays of their own: large ones, which are not worth bringing together for a call of a kernel."""
-    inner = items[0].shape[1:]
-    whole = _whole_shape(shape, [(max(map(len, items)), *inner)])
-    out = empty((1, len(items), *whole), items[0].dtype)
-    out[...] = fill
-    if whole[1:] == inner:
-        for row, item in zip(out[0], items, strict=True):
-            row[: len(item)] = item
+        flat, starts, lengths = column.flat.array, column.starts, column.sizes
+    elif isinstance(column, Dense) and column.array.ndim > 1:
+        count, length, *inner = column.array.shape
+        flat = column.array.reshape(count * length, *inner)
+        starts, lengths = np.arange(count, dtype=np.int64) * length, np.full(count, length, np.int64)
     else:
-        within = tuple(map(slice, inner))
-        for row, item in zip(out[0], items, strict=True):
-            row[(slice(len(item)), *within)] = item
-    return Dense(out)
+        return None
+    if 0 in flat.shape[1:]:
+        return None
+    return np.ascontiguousarray(flat), np.ascontiguousarray(starts), np.ascontiguousarray(lengths)
 
 
-def _padded_spans(spans: Sequence[_Span], shape: Dims, fill: Any) -> Column:
-    """Rows that differ in their first dimension alone, by one call of a kernel for each block they come from."""
-    flat, inner = spans[0][0], spans[0][0].shape[1:]
-    count, longest = 0, 0
-    for _, _, sizes in spans:
-        count += len(sizes)
-        longest = max(longest, int(sizes.max()))
-    whole = _whole_shape(shape, [(longest, *inner)])
-    out = empty((1, count, *whole), flat.dtype)
-    if not out.size:
-        return Dense(out)
-    if whole[1:] == inner:
-        target, first = out.reshape(-1).view(np.uint8), 0
-        item = _item(fill, flat)
-        widths = np.asarray([whole[0]], np.int64)
-        for values, starts, sizes in spans:
-            end = first + len(sizes) * whole[0] * item.size
-            source = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-            pad_spans(source, starts, sizes, np.asarray([len(sizes)], np.int64), widths, target[first:end], item)
-            first = end
-        return Dense(out)
-    out[...] = fill
-    rows = iter(out[0])
-    for values, starts, sizes in spans:
-        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-            next(rows)[(slice(size), *map(slice, inner))] = values[start : start + size]
-    return Dense(out)
+def _item(fill: Any, flat: Array) -> Array:
+    """The padding of one item of `flat`."""
+    return np.full(flat.shape[1:], fill, flat.dtype)
 
 
-def _item(fill: Any, values: Array) -> Array:
-    """The padding of one item of `values`, as bytes."""
-    return np.frombuffer(np.asarray(fill, values.dtype).tobytes() * prod(values.shape[1:]), np.uint8)
+def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
+    """Whether rows of this shape have nothing added or taken away."""
+    return all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
 
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:

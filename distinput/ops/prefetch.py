@@ -12,12 +12,11 @@ from distinput.core.column import Ints
 from distinput.core.picked import gather
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
-from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.ops.autotune import Trial
 from distinput.plan.check import AUTOTUNE, integer
-from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Prefetch"]
 
@@ -33,7 +32,7 @@ _MOST_BLOCKS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Prefetch(Node):
+class Prefetch(SameElements):
     """Make up to `buffer_size` elements ahead, on a thread.
 
     Shapes and order: unchanged. State: that of the input, since it travels with each block; what was made ahead and not
@@ -54,16 +53,11 @@ class Prefetch(Node):
     Source: `tf.data.Dataset.prefetch`.
     """
 
-    input: Node
     buffer_size: int
 
     def __post_init__(self) -> None:
         if integer("prefetch", "buffer_size", self.buffer_size) < 0 and self.buffer_size != AUTOTUNE:
             raise InvalidArgumentError(f"prefetch: buffer_size must be at least 0, or AUTOTUNE, got {self.buffer_size}")
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:

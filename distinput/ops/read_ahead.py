@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from distinput.core.block import Block
 from distinput.core.room import cores
@@ -18,7 +18,7 @@ from distinput.formats.portion import Portion
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["Place", "made_ahead", "read_ahead"]
+__all__ = ["Pace", "Place", "made_ahead", "read_ahead"]
 
 Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it."""
@@ -29,8 +29,9 @@ _TASKS, _TASK_BYTES, _TASK_SECONDS = 2, 4 << 20, 3e-4
 """Times that a thread is told to go ahead, so that neither side waits for the other's lock at once; room for what it makes: a
 chunk of a file, and where the records in it are; and the time in which it makes several of small files."""
 
-_AFTER_SECONDS = 0.01
-"""Time from which on a thread is worth its start, which takes about a millisecond."""
+_WORTH_SECONDS, _WORTH_PART = 0.003, 0.125
+"""Time that a thread must save before it is worth its start, which takes about a millisecond; and how much of all the time that
+must be, for handing blocks over takes some as well."""
 
 
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
@@ -66,27 +67,54 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         ahead.go_on()
 
 
-def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
+class Pace:
+    """How long a stream takes to be made and to be used, of which a thread that makes it ahead saves the shorter at most.
+
+    One is kept for all passes over a node, so that a later one begins as the earlier ones have shown to be best.
+    """
+
+    def __init__(self) -> None:
+        self._made = self._used = 0.0
+
+    def begin(self) -> None:
+        """A pass begins; what was long ago counts less."""
+        self._made, self._used = self._made / 2, self._used / 2
+
+    def took(self, made: float, used: float) -> None:
+        """Blocks took so many seconds to be made, and then to be used."""
+        self._made += made
+        self._used += used
+
+    @property
+    def pays(self) -> bool:
+        """Whether a thread is worth its start and its hand-overs."""
+        saved = min(self._made, self._used)
+        return saved > _WORTH_SECONDS and saved > _WORTH_PART * (self._made + self._used)
+
+
+def made_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> Stream:
     """The blocks of a stream that is made of bytes of files.
 
-    When the stream has been in use for some milliseconds, the next blocks are made on a thread, in which Python's lock is free
-    most of the time; none on a single core, or where the run has no room. A state knows nothing of that, and errors keep
-    their place.
+    Once a thread pays, the next blocks are made on it, in which Python's lock is free most of the time; none on a single
+    core, or where the run has no room. A state knows nothing of that, and errors keep their place.
 
     Args:
       open_stream: opens it with a run whose `reading` is its own.
       run: ends the thread; its `reading` goes with the blocks that have been given.
+      pace: of this stream in the passes before.
     """
     aside = run.aside()
     with ExitStack() as stack:
         stream = open_stream(aside)
         stack.callback(stream.close)  # type: ignore[attr-defined]  # after the thread has ended
         pool: ThreadPoolExecutor | None = None
-        ahead: deque[Future[Any]] = deque()
-        begin = Run.clock()
+        ahead: deque[Future[_Made]] = deque()
+        alone = cores() == 1
+        pace.begin()
         made = _made(stream, aside, 0.0)
         while True:
-            for item, reading in made:
+            begin = Run.clock()
+            for item, reading in made.items:
                 if reading is not None:
                     run.reading = partial(str, reading)
                 if item is None:
@@ -94,8 +122,8 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
                 if isinstance(item, Exception):
                     raise item
                 yield item
-            late = pool is None and Run.clock() - begin > _AFTER_SECONDS
-            if late and cores() > 1 and run.room.enter(_TASKS * _TASK_BYTES):
+            pace.took(made.seconds, Run.clock() - begin)
+            if pool is None and not alone and pace.pays and run.room.enter(_TASKS * _TASK_BYTES):
                 stack.callback(run.room.leave, _TASKS * _TASK_BYTES)
                 pool = stack.enter_context(run.pool(1))
                 ahead.extend(pool.submit(_made, stream, aside, _TASK_SECONDS) for _ in range(_TASKS))
@@ -106,27 +134,38 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run) -> Stream:
                 ahead.append(pool.submit(_made, stream, aside, _TASK_SECONDS))
 
 
-def _made(
-    stream: Stream, aside: Run, seconds: float
-) -> list[tuple[tuple[Block, State] | Exception | None, str | None]]:
-    """The next blocks of a stream, and what `reading` says of each.
+class _Made(NamedTuple):
+    """What was made of a stream.
+
+    Attributes:
+      items: the blocks, an error in the place of one, None at the end; and what `reading` says of each.
+      seconds: that they took.
+    """
+
+    items: list[tuple[tuple[Block, State] | Exception | None, str | None]]
+    seconds: float
+
+
+def _made(stream: Stream, aside: Run, seconds: float) -> _Made:
+    """The next blocks of a stream.
 
     Args:
-      stream: of which an error comes in the place of a block, and None at its end.
+      stream: where they come from.
       aside: the run that it was opened with.
       seconds: that they may take; the last block is begun before.
     """
-    until = Run.clock() + seconds
-    found: list[tuple[tuple[Block, State] | Exception | None, str | None]] = []
+    begin = Run.clock()
+    made = _Made([], 0.0)
     while True:
         item: tuple[Block, State] | Exception | None
         try:
             item = next(stream, None)
         except Exception as error:  # noqa: BLE001 - raised when its turn has come
             item = error
-        found.append((item, None if aside.reading is None else aside.reading()))
-        if not isinstance(item, tuple) or Run.clock() >= until:
-            return found
+        made.items.append((item, None if aside.reading is None else aside.reading()))
+        taken = Run.clock() - begin
+        if not isinstance(item, tuple) or taken >= seconds:
+            return made._replace(seconds=taken)
 
 
 class _Pulled:

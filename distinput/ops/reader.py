@@ -11,6 +11,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.gather import put_in_order
+from distinput.core.picked import chosen
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -18,8 +19,9 @@ from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
+from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
-from distinput.ops.read_ahead import Place, made_ahead, read_ahead
+from distinput.ops.read_ahead import Pace, Place, made_ahead, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 
 __all__ = ["Reader"]
@@ -117,6 +119,9 @@ class Reader(Node):
         counts = self.counts_in(epoch)
         assert counts is not None
         names, ends = counts
+        sources = self._mapped(names, ends).sources(rows) if self.gathers else None
+        if sources is not None:
+            return Block(self.spec.structure, [chosen(source, rows) for source in sources], len(rows))
         if len(names) == 1:
             return self._fetch(names[0], rows)
         files = np.searchsorted(ends, rows, "right") - 1
@@ -130,12 +135,23 @@ class Reader(Node):
         return put_in_order(parts, places) if parts else self._fetch(names[0], rows)
 
     def _fetch(self, path: str, rows: Ints) -> Block:
+        self._check(path)
+        return self.format.fetch(path, rows)
+
+    def _check(self, path: str) -> None:
+        """Refuse a file that is not the one that was listed, or whose records look different from those of the first."""
         if self.table is not None:
             self.table.check(self.table.index(path))
         if path not in self._alike:
             self.format.check_spec(path, self.spec)
             self._alike.add(path)
-        return self.format.fetch(path, rows)
+
+    def _mapped(self, names: tuple[str, ...], ends: Ints) -> MappedFiles:
+        """The files in this order, joined once for all fetches."""
+        kept: MappedFiles | None = self.__dict__.get("_mapped_files")
+        if kept is None or kept.names is not names:
+            kept = self.__dict__["_mapped_files"] = MappedFiles(self.format, names, ends, self._check)
+        return kept
 
     @cached_property
     def _alike(self) -> set[str]:
@@ -157,11 +173,16 @@ class Reader(Node):
         position = self.format.seek(names[index], row - int(ends[index])) if index < len(names) else None
         return {"input": at, "skip": 0, "position": position}
 
+    @cached_property
+    def pace(self) -> Pace:
+        """Whether a thread that reads ahead pays, as far as is known."""
+        return Pace()
+
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
             return read_ahead(self._portions(self._files(state, run)), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._blocks(self._files(state, aside)), run)
+            return made_ahead(lambda aside: self._blocks(self._files(state, aside)), run, self.pace)
         return self._blocks(self._files(state, run))
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:

@@ -9,13 +9,13 @@ again from the input.
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.buffers import empty
 from distinput.core.column import Ints
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
@@ -27,7 +27,7 @@ from distinput.core.state import Mark, State
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
 from distinput.ops.fetched import fetched
 from distinput.plan.check import at_least, integer
-from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Shuffle", "order_key"]
 
@@ -38,7 +38,7 @@ _LOOKS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(Node):
+class Shuffle(SameElements):
     """Send a random one of the `buffer_size` elements waiting, and let the next element of the input take its place.
 
     Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
@@ -57,7 +57,6 @@ class Shuffle(Node):
     """
 
     by_element: ClassVar[bool] = True
-    input: Node
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -69,10 +68,6 @@ class Shuffle(Node):
         at_least("shuffle", "buffer_size", self.buffer_size, 1)
         if self.seed is not None:
             integer("shuffle", "seed", self.seed)
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.input.spec
 
     @property
     def cardinality(self) -> int:
@@ -106,7 +101,7 @@ class Shuffle(Node):
         if self.input.random_access:
             return self._by_number(state, run)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
-        return self._by_slots(state, key, run)
+        return self._by_slots(state, key, run.by_block())
 
     def _by_number(self, state: State, run: Run) -> Stream:
         """Rows are fetched by their shuffled numbers."""
@@ -126,7 +121,7 @@ class Shuffle(Node):
             return
         slots_at(key, row, total, slots)
         while total < 0 or row < total:
-            numbers = np.empty(most if total < 0 else min(most, total - row), np.int64)
+            numbers: Ints = empty((most if total < 0 else min(most, total - row),), slots.dtype)
             # Until the input has ended each row sent makes room for the next one; from then on the slots run empty.
             next_row = row + len(slots)
             steps = len(numbers) if total < 0 else max(0, min(len(numbers), total - next_row))

@@ -12,7 +12,17 @@ from distinput.core import sizes
 __all__ = ["small_blocks"]
 
 # How many rows a loop handles at once, wherever a module has such a number; and bytes from which on things are large.
-_ROWS = ("BLOCK_ROWS", "FEWEST_BYTES", "MOST_ROWS", "WIDE_BYTES", "_CHUNK", "_LARGE_BYTES", "_LARGE_ROW", "_MOST")
+_ROWS = (
+    "BLOCK_ROWS",
+    "FEWEST_BYTES",
+    "GROUP_BYTES",
+    "MOST_ROWS",
+    "WIDE_BYTES",
+    "_CHUNK",
+    "_LARGE_BYTES",
+    "_LARGE_ROW",
+    "_MOST",
+)
 _SECONDS = ("PACE_SECONDS",)
 
 

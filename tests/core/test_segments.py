@@ -2,6 +2,8 @@
 import os
 import pickle
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,3 +142,44 @@ def test_what_cannot_be_pickled_leaves_the_channel_usable(pair: Pair) -> None:
         left.send(lambda: None)
     left.send(5)
     assert right.receive() == 5
+
+
+def test_small_objects_need_no_shared_memory(pair: Pair) -> None:
+    left, right = pair
+    for value in (None, 5, ["text"] * 20):
+        left.send(value)
+        assert right.receive() == value
+    assert not left._mine
+
+
+def test_long_texts_do_not_wait_for_a_reader(pair: Pair) -> None:
+    left, right = pair
+    texts = [str(number) * 10_000 for number in range(50)]  # more than fits into a socket
+    for text in texts:
+        left.send(text)
+    assert [right.receive() for _ in texts] == texts
+
+
+@pytest.mark.parametrize("pause", [0.0, 2e-4, 5e-3])
+def test_what_is_waited_for_arrives_after_brief_and_long_waits(pair: Pair, pause: float) -> None:
+    left, right = pair
+
+    def send() -> None:
+        for number in range(20):
+            time.sleep(pause)
+            left.send(np.full(1000, number))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    assert [right.receive()[0] for _ in range(20)] == list(range(20))
+    thread.join()
+
+
+def test_the_end_of_the_other_side_is_seen_from_a_nap(pair: Pair) -> None:
+    left, right = pair
+    thread = threading.Timer(2e-4, left.close)
+    right._brief = True
+    thread.start()
+    with pytest.raises(Closed, match="has ended"):
+        right.receive()
+    thread.join()

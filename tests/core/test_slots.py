@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows in slots are exchanged and drained as their numbers are."""
 
+import weakref
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core import slots as module
 from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Column, Dense, Ragged, Strings, column_of
+from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
 from distinput.core.nest import structure_of
 from distinput.core.slots import Slots
 from distinput.core.spec import Spec, TensorSpec
@@ -85,3 +87,31 @@ def test_rows_move_as_their_numbers_do(
     made = [row for block in sent for row in shown(block)]
     assert made == [shown(rows_of(number, number + 1))[0] for number in expected]
     assert concat_blocks(sent).size == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["strings", "lists", "objects"])
+def test_large_rows_that_were_sent_do_not_stay(kind: str) -> None:
+    megabyte, left = 1 << 20, []
+
+    def column(number: int) -> Column:
+        made: Column
+        if kind == "strings":
+            made = Strings.of([bytes(megabyte)])
+            left.append(weakref.ref(made.data))
+        elif kind == "lists":
+            flat = np.zeros(megabyte, np.uint8)
+            made = Ragged(Dense(flat), np.zeros(1, np.int64), np.full(1, megabyte))
+            left.append(weakref.ref(flat))
+        else:
+            made = Objects([np.zeros((1, megabyte), np.uint8)], np.dtype(np.uint8))
+            left.append(weakref.ref(made.items[0]))
+        return made
+
+    structure = structure_of(0)
+    shape = {"strings": (), "lists": (None,), "objects": (None, None)}[kind]
+    slots = Slots(Spec(structure, (TensorSpec(shape, bytes if kind == "strings" else "uint8"),)), 2)
+    slots.add(Block(structure, [column(0)], 1))
+    slots.add(Block(structure, [column(1)], 1))
+    for number in range(2, 100):
+        slots.exchange(7, number, Block(structure, [column(number)], 1))
+    assert sum(reference() is not None for reference in left) <= 2 + 2 + 16

@@ -20,7 +20,7 @@ from distinput.distribute import (
     get_replica_context,
     get_strategy,
 )
-from distinput.distribute.context import ReplicaContext
+from distinput.distribute.replica_context import ReplicaContext
 from distinput.distribute.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
 

@@ -171,8 +171,10 @@ def test_strings_and_lists_of_any_length(longest: int) -> None:
     """Those that do not fit in the room for them are found all the same, and so are the next ones."""
     random = np.random.default_rng(longest)
     features: dict[str, Feature] = {
+        "letters": VarLenFeature("string"),
         "name": FixedLenFeature([], "string"),
         "pair": FixedLenFeature([2], "string", "-"),
+        "words": VarLenFeature("string"),
         "tags": VarLenFeature("int64"),
         "weights": RaggedFeature("float32"),
     }
@@ -183,6 +185,7 @@ def test_strings_and_lists_of_any_length(longest: int) -> None:
             written: dict[str, Any] = {"name": bytes(size), "weights": random.random(size // 4).astype(np.float32)}
             if size % 3:
                 written |= {"pair": [b"a" * (size % 40), b""], "tags": random.integers(-5, 5000, size // 8)}
+                written |= {"letters": [b"x"] * (size % 4), "words": [b"word"] * (size % 5)}
             batch.append(encode_example(written))
         found, known = parser(Strings.of(batch)), afterwards(Strings.of(batch))
         for key in features:

@@ -322,6 +322,34 @@ def test_the_bytes_of_a_row_group_follow_from_the_types(tmp_path: Path) -> None:
     assert nbytes() >= 26 * n
 
 
+def test_the_largest_column_of_a_row_group(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    n = 10_000
+    text = [f"{i:0100}" for i in range(n)]
+    write_parquet(path, {"number": np.arange(n), "vector": np.zeros((n, 4), np.float32), "text": text, "short": text})
+
+    def widest(*names: str) -> int:
+        (group,) = groups_of(path, stamp_of(path), names or None)
+        return group.widest
+
+    assert widest("number") == 8 * n
+    assert widest("number", "vector") == 16 * n
+    assert 90 * n <= widest("number", "text", "short") <= 110 * n  # each text half of what both take
+    assert widest() == widest("text", "short")
+
+
+@pytest.mark.parametrize("width, portions", [(100, 1), (500, 1), (2500, 5)])
+def test_a_row_group_with_a_wide_column_is_decoded_in_slices(width: int, portions: int, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    n = 1000
+    write_parquet(path, {"x": np.arange(n), "vector": np.zeros((n, width), np.float32)}, compression="zstd")
+    parquet = Parquet()
+    found = list(parquet.portions(path, None, None, 1, 0))
+    assert len(found) == portions
+    assert [portion.follows for portion in found] == [False, *[True] * (portions - 1)]
+    assert records(parquet, path, {"row": n - 1})[0]["x"] == n - 1
+
+
 @pytest.mark.parametrize("columns, rows", [(1, 32_768), (32, 8_192), (100, 4_096)])
 def test_blocks_of_many_columns_are_larger(columns: int, rows: int, tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")

@@ -37,7 +37,7 @@ def parse(contents: list[bytes], key: bytes, kind: int) -> Any:
     n = len(contents)
     kinds, list_starts, list_lengths = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64)
     keys, key_offsets = np.frombuffer(key, np.uint8), np.array([0, len(key)])
-    only_locate, nowhere = np.full(4, -1), np.empty(0, np.uint8)
+    only_locate, nowhere = np.array([0, -1, 0, 0]), np.empty(0, np.uint8)
     found = example.locate_features.compiled()(
         data, starts, lengths, keys, key_offsets, only_locate, kinds, list_starts, list_lengths, nowhere
     )
@@ -164,7 +164,7 @@ def test_a_missing_feature_leaves_its_default() -> None:
         lengths,
         np.frombuffer(b"k", np.uint8),
         np.array([0, 1]),
-        np.full(4, -1),
+        np.array([0, -1, 0, 0]),
         kinds,
         list_starts,
         list_lengths,
@@ -189,7 +189,8 @@ def test_hundreds_of_keys_that_look_alike() -> None:
     kinds, starts, lengths = np.empty(300, np.uint8), np.empty(300, np.int64), np.empty(300, np.int64)
     one = np.array([0]), np.array([data.size])
     joined = np.frombuffer(b"".join(wanted), np.uint8)
-    more = np.full(1200, -1), kinds, starts, lengths, np.empty(0, np.uint8)
+    only_locate = np.array([(0, -1, row, 0) for row in range(300)]).reshape(-1)
+    more = only_locate, kinds, starts, lengths, np.empty(0, np.uint8)
     assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example_values.OK
     assert np.all(kinds == example_values.INT64)
     assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]

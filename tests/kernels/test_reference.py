@@ -207,11 +207,12 @@ def locates(draw: Draw) -> list[Any]:
     contents = draw(st.lists(broken(messages()), max_size=4))
     data, starts, lengths = pack(contents * draw(st.sampled_from([1, 1, 3])), draw(st.binary(max_size=3)))
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
-    n, columns, room = starts.size, [], 0
+    n, columns, room, rows = starts.size, [], 0, 0
     for _ in keys:
         kind, size = draw(st.integers(1, 3)), draw(st.sampled_from([-1, -1, 0, 1, 1, 2, 3, example_columns.ANY]))
         more = draw(st.sampled_from([0, 0, 10, 200, 2000]))
-        columns += [kind, size, room, more]
+        columns += [kind, size, rows if size == -1 else room, more]
+        rows += size == -1
         table = n * (16 if size == example_columns.ANY else max(0, size) * example_values.WIDTHS[kind])
         room += -(-(table + more) // 8) * 8
     return [
@@ -222,8 +223,8 @@ def locates(draw: Draw) -> list[Any]:
         draw(spoilt(st.just(offsets_of([len(each) for each in keys])))),
         draw(spoilt(st.just(ints(columns)))),
         out_of(n * len(keys), np.uint8),
-        out_of(n * len(keys)),
-        out_of(n * len(keys)),
+        out_of(n * rows),
+        out_of(n * rows),
         out_of(room, np.uint8),
     ]
 
@@ -277,7 +278,7 @@ def pads(draw: Draw) -> list[Any]:
     batches = draw(st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=3))
     sizes = [size for batch in batches for size in batch]
     widths = [max([0, *batch]) + draw(st.sampled_from([0, 0, 1, 5, -1])) for batch in batches]
-    items = max([0, *sizes]) + draw(st.integers(0, 5))
+    items = max([0, *sizes]) + draw(st.integers(0, 5) | st.just(30))  # with many behind a row it is written in words
     starts = [draw(st.integers(0, items - size)) for size in sizes]
     values = np.arange(items * item + draw(st.integers(0, 1)), dtype=np.uint8)
     fill = to_array(draw(st.sampled_from([bytes(item), b"\xff" * item, bytes(range(1, item + 1)), b""])))
@@ -291,7 +292,7 @@ def pads(draw: Draw) -> list[Any]:
 
 @st.composite
 def gathered_rows(draw: Draw) -> list[Any]:
-    width = draw(st.sampled_from([8, 8, 4, 0, 1, 3, 20, 300, -1]))
+    width = draw(st.sampled_from([8, 8, 16, 4, 0, 1, 3, 20, 300, -1]))
     data = to_array(bytes(i % 251 for i in range(draw(st.sampled_from([400, 20, 1, 0])))))
     starts = ints(draw(st.lists(st.integers(0, max(0, data.size - width)), max_size=8)))
     out = out_of(max(0, width) * len(starts) + draw(st.sampled_from([0, 0, 0, 1])), np.uint8)
@@ -300,13 +301,16 @@ def gathered_rows(draw: Draw) -> list[Any]:
 
 @st.composite
 def placed_rows(draw: Draw) -> list[Any]:
-    lengths = draw(st.lists(st.sampled_from([3, 3, 3, 0, 1, 7]), max_size=5))
-    ends = offsets_of(lengths)
-    begins = ints(draw(st.lists(st.integers(0, 900), min_size=len(lengths), max_size=len(lengths))))
+    ends = offsets_of(draw(st.lists(st.sampled_from([3, 3, 3, 0, 1, 7]), max_size=8)))
+    begins = ints(draw(st.lists(st.integers(0, 900), min_size=len(ends) - 1, max_size=len(ends) - 1)))
+    shift = draw(st.integers(0, 6))
+    near = np.searchsorted(ends, np.arange(0, ends[-1], 1 << shift), "right") - 1
+    near = near[: draw(st.sampled_from([None] * 9 + [-1]))]
     rows = ints(draw(st.lists(st.integers(0, max(0, int(ends[-1]) - 1)), max_size=8)))
     out = out_of(len(rows) + draw(st.sampled_from([0, 0, 0, 1])))
-    width = draw(st.sampled_from([8, 4, 0, 1, -1, 2**31]))
-    return [draw(spoilt(st.just(begins))), draw(spoilt(st.just(ends))), width, draw(spoilt(st.just(rows))), out]
+    width = draw(st.sampled_from([8, 4, 0, 1, 2**31]))
+    shift = draw(st.sampled_from([shift] * 9 + [64, -1]))
+    return [begins, ends, near, shift, width, draw(spoilt(st.just(rows))), out]
 
 
 @st.composite

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Iterator
+from time import sleep
 from typing import Any
 from unittest import mock
 
@@ -120,7 +121,7 @@ def test_arrays_that_are_as_said_are_what_a_longer_look_gives(elements: list[Any
         return found, None
 
     quick = outcome()
-    with mock.patch.object(generator, "_is_as_said", return_value=False):
+    with mock.patch.object(generator, "_are_as_said", return_value=False):
         assert outcome() == quick
 
 
@@ -131,3 +132,40 @@ def test_scalars_and_arrays_may_follow_each_other(rows: list[Any]) -> None:
     dataset = GENERATOR(lambda: given, output_signature=di.TensorSpec(None, object if text else "float32"))
     assert [plain(row) for row in dataset] == rows
     assert [plain(row) for row in dataset.take(2).repeat(2)] == rows[:2] * 2
+
+
+def test_blocks_of_large_elements_stay_small() -> None:
+    rows = [np.zeros(1 << 16, np.float64)] * 20  # half a megabyte each
+    blocks = list(GENERATOR(lambda: rows, output_signature=di.TensorSpec([None], "float64")).iter_blocks())
+    assert sum(map(len, blocks)) == 20
+    assert max(map(len, blocks)) <= 3
+
+
+def test_the_first_element_does_not_wait_for_later_ones() -> None:
+    given = []
+
+    def slow() -> Iterator[int]:
+        for number in range(10):
+            given.append(number)
+            sleep(0.01)
+            yield number
+
+    with iter(GENERATOR(slow, output_signature=SCALAR)) as iterator:
+        assert next(iterator) == 0
+    assert given == [0]
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3)), max_size=40))
+def test_what_comes_in_strides_is_what_comes_one_by_one(rows: list[Any]) -> None:
+    arrays = [np.asarray(row, np.int64) if isinstance(row, list) else np.int64(row) for row in rows]
+
+    def some() -> Iterator[Any]:
+        yield from arrays
+        raise ValueError("enough")
+
+    dataset = GENERATOR(some, output_signature=di.TensorSpec(None, "int64"))
+    for stride in (1, generator._MOST_STRIDE):
+        with mock.patch.object(generator, "_MOST_STRIDE", stride):
+            before, error = until_error(dataset)
+        assert before == [plain(array) for array in arrays]
+        assert str(error) == "enough"

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.core import padded
 from distinput.core.block import Block
 from distinput.core.buffers import FEWEST_BYTES
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.kernels.ragged import pad_spans
+from distinput.ops import padding
 from distinput.ops.padding import Padding
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.laws import check_restart
@@ -179,14 +185,15 @@ def test_batches_are_what_numpy_pads(
     check_restart(dataset)
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
-def test_many_batches_are_what_each_of_them_is_alone(sizes: list[int], data: st.DataObject) -> None:
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.booleans(), st.data())
+def test_many_batches_are_what_each_of_them_is_alone(sizes: list[int], lazily: bool, data: st.DataObject) -> None:
     rows = next(counting(*sizes).iter_blocks())
     counts, left = [], len(rows)
     while left:
         counts.append(data.draw(st.integers(1, left)))
         left -= counts[-1]
-    padding = Padding(((data.draw(st.sampled_from([None, 6, 9])),),), (np.int64(-1),))
+    late = (lambda _: None) if lazily else None
+    pad = Padding(((data.draw(st.sampled_from([None, 6, 9])),),), (np.int64(-1),))
 
     def each(blocks: Any) -> list[Any]:
         found: list[Any] = []
@@ -199,12 +206,12 @@ def test_many_batches_are_what_each_of_them_is_alone(sizes: list[int], data: st.
     def alone() -> Any:
         first = 0
         for count in counts:
-            yield padding.batch([rows.rows(first, first + count)])
+            yield pad.batch([rows.rows(first, first + count)])
             first += count
 
     def together() -> Any:
         done = 0
-        for block, size in padding.batches(rows, np.array(counts)):
+        for block, size in pad.batches(rows, np.array(counts), late):
             assert isinstance(block, Block)
             done += size
             yield block
@@ -213,10 +220,14 @@ def test_many_batches_are_what_each_of_them_is_alone(sizes: list[int], data: st.
     assert each(together()) == each(alone())
 
 
-def test_batches_that_are_kept_are_not_written_over() -> None:
+@pytest.mark.parametrize("cached", [False, True])
+def test_batches_that_are_kept_are_not_written_over(cached: bool) -> None:
     width = FEWEST_BYTES // 8
     rows = [np.full(width - n, n) for n in range(6)]
     source = di.data.Dataset.from_generator(lambda: iter(rows), output_signature=di.TensorSpec([None], "int64"))
+    if cached:
+        source = source.cache()
+        source.to_list()
     kept = list(source.padded_batch(1))
     assert [batch[0].tolist() for batch in kept] == [row.tolist() for row in rows]
 
@@ -229,3 +240,59 @@ def test_rows_that_are_gathered_late(width: int | None) -> None:
     expected[:, :16] = list(dataset)
     made = list(dataset.padded_batch(7, [width]))
     assert np.concatenate(made).tolist() == expected.tolist()
+
+
+def test_rows_that_lie_apart() -> None:
+    # The spans of every third row do not lie side by side, which compiled kernels ask for.
+    flat, sizes = np.arange(45), np.arange(10)
+    lists = pa.LargeListArray.from_arrays(pa.array(np.append(0, sizes.cumsum())), pa.array(flat))
+    rows = di.data.Dataset.from_tensor_slices(lists).shard(3, 1)
+    with (
+        mock.patch.object(padded, "pad_spans", pad_spans.compiled()),
+        mock.patch.object(padding, "pad_spans", pad_spans.compiled()),
+    ):
+        assert [plain(x) for x in rows.padded_batch(2)] == [
+            [[0, 0, 0, 0], [6, 7, 8, 9]],
+            [[21, 22, 23, 24, 25, 26, 27]],
+        ]
+
+
+def test_rows_of_items_that_hold_nothing() -> None:
+    rows = [np.zeros((size, 0), np.int64) for size in (1, 3, 2)]
+    source = di.data.Dataset.from_generator(lambda: rows, output_signature=di.TensorSpec([None, 0], "int64")).cache()
+    assert [batch.shape for batch in source.padded_batch(2)] == [(2, 3, 0), (1, 2, 0)]
+    assert [batch.shape for batch in source.padded_batch(2)] == [(2, 3, 0), (1, 2, 0)]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4), st.sampled_from([None, 9]))
+def test_what_looks_at_whole_blocks_sees_the_same(sizes: list[int], size: int, width: int | None) -> None:
+    source = counting(*sizes).cache()
+    source.to_list()
+    dataset = source.padded_batch(size, [width])
+    expected = [plain(batch) for batch in dataset]
+    assert [plain(batch) for batch in dataset.prefetch(2)] == expected
+    assert sorted(map(str, dataset.shuffle(3, seed=1).to_list())) == sorted(map(str, dataset.to_list()))
+    rows = [row for batch in expected for row in batch]
+    assert [plain(row) for row in dataset.unbatch()] == rows
+    assert [plain(batch) for batch in dataset.skip(1).take(2)] == expected[1:3]
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_the_time_of_padding_is_counted_for_the_step_although_batches_have_been_sent(mapped: bool) -> None:
+    source = counting(1, 2, 3).cache()
+    source.to_list()
+    dataset = source.padded_batch(1)
+    if mapped:
+        dataset = dataset.map(lambda batch: batch)
+    with (
+        mock.patch.object(padded, "GROUP_BYTES", 1),
+        mock.patch.object(padded, "perf_counter", side_effect=itertools.count()),
+        iter(dataset) as iterator,
+    ):
+        assert len(list(iterator)) == 3
+        stats = iterator.stats()
+    (name,) = [name for name in stats if name.endswith("padded_batch")]
+    assert stats.slowest == name
+    assert 3 <= stats[name]["busy"] < 4
+    assert all(told["busy"] < 1 for other, told in stats.items() if other != name)
+    assert stats.outside < 1

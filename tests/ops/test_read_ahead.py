@@ -18,7 +18,7 @@ from distinput.errors import DataLossError, NotFoundError
 from distinput.formats import parquet, spans
 from distinput.formats.portion import Portion
 from distinput.ops import read_ahead
-from distinput.ops.read_ahead import made_ahead
+from distinput.ops.read_ahead import Pace, made_ahead
 from distinput.testing import check_nothing_left
 from tests.ops.iterating import plain, until_error
 
@@ -26,7 +26,8 @@ from tests.ops.iterating import plain, until_error
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "cores", lambda: 2)
-    monkeypatch.setattr(read_ahead, "_AFTER_SECONDS", -1.0)
+    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", -1.0)
+    monkeypatch.setattr(read_ahead, "_WORTH_PART", -1.0)
     monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 0.0)
 
 
@@ -141,7 +142,7 @@ def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPat
 def test_nothing_is_left(ends: str, what: str) -> None:
     before = threading.active_count()
     run = Run()
-    ahead = read_ahead.read_ahead(iter(Portions(9)), run) if what == "portions" else made_ahead(Counted(9), run)
+    ahead = read_ahead.read_ahead(iter(Portions(9)), run) if what == "portions" else made_ahead(Counted(9), run, Pace())
     stream: Any = ahead
     next(stream), next(stream)
     assert threading.active_count() > before
@@ -293,7 +294,7 @@ def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkey
     monkeypatch.setattr(read_ahead, "cores", lambda: cores)
     source = Counted(9)
     with Run() as run:
-        for number, (block, after) in enumerate(made_ahead(source, run)):
+        for number, (block, after) in enumerate(made_ahead(source, run, Pace())):
             assert (int(next(block.elements())), after) == (number, number + 1)
             assert run.reading is not None
             assert run.reading() == f"block {number}"  # however far ahead the thread is
@@ -303,23 +304,51 @@ def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkey
 def test_the_first_block_alone_is_all_that_is_made() -> None:
     source = Counted(9)
     with Run() as run:
-        next(made_ahead(source, run))
+        next(made_ahead(source, run, Pace()))
     assert source.made == [0]
 
 
 def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "_AFTER_SECONDS", 1e9)
+    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", 1e9)
     source = Counted(9)
     with Run() as run:
-        assert len(list(made_ahead(source, run))) == 9
+        assert len(list(made_ahead(source, run, Pace()))) == 9
     assert len(source.threads) == 1
+
+
+@pytest.mark.parametrize(
+    "made, used, threads", [(1.0, 1.0, 2), (1.0, 0.5, 2), (1.0, 0.05, 1), (0.05, 1.0, 1), (0.002, 0.002, 1)]
+)
+def test_a_pass_begins_with_a_thread_where_one_paid_before(
+    made: float, used: float, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", 0.003)
+    monkeypatch.setattr(read_ahead, "_WORTH_PART", 0.125)
+    pace, source = Pace(), Counted(9)
+    pace.took(made, used)
+    with Run() as run:
+        assert len(list(made_ahead(source, run, pace))) == 9
+    assert len(source.threads) == threads
+
+
+def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_WORTH_PART", 0.125)
+    pace = Pace()
+    for _ in range(20):
+        pace.begin()
+        pace.took(1.0, 0.0)
+    assert not pace.pays  # nothing is done with the blocks
+    for _ in range(2):
+        pace.begin()
+        pace.took(1.0, 1.0)
+    assert pace.pays
 
 
 def test_blocks_that_are_quick_to_make_are_made_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 1e9)
     source = Counted(9, fails_at=7)
     with Run() as run:
-        stream = made_ahead(source, run)
+        stream = made_ahead(source, run, Pace())
         first = next(stream), next(stream)
         assert source.made == list(range(7))
         assert [after for _, after in (*first, *[next(stream) for _ in range(5)])] == list(range(1, 8))
@@ -332,11 +361,11 @@ def test_blocks_that_are_quick_to_make_are_made_several_at_a_time(monkeypatch: p
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
     source, other = Counted(9), Counted(9)
     with Run() as run:
-        streams: Any = made_ahead(source, run), made_ahead(other, run)
+        streams: Any = made_ahead(source, run, Pace()), made_ahead(other, run, Pace())
         for stream in streams:
             next(stream), next(stream)
         run.room.enter(0)
-        third: Any = made_ahead(Counted(9), run)
+        third: Any = made_ahead(Counted(9), run, Pace())
         next(third), next(third)
         streams[0].close()
         streams[1].close()
@@ -348,7 +377,7 @@ def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
 def test_an_error_comes_after_the_blocks_before_it() -> None:
     source = Counted(9, fails_at=4)
     with Run() as run:
-        stream = made_ahead(source, run)
+        stream = made_ahead(source, run, Pace())
         assert [int(next(next(stream)[0].elements())) for _ in range(4)] == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="no block 4"):
             next(stream)

@@ -9,8 +9,8 @@ import pytest
 
 import distinput as di
 from distinput.formats.arrow_ipc import ArrowIpc
-from distinput.formats.format import Format
 from distinput.formats.npy import Npy
+from distinput.ops.reader import Reader
 
 Policy = di.data.experimental.AutoShardPolicy
 
@@ -45,14 +45,10 @@ def test_with_policy_data_only_own_rows_are_fetched(
     dataset: di.data.Dataset, shuffled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[int] = []
-
-    def watched(kind: type[Format]) -> None:
-        fetch = kind.fetch
-        monkeypatch.setattr(kind, "fetch", lambda self, path, rows: fetched.extend(rows) or fetch(self, path, rows))
-        monkeypatch.setattr(kind, "read_groups", lambda *_: pytest.fail("the file must not be read through"))
-
+    fetch = Reader.fetch
+    monkeypatch.setattr(Reader, "fetch", lambda self, rows, epoch: fetched.extend(rows) or fetch(self, rows, epoch))
     for kind in (ArrowIpc, Npy):
-        watched(kind)
+        monkeypatch.setattr(kind, "read_groups", lambda *_: pytest.fail("the file must not be read through"))
     whole = dataset.global_shuffle(seed=3) if shuffled else dataset
     shares = []
     for worker in range(4):

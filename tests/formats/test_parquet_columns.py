@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import DataLossError
+from distinput.files.source import stamp_of
+from distinput.formats.parquet import Parquet, write_parquet
+from distinput.formats.parquet_columns import bytes_of_columns
+from tests.formats.reading import cut_short, flipped
+
+
+def told(path: Path) -> dict[str, int]:
+    return bytes_of_columns(str(path), stamp_of(str(path)))
+
+
+@given(rows=st.integers(0, 50), group=st.integers(1, 20), names=st.lists(st.text(max_size=3), max_size=20, unique=True))
+def test_the_bytes_are_those_that_pyarrow_tells(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, group: int, names: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("columns") / "a.parquet"
+    nested = pa.array([{"x": row, "y": [b"%d" % row, None]} for row in range(rows)], NESTED)
+    pq.write_table(
+        pa.table([nested, *[np.arange(rows)] * len(names)], ["of.two", *names]), path, group, compression="zstd"
+    )
+    footer = pq.read_metadata(path)
+    want = dict.fromkeys(["of.two", *names], 0) if rows else {}
+    for groups in (footer.row_group(number) for number in range(footer.num_row_groups)):
+        sizes = [groups.column(number).total_compressed_size for number in range(2 + len(names))]
+        for name, nbytes in zip(["of.two", "of.two", *names], sizes, strict=True):
+            want[name] = want.get(name, 0) + nbytes
+    assert told(path) == want
+
+
+NESTED = pa.struct({"x": pa.int64(), "y": pa.list_(pa.binary())})
+
+
+def test_damage_is_an_error_and_not_the_end_of_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(path, {"i": np.arange(6), "s": [b"%d" % i for i in range(6)]}, row_group_size=3)
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    errors: list[str] = []
+    for damaged in (*cut_short(content), *(content[:footer] + each for each in flipped(content[footer:]))):
+        path.write_bytes(damaged)
+        bytes_of_columns.cache_clear()
+        try:
+            found = told(path)
+        except DataLossError as error:
+            errors.append(str(error))
+        else:
+            assert all(0 <= nbytes <= 2 * len(content) for nbytes in found.values())
+    assert len(errors) > len(content)
+    assert all(f"{path}: not a Parquet file, or damaged: its footer: " in error for error in errors)
+
+
+def test_bytes_of_the_columns_that_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(path, {"a": np.arange(1000), "b": np.zeros(1000)})
+    size = path.stat().st_size
+    each = [Parquet(columns=[name]).bytes_read(str(path), size) for name in "ab"]
+    assert Parquet(columns=["b", "a"]).bytes_read(str(path), size) == sum(each) < size
+    assert Parquet().bytes_read(str(path), size) == size
+    assert Parquet(columns=["a"]).bytes_read(str(path), 0) == 0  # where nobody knows it
