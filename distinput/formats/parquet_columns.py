@@ -102,6 +102,8 @@ class _Compact:
         while (byte := self._byte()) > 127:
             number |= (byte & 127) << shift
             shift += 7
+            if shift > 63:
+                raise ValueError("a number of more than 64 bits")
         return number | byte << shift
 
     def _signed(self) -> int:

@@ -59,6 +59,14 @@ def test_damage_is_an_error_and_not_the_end_of_the_process(tmp_path: Path) -> No
     assert all(f"{path}: not a Parquet file, or damaged: its footer: " in error for error in errors)
 
 
+def test_a_number_without_end_is_an_error_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    footer = b"\x15" + b"\xff" * (1 << 20)
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(DataLossError, match="a number of more than 64 bits"):
+        told(path)
+
+
 def test_bytes_of_the_columns_that_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_parquet(path, {"a": np.arange(1000), "b": np.zeros(1000)})
