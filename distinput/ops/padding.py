@@ -103,8 +103,7 @@ class Padding:
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
     """A leaf of many batches, those before the first with a row that is too long; None where each needs a look at its rows."""
-    own = _inner_shape(column)
-    if own is not None and _fits(shape, own):
+    if isinstance(column, Dense | Strings) and _fits(shape, column.inner):
         return column.split(counts)
     spans = None if isinstance(column, Picked) else _spans(column)  # that is gathered a batch at a time
     if spans is None or not _fits(shape[1:], spans[0].shape[1:]):
@@ -118,7 +117,7 @@ def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, l
 
 def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
     """All rows of a leaf as one batch."""
-    shapes = {_inner_shape(column) for column in columns}
+    shapes = {column.inner if isinstance(column, Dense | Strings) else None for column in columns}
     if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
         whole = concat_columns(columns)
         return whole.stack(len(whole))
@@ -156,15 +155,6 @@ def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
         pad_spans(as_bytes(flat), starts, lengths, n, np.asarray([width], np.int64), out[at:end], as_bytes(item))
         at, count = end, count + len(starts)
     return Dense(out.view(item.dtype).reshape(1, count, width, *item.shape))
-
-
-def _inner_shape(column: Column) -> tuple[int, ...] | None:
-    """The shape that all rows have, None where they differ in their first dimension or more."""
-    if isinstance(column, Picked):  # to look at its array would gather it
-        return (*column.numbers.shape[1:], *column.source.shape[1:])
-    whole = column.array if isinstance(column, Dense) else column.starts if isinstance(column, Strings) else None
-    shape: tuple[int, ...] | None = None if whole is None else whole.shape[1:]
-    return shape
 
 
 def _spans(column: Column) -> _Spans | None:
