@@ -4,7 +4,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.core.column import Column, Ints, StackError, column_of, column_of_values, joined_columns
+from distinput.core.column import Column, Ints, StackError, column_of, column_of_values
+from distinput.core.concat import joined_columns
 from distinput.core.nest import Structure
 
 __all__ = ["Block", "concat_blocks", "stack_prefix"]

@@ -12,7 +12,8 @@ from math import prod
 from typing import Any
 
 from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Array, Column, Dense, Strings, concatenated
+from distinput.core.column import Array, Column, Dense, Strings
+from distinput.core.concat import concatenated
 
 __all__ = ["Chunked", "chunked"]
 

@@ -35,9 +35,6 @@ __all__ = [
     "Strings",
     "column_of",
     "column_of_values",
-    "concat_columns",
-    "concatenated",
-    "joined_columns",
 ]
 
 _MANY = 512
@@ -45,9 +42,6 @@ _MANY = 512
 
 _LARGE_BYTES = 1 << 20
 """Bytes from which on rows are gathered into memory that is used again."""
-
-_FRESH_BYTES = 1 << 17
-"""Bytes from which on the allocator asks for fresh pages; less than that it hands out again by itself."""
 
 _LARGE_ROW = 512
 """Bytes of a row, on average, from which on copying it costs more than a Python object does."""
@@ -158,6 +152,10 @@ class Dense(Column):
         # With the bounds known, "clip" lets NumPy write to `out` at once; the default would fill a buffer first.
         return Dense(array.take(indices, 0, out=empty((count, *array.shape[1:]), array.dtype), mode="clip"))
 
+    def whole(self) -> Array:
+        """All rows as one array."""
+        return self.array
+
     def stack(self, size: int) -> "Dense":
         array = self.array
         return Dense(array.reshape(len(array) // size, size, *array.shape[1:]))
@@ -243,6 +241,8 @@ class Strings(Column):
         out[:] = [bytes(view[a : a + n]) for a, n in spans]
         return out.reshape(self.starts.shape)
 
+    whole = objects
+
     def rows(self, start: int, stop: int, step: int = 1) -> "Strings":
         made = None if self.made is None else self.made[start:stop:step]
         return Strings(self.data, self.starts[start:stop:step], self.sizes[start:stop:step], made)
@@ -319,10 +319,10 @@ class Ragged(Column):
 
     def row(self, index: int) -> Any:
         start = self.starts[index]
-        return _whole(self.flat.rows(start, start + self.sizes[index]))
+        return self.flat.rows(start, start + self.sizes[index]).whole()
 
     def values(self) -> Iterator[Any]:
-        whole = _whole(self.flat)
+        whole = self.flat.whole()
         return map(whole.__getitem__, map(slice, self.starts.tolist(), (self.starts + self.sizes).tolist()))
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
@@ -337,15 +337,15 @@ class Ragged(Column):
         if len(bad):
             group = groups[bad[0]]
             other = group[np.flatnonzero(group != group[0])[0]]
-            inner = shape_of(_whole(self.flat.rows(0, 0)))[1:]
+            inner = self.flat.inner
             raise StackError(int(bad[0]), (int(group[0]), *inner), (int(other), *inner))
-        flat = self._gathered()
+        flat = self.gathered()
         widths = groups[:, 0]
         if len(widths) and (widths == widths[0]).all():
             return _reshape(flat, (len(groups), size, int(widths[0])))
         ends = np.cumsum(widths * size)
         parts = [
-            _whole(_reshape(flat.rows(int(end - w * size), int(end)), (size, int(w))))
+            _reshape(flat.rows(int(end - w * size), int(end)), (size, int(w))).whole()
             for end, w in zip(ends, widths, strict=True)
         ]
         return Objects(parts, self.dtype)
@@ -354,9 +354,9 @@ class Ragged(Column):
         return self.sizes
 
     def unstack(self) -> Column:
-        return self._gathered()
+        return self.gathered()
 
-    def _gathered(self) -> "Dense | Strings":
+    def gathered(self) -> "Dense | Strings":
         """The flat rows of all rows, in order; a view when they already stand so."""
         starts, sizes = self.starts, self.sizes
         if not len(starts):
@@ -379,7 +379,7 @@ class Ragged(Column):
         return Objects(list(self.values()), self.dtype).split(counts)
 
     def copied(self) -> "Ragged":
-        return Ragged(self._gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
+        return Ragged(self.gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
 
     @property
     def nbytes(self) -> int:
@@ -571,106 +571,10 @@ def column_of(items: list[Any], dtype: np.dtype[Any] | None = None) -> Column:
     return Objects(items, dtype)
 
 
-def concat_columns(columns: Sequence[Column]) -> Column:
-    """The rows of all columns, one after the other."""
-    columns = [column for column in columns if len(column)] or list(columns[:1])
-    return columns[0] if len(columns) == 1 else joined_columns(columns)
-
-
-def joined_columns(columns: Sequence[Column]) -> Column:
-    """As `concat_columns`, of several columns that all have rows."""
-    first = columns[0]
-    dense = _concat_dense(columns)
-    if dense is not None:
-        return dense
-    if isinstance(first, Datasets):
-        return Datasets([item for column in columns for item in column.items], first.dtype)  # type: ignore[attr-defined]
-    for column in columns:
-        if column.dtype != first.dtype:
-            raise TypeError(f"the elements differ in dtype: {first.dtype} and {column.dtype}")
-    if all(isinstance(c, Strings) for c in columns):
-        strings: list[Strings] = columns  # type: ignore[assignment]
-        if len({c.starts.shape[1:] for c in strings}) == 1:
-            return _concat_strings(strings)
-    if all(isinstance(c, Arrays | Ragged | Dense | Strings) for c in columns):
-        ragged = [_as_ragged(c) for c in columns]
-        # Empty rows keep their other dimensions too, so flat columns of other rows must not be joined.
-        if (
-            all(r is not None for r in ragged)
-            and len({_whole(r.flat.rows(0, 0)).shape for r in ragged if r is not None}) == 1
-        ):
-            flats = concat_columns([r._gathered() for r in ragged])  # type: ignore[union-attr]
-            if isinstance(flats, Dense | Strings):
-                sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]
-                return Ragged(flats, np.cumsum(sizes) - sizes, sizes)
-    return Objects([item for column in columns for item in column.values()], first.dtype)
-
-
-def _concat_dense(columns: Sequence[Column]) -> Dense | None:
-    """The rows of all columns, if they are arrays of one dtype and inner shape."""
-    arrays = []
-    for column in columns:
-        if not isinstance(column, Dense):
-            return None
-        array = column.array
-        arrays.append(array)
-        if array.dtype != arrays[0].dtype:
-            return None
-    try:
-        return Dense(concatenated(arrays))
-    except ValueError:  # other shapes, which is seldom
-        return None
-
-
-def concatenated(arrays: Sequence[Array]) -> Array:
-    """The rows of all arrays, which are of one dtype.
-
-    Raises:
-      ValueError: their rows differ in shape.
-    """
-    if sum([array.nbytes for array in arrays]) < _FRESH_BYTES:
-        return np.concatenate(arrays)
-    first = arrays[0]
-    return np.concatenate(arrays, out=empty((sum(map(len, arrays)), *first.shape[1:]), first.dtype))
-
-
-def _concat_strings(columns: Sequence[Strings]) -> Strings:
-    """Joined buffers, each cut down to the strings in use where that is much less."""
-    if all(c.data is columns[0].data for c in columns):
-        return Strings(
-            columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
-        )
-    cut = [c.used() for c in columns]
-    shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
-    return Strings(
-        np.concatenate([c.data for c in cut]),
-        np.concatenate([c.starts + s for c, s in zip(cut, shift, strict=True)]),
-        np.concatenate([c.sizes for c in cut]),
-    )
-
-
-def _as_ragged(column: Column) -> Ragged | None:
-    """The same rows as spans over a flat column, when rows are not scalars."""
-    if isinstance(column, Ragged):
-        return column
-    if isinstance(column, Arrays):
-        return column.joined()
-    length = column.lengths()
-    if length is None:
-        return None
-    sizes = np.full(len(column), length, np.int64)
-    return Ragged(column.unstack(), np.cumsum(sizes) - sizes, sizes)  # type: ignore[arg-type]
-
-
 def _reshape(column: "Dense | Strings", shape: tuple[int, ...]) -> "Dense | Strings":
     """The rows laid out as `shape`, each with its own dimensions."""
     full = (*shape, *column.inner)
     return Dense(column.array.reshape(full)) if isinstance(column, Dense) else column.reshape(full)
-
-
-def _whole(column: Column) -> Array:
-    """All rows as one array [n, ...]."""
-    return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined]
 
 
 def _stack_objects(members: list[Any]) -> Array:

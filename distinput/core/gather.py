@@ -7,7 +7,8 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
-from distinput.core.column import Column, Dense, Ints, concat_columns
+from distinput.core.column import Column, Dense, Ints
+from distinput.core.concat import concat_columns
 from distinput.core.picked import in_order
 
 __all__ = ["check_rows", "put_in_order"]

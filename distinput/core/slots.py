@@ -5,7 +5,8 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints, Strings, concat_columns
+from distinput.core.column import Array, Column, Dense, Ints, Strings
+from distinput.core.concat import concat_columns
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.values import STRING
 from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, shuffle_steps

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Column, Dense, Ints, Ragged, Strings, concat_columns
+from distinput.core.column import Column, Dense, Ints, Ragged, Strings
+from distinput.core.concat import concat_columns
 from distinput.core.gather import check_rows
 from distinput.core.picked import Memory, Rows, chosen
 from distinput.core.sizes import block_rows

@@ -13,17 +13,8 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
-from distinput.core.column import (
-    Array,
-    Arrays,
-    Column,
-    Dense,
-    Ints,
-    Ragged,
-    Strings,
-    column_of,
-    concat_columns,
-)
+from distinput.core.column import Array, Arrays, Column, Dense, Ints, Ragged, Strings, column_of
+from distinput.core.concat import concat_columns
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
 from distinput.core.picked import Picked
 from distinput.core.values import STRING, shape_of
@@ -76,8 +67,9 @@ class Padding:
         if not len(counts):
             return
         ends = counts.cumsum()
+        size = int(counts[0]) if (counts == counts[0]).all() else None
         leaves = [
-            _batches(column, shape, fill, counts, ends, late)
+            _stacked(column, shape, size) or _batches(column, shape, fill, counts, ends, late)
             for column, shape, fill in zip(rows.columns, self.shapes, self.fills, strict=True)
         ]
         columns = [leaf for leaf in leaves if leaf is not None]
@@ -99,6 +91,13 @@ class Padding:
             first = last
         if whole < len(counts):
             self.batch([rows.rows(first, int(ends[whole]))])
+
+
+def _stacked(column: Column, shape: Dims, size: int | None) -> Column | None:
+    """A leaf of many batches of one size, if its rows need no padding."""
+    if size is None or not isinstance(column, Dense | Strings) or not _fits(shape, column.inner):
+        return None
+    return column.stack(size)
 
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
@@ -179,7 +178,7 @@ def _item(fill: Any, flat: Array) -> Array:
 
 def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
     """Whether rows of this shape have nothing added or taken away."""
-    return all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
+    return shape == own or all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
 
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ _ROWS = (
     "MOST_ROWS",
     "WIDE_BYTES",
     "_CHUNK",
+    "_FRESH_BYTES",
     "_LARGE_BYTES",
     "_LARGE_ROW",
     "_MOST",
