@@ -31,12 +31,11 @@ class Chunked(Block):
       shape: how rows are laid out in an element; () for one each.
     """
 
-    __slots__ = ("blocks", "first", "shape", "sizes")
+    __slots__ = ("blocks", "first", "shape")
 
     def __init__(self, blocks: Sequence[Block], first: int, size: int, shape: tuple[int, ...] = ()) -> None:
         self.structure, self.size = blocks[0].structure, size
         self.blocks, self.first, self.shape = blocks, first, shape
-        self.sizes = tuple([block.size for block in blocks])
 
     @property
     def columns(self) -> Sequence[Column]:  # type: ignore[override]  # of a block they are there, of this they are made
@@ -58,8 +57,7 @@ class Chunked(Block):
         return next(self.rows(index, index + 1).elements())
 
     def elements(self) -> Iterator[Any]:
-        group = prod(self.shape)
-        cuts = _cuts(self.sizes, self.first, self.size * group, group)
+        cuts = self._cuts(0, self.size, prod(self.shape))
         leaves = [_arrays(chunks) for chunks in zip(*[block.columns for block in self.blocks], strict=True)]
         arrays = [leaf for leaf in leaves if leaf is not None]
         if len(arrays) < len(leaves):
@@ -101,13 +99,17 @@ class Chunked(Block):
 
     @property
     def nbytes(self) -> int:
-        per_row = sum([block.nbytes for block in self.blocks]) / max(1, sum(self.sizes))
+        per_row = sum([block.nbytes for block in self.blocks]) / max(1, sum([block.size for block in self.blocks]))
         return int(per_row * self.size * prod(self.shape))
 
     def _spans(self, start: int, size: int) -> tuple[Span, ...]:
         """Where the rows of some elements stand."""
-        group = prod(self.shape)
-        return _cuts(self.sizes, self.first + start * group, size * group, size * group)[0] if size else ()
+        return self._cuts(start, size, size * prod(self.shape))[0] if size else ()
+
+    def _cuts(self, start: int, size: int, group: int) -> tuple[tuple[Span, ...], ...]:
+        """Where they stand, in groups of so many rows."""
+        each = prod(self.shape)
+        return _cuts(tuple([block.size for block in self.blocks]), self.first + start * each, size * each, group)
 
     def _part(self, spans: Sequence[Span]) -> Block:
         """The elements that some rows make: views where they stand in one block."""

@@ -96,6 +96,20 @@ class Rebatch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
+        return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state)
+
+    def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
+        (size,) = self.sizes
+        while queue.fill(size):
+            made, error = _stacked(queue.take_groups(size, lazily=run.by_element), size)
+            if made.size:
+                yield made, {**queue.mark(), "next": 0}
+            if error is not None:
+                raise error
+        if queue.size and not self.drop_remainder:
+            yield _last(queue), {**queue.mark(), "next": 0}
+
+    def _of_sizes(self, queue: RowQueue, state: State) -> Stream:
         sizes, at, inner = self.sizes, state["next"], state.get("inner")
         cycle = sum(sizes)
 
@@ -110,9 +124,8 @@ class Rebatch(Node):
                 continue
             if not queue.fill(sizes[at]):
                 break
-            if len(sizes) == 1:
-                made, error = _stacked(queue.take_groups(cycle, lazily=run.by_element), cycle)
-            elif at == 0 and 0 not in sizes and (whole := queue.front // cycle):
+            whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
+            if whole:
                 made, error = _split(queue.take(whole * cycle), np.tile(np.asarray(sizes, np.int64), whole))
             else:
                 made, error = _split(queue.take(sizes[at]), np.asarray([sizes[at]], np.int64))
@@ -123,11 +136,7 @@ class Rebatch(Node):
             if error is not None:
                 raise error
         if queue.size and not self.drop_remainder:
-            rest = np.asarray([queue.size], np.int64)
-            made, error = _split(queue.take(queue.size), rest)
-            if error is not None:
-                raise error
-            yield made, mark()
+            yield _last(queue), mark()
 
     def _inner(self, made: Block) -> list[list[int]] | None:
         """The shapes of the last batch's rows, where empty batches take them from there."""
@@ -217,6 +226,15 @@ class LegacyRebatch(Node):
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
             columns.append(column.unstack().split(each))
         return Block(block.structure, columns, block.size * pieces)
+
+
+def _last(queue: RowQueue) -> Block:
+    """All rows that wait as one batch."""
+    size = queue.size
+    made, error = _stacked(queue.take(size), size)
+    if error is not None:
+        raise error
+    return made
 
 
 def _split(block: Block, counts: Any) -> tuple[Block, FailedPreconditionError | None]:
