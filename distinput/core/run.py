@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-_AHEAD, _AHEAD_BYTES = 2, 16 << 20
+_AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: one is decoded by many threads, but the last of them often has more to do."""
 
 

@@ -31,7 +31,7 @@ def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[t
       rows: how many there are.
       most: in a block, or a group where that has more.
       group: blocks end where so many rows do, counted with those that were given before.
-      given: rows of the first group that were given before.
+      given: rows that were given before.
 
     >>> list(cut_rows(10, 4)), list(cut_rows(10, 5, group=2, given=1))
     ([(0, 4), (4, 8), (8, 10)], [(0, 3), (3, 7), (7, 10)])
@@ -133,7 +133,7 @@ class Format(ABC):
           path: the file.
           position: where to begin.
           size: rows in a group.
-          given: rows of the first group that the caller has already.
+          given: rows that the caller has already, of this file and others.
         """
         del size, given
         return self.read(path, position)
@@ -148,7 +148,7 @@ class Format(ABC):
           position: where to begin.
           stop: the position behind the last record; None: the end of the file.
           size: rows in a group.
-          given: rows of the first group that the caller has already.
+          given: rows that the caller has already, of this file and others.
         """
         raise NotImplementedError(f"{self.name} is not read in portions")
 

@@ -35,7 +35,7 @@ from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block
 
 __all__ = ["Parquet", "write_parquet"]
 
-_BLOCK_BYTES, _COLUMN_BYTES = 2 << 20, 1 << 15
+_BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
 """Of a block, which is a view: so much, or so much for each column where there are many, since each costs some calls
 whatever its size."""
 
@@ -62,7 +62,7 @@ class Parquet(TableFormat):
 
     Args:
       columns: names of the columns to read, the only ones that are looked at; None: all.
-      batch_rows: the most rows in a block; None: as many as make about two megabytes.
+      batch_rows: the most rows in a block; None: as many as make about four megabytes.
       nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
 
     Raises:
@@ -215,9 +215,9 @@ class _Pass:
         """The wanted rows of a row group, which has so many rows of the file before it."""
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
-        most = self.format.batch_rows or min(MOST_ROWS, max(1, block_bytes // row_bytes))
-        whole = group.nbytes <= _WHOLE_BYTES and group.widest <= _WIDE_BYTES and self.order != []
         in_slice = min(_SLICE_BYTES // row_bytes, _COLUMN_SLICE_BYTES * group.rows // max(1, group.widest))
+        most = self.format.batch_rows or max(1, min(MOST_ROWS, block_bytes // row_bytes, in_slice))
+        whole = group.nbytes <= _WHOLE_BYTES and group.widest <= _WIDE_BYTES and self.order != []
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         slices = Slices(batches, group.rows)

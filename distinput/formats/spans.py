@@ -23,10 +23,11 @@ from distinput.formats.format import BLOCK_ROWS, Format, Position
 
 __all__ = ["Found", "Piece", "SpanFormat"]
 
-FIRST_BYTES = 64 * 1024  # of the first chunk: the first record must not wait for many others
+FIRST_BYTES = 64 * 1024  # of the first chunk of all: the first record must not wait for many others
 CHUNK_BYTES = 7 << 19  # of later ones: less costs more calls, more does not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on; the least to read
 _MOST_BYTES = 4 << 20  # of a group of rows for which blocks end where it does
+_LOOKED_AT = 64  # records of a file that tell how long the others are, where they are not the first of all
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -128,7 +129,7 @@ class SpanFormat(Format):
         source, row = self.open(path, wanted)
         with source:
             over = wanted["row"] - row
-            chunks = _Chunks(group, (given - over) % group)
+            chunks = _Chunks(group, given - over, first=not given or source.size is None)
             for piece, found, starts, sizes in self._found(source, row, until, chunks):
                 row = piece.row + found.count
                 if found.count > over:
@@ -147,7 +148,7 @@ class SpanFormat(Format):
         self, source: Source, row: int, until: int | None = None, chunks: "_Chunks | None" = None
     ) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
         """Pieces of the file with the records found in each."""
-        chunks = chunks or _Chunks(1, 0)
+        chunks = chunks or _Chunks()
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
         data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
         while not ended:
@@ -155,11 +156,17 @@ class SpanFormat(Format):
             # What a length field claims is only believed as far as the file is known to be that long.
             likely = len(kept) if source.size is None else source.size - source.offset
             size = max(chunks.more(len(kept)), min(need - len(kept), likely))
+            if source.size is not None:  # one byte more tells that the file ends
+                size = min(size, max(likely + 1, _BEYOND_BYTES))
             if until is not None:
                 left = until - source.offset
                 size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES))
             data, ended = source.more(kept, size)
             at = 0
+            if chunks.unknown:
+                piece = Piece(source.path, data, at, byte, row, ended, source.size)
+                found = self.find(piece, all_starts[:_LOOKED_AT], all_sizes[:_LOOKED_AT])
+                chunks.expect(found.count, found.after)
             while True:
                 piece, room = Piece(source.path, data, at, byte, row, ended, source.size), chunks.rows
                 found = self.find(piece, all_starts[:room], all_sizes[:room])
@@ -188,13 +195,16 @@ class _Chunks:
 
     Args:
       group: rows that the consumer takes together.
-      given: rows of the first group that it has already.
+      given: rows that it has already, of this file and of others.
+      first: whether it waits for the first record of all, or nobody knows how large the file is.
     """
 
-    def __init__(self, group: int, given: int) -> None:
-        self._group, self._given = (group, given) if group <= BLOCK_ROWS else (1, 0)
+    def __init__(self, group: int = 1, given: int = 0, *, first: bool = True) -> None:
+        self._group, self._given = (group, given % group) if group <= BLOCK_ROWS else (1, 0)
         self._rows = self._bytes = 0
-        self._next = FIRST_BYTES
+        self._next = FIRST_BYTES if first else CHUNK_BYTES
+        self.unknown = self._group > 1 and not first
+        """Whether it should be looked first how long records are."""
         self.rows = self._group - self._given if self._group > 1 else BLOCK_ROWS
         """The most records to look for; at first one group, for the first batch must not wait for others."""
         self.expected = 0
@@ -207,12 +217,17 @@ class _Chunks:
 
     def note(self, rows: int, size: int) -> None:
         """So many records were found, of so many bytes in all."""
+        self._given = (self._given + rows) % self._group
         self._rows += rows
         self._bytes += size
-        self._given = (self._given + rows) % self._group
-        if self._group == 1 or not self._rows:
+        self.expect(self._rows, self._bytes)
+
+    def expect(self, rows: int, size: int) -> None:
+        """The next records are as long as these."""
+        if self._group == 1 or not rows:
             return
-        each = self._bytes / self._rows
+        self.unknown = False
+        each = size / rows
         if self._group * each > _MOST_BYTES:
             self.rows, self.expected = BLOCK_ROWS, 0
             return

@@ -30,15 +30,19 @@ from distinput.kernels.example_columns import (
     table_bytes,
 )
 from distinput.kernels.example_keys import (
+    HEADER,
     HINTS,
     KEY,
+    KIND,
     LENGTH,
     Words,
     find_key,
     hint,
     is_as_before,
+    known_list,
     make_table,
     remember,
+    remember_list,
     table_size,
 )
 from distinput.kernels.example_values import (
@@ -241,6 +245,35 @@ def _only_list(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @inlined
+def _take(
+    data: Bytes,
+    start: int,
+    end: int,
+    kind: int,
+    j: int,
+    i: int,
+    n: int,
+    columns: Ints,
+    used: IntsOut,
+    kinds: BytesOut,
+    list_starts: IntsOut,
+    list_lengths: IntsOut,
+    out: BytesOut,
+) -> int:
+    """Feature j of message i is data[start:end], which is noted or decoded; the status."""
+    kinds[j * n + i] = kind
+    values, place = columns[4 * j + 1], columns[4 * j + 2]
+    if values == -1:
+        list_starts[place * n + i] = start
+        list_lengths[place * n + i] = end - start
+    elif kind != MISSING:
+        return decode_row(data, start, end, kind, columns, j, i, n, used, out)
+    elif values == ANY:  # what stood under this key before does not count
+        store_u64(out, place + 8 * (n + i), _ZERO)
+    return OK
+
+
+@inlined
 def _features(
     data: Bytes,
     at: int,
@@ -260,21 +293,31 @@ def _features(
     out: BytesOut,
 ) -> int:
     """The map of message i; the status."""
-    entry, most = -1, hints.size // HINTS - 1
+    e, most = -HINTS, hints.size - 1
     while at < stop:
-        tag, content, at = field(data, at, stop)
-        if at < 0:
-            return MALFORMED
-        if tag != FIRST:
-            continue
-        entry += 1
-        e, j = HINTS * (entry & most), -1
-        kind, start, end = MISSING, 0, at
-        if is_as_before(data, content, at, hints, e):
-            j = hint(hints, e + KEY) - 1
-            if j < 0 and ends_with(data, content + hint(hints, e + LENGTH), at) >= 0:
+        following = (e + HINTS) & most
+        size = known_list(data, at, stop, hints, following)
+        if size >= 0:
+            e = following
+            j, kind, start = hint(hints, e + KEY) - 1, hint(hints, e + KIND), at + hint(hints, e + HEADER)
+            at = end = start + size
+            if j < 0:
                 continue
-            kind, start = _only_list(data, content + hint(hints, e + LENGTH), at)
+        else:
+            begin = at
+            tag, content, at = field(data, at, stop)
+            if at < 0:
+                return MALFORMED
+            if tag != FIRST:
+                continue
+            e, j, kind, start, end = following, -1, MISSING, 0, at
+            if is_as_before(data, content, at, hints, e):
+                j = hint(hints, e + KEY) - 1
+                kind, start = _only_list(data, content + hint(hints, e + LENGTH), at)
+                if kind != MISSING:
+                    remember_list(data, begin, content, start, at, kind, hints, e)
+                if j < 0 and ends_with(data, content + hint(hints, e + LENGTH), at) >= 0:
+                    continue
         if kind == MISSING:
             key_start, key_stop, start, end, values = _entry(data, content, at)
             if values < 0:
@@ -288,17 +331,9 @@ def _features(
             status, kind, start, end = _feature(data, start, end)
             if status != OK:
                 return status
-        kinds[j * n + i] = kind
-        values, place = columns[4 * j + 1], columns[4 * j + 2]
-        if values == -1:
-            list_starts[place * n + i] = start
-            list_lengths[place * n + i] = end - start
-        elif kind != MISSING:
-            status = decode_row(data, start, end, kind, columns, j, i, n, used, out)
-            if status != OK:
-                return status
-        elif values == ANY:  # what stood under this key before does not count
-            store_u64(out, place + 8 * (n + i), _ZERO)
+        status = _take(data, start, end, kind, j, i, n, columns, used, kinds, list_starts, list_lengths, out)
+        if status != OK:
+            return status
     return OK
 
 

@@ -3,7 +3,12 @@
 
 The messages of a file are written by one program, as a rule: the entries of the map come in the same order in all of them,
 each with its key first, then the feature, and nothing else. So what stands at the beginning of entry e of one message is
-looked for at the beginning of entry e of the next one, by one or two comparisons of words; where it does not stand, the
+looked for at the beginning of entry e of the next one, by a few comparisons of words:
+
+    tag, length of the entry | tag, length, key, tag of the feature | length, tag of the list, length | list
+
+All of it up to the list is the same but for the three lengths, and as long as they are below 128 each of them is greater by one
+where the list is a byte longer (`known_list`). Where that is not so the middle may still be the same (`is_as_before`). Else the
 entry is read field by field, and its key is found in the table.
 """
 
@@ -20,12 +25,16 @@ from distinput.kernels.protobuf import FIRST, SECOND, ends_with
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-HINTS = 8  # words that tell of an entry of an earlier message
+HINTS = 16  # words that tell of an entry of an earlier message
 # How long its beginning is (0: nothing is known), its first word and which bits of it count, its last word, where it is, and
 # which of the wanted keys it has, counted from 1 (0: none).
 LENGTH, _HEAD, _MASK, _TAIL, _AT, KEY = range(6)
+# Of all that comes before its list: how long that is (0: nothing is known), the kind and the length of the list, the first and
+# the last word, what is added to each of them for each byte by which a list is longer, and where it is.
+HEADER, KIND, _SIZE, _FIRST, _FIRST_STEP, _LAST, _LAST_STEP, _HEADER_AT = range(8, 16)
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+_BYTE, _LOW_7 = np.uint64(8), np.uint64(127)
 _C1, _C2, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 
 
@@ -116,6 +125,29 @@ def is_as_before(data: Bytes, at: int, stop: int, hints: Words, e: int) -> bool:
 
 
 @inlined
+def known_list(data: Bytes, at: int, stop: int, hints: Words, e: int) -> int:
+    """How long the list of the entry at `at` is, if all before it is as hints[e:] tell but for the lengths; else below 0.
+
+    The list then ends, with the entry, within data[:stop].
+    """
+    header = hint(hints, e + HEADER)
+    if header == 0 or header > stop - at:
+        return -1
+    first, before = load_u64(data, at), hints[np.uint64(e + _FIRST)]
+    # The length of the entry is the second byte. While it is below 128 so are the two others, for they are smaller, and no sum
+    # reaches into another byte; a difference that does leaves a list of less than no bytes.
+    longer = (first >> _BYTE & _LOW_7) - (before >> _BYTE & _LOW_7)
+    if first != before + longer * hints[np.uint64(e + _FIRST_STEP)]:
+        return -1
+    if load_u64(data, at + header - 8) != hints[np.uint64(e + _LAST)] + longer * hints[np.uint64(e + _LAST_STEP)]:
+        return -1
+    if header > 16 and not _same_middle(data, at, data, hint(hints, e + _HEADER_AT), header):
+        return -1
+    size = signed(hints[np.uint64(e + _SIZE)] + longer)
+    return size if size <= stop - at - header else -1
+
+
+@inlined
 def hint(hints: Words, e: int) -> int:
     """A hint that is a number of bytes or a key."""
     return signed(hints[np.uint64(e)])
@@ -125,7 +157,7 @@ def hint(hints: Words, e: int) -> int:
 def remember(data: Bytes, at: int, key_stop: int, stop: int, j: int, hints: Words, e: int) -> None:
     """Keep how an entry begins for `is_as_before`, if it is the key and then the feature; j: which of the wanted keys."""
     length = key_stop + 1 - at
-    hints[e + LENGTH] = _ZERO
+    hints[e + LENGTH], hints[e + HEADER] = _ZERO, _ZERO
     if key_stop >= stop or at + 8 > data.size or load_u8(data, at) != FIRST or load_u8(data, key_stop) != SECOND:
         return
     if ends_with(data, at + 1, key_stop) < 0:
@@ -135,3 +167,27 @@ def remember(data: Bytes, at: int, key_stop: int, stop: int, j: int, hints: Word
     if length > 8:
         hints[e + _TAIL] = load_u64(data, at + length - 8)
     hints[e + LENGTH], hints[e + _AT], hints[e + KEY] = np.uint64(length), np.uint64(at), np.uint64(j + 1)
+
+
+@inlined
+def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kind: int, hints: Words, e: int) -> None:
+    """Keep for `known_list` what the entry at `at`, whose content `is_as_before`, has before its list, data[start:stop]."""
+    is_short = content - at == 2 and start - content == hint(hints, e + LENGTH) + 3  # each length is one byte
+    if not is_short and hint(hints, e + HEADER) != 0:  # lengths of several bytes must be the same, which is worth less
+        return
+    if load_u8(data, at) != FIRST or ends_with(data, at + 1, stop) != content:
+        return
+    header = start - at
+    hints[e + HEADER], hints[e + KIND], hints[e + _SIZE] = np.uint64(header), np.uint64(kind), np.uint64(stop - start)
+    hints[e + _FIRST], hints[e + _LAST], hints[e + _HEADER_AT] = (
+        load_u64(data, at),
+        load_u64(data, start - 8),
+        np.uint64(at),
+    )
+    first_step, last_step = _ZERO, _ZERO
+    for place in (1, header - 3, header - 1):  # where the lengths are
+        if is_short and place < 8:
+            first_step |= _ONE << np.uint64(8 * place)
+        if is_short and place >= header - 8:
+            last_step |= _ONE << np.uint64(8 * (place - header + 8))
+    hints[e + _FIRST_STEP], hints[e + _LAST_STEP] = first_step, last_step

@@ -67,9 +67,8 @@ class Padding:
         if not len(counts):
             return
         ends = counts.cumsum()
-        size = int(counts[0]) if (counts == counts[0]).all() else None
         leaves = [
-            _stacked(column, shape, size) or _batches(column, shape, fill, counts, ends, late)
+            _batches(column, shape, fill, counts, ends, late)
             for column, shape, fill in zip(rows.columns, self.shapes, self.fills, strict=True)
         ]
         columns = [leaf for leaf in leaves if leaf is not None]
@@ -91,13 +90,6 @@ class Padding:
             first = last
         if whole < len(counts):
             self.batch([rows.rows(first, int(ends[whole]))])
-
-
-def _stacked(column: Column, shape: Dims, size: int | None) -> Column | None:
-    """A leaf of many batches of one size, if its rows need no padding."""
-    if size is None or not isinstance(column, Dense | Strings) or not _fits(shape, column.inner):
-        return None
-    return column.stack(size)
 
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
@@ -178,7 +170,7 @@ def _item(fill: Any, flat: Array) -> Array:
 
 def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
     """Whether rows of this shape have nothing added or taken away."""
-    return shape == own or all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
+    return all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
 
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:

@@ -196,6 +196,7 @@ class _Ahead:
         self._pool: ThreadPoolExecutor | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
+        self._reading: Callable[[], str] | None = None
 
     def next(self) -> _Pulled | None:
         """What comes next; None at the end."""
@@ -239,11 +240,13 @@ class _Ahead:
 
     def _pull(self) -> _Pulled | None:
         before = self._run.reading
+        if self._reading is not None:  # only the first portion of a file says where it is
+            self._run.reading = self._reading
         try:
             item: _Item | Exception | None = next(self._portions, None)
         except Exception as error:  # noqa: BLE001 - raised when its turn has come
             item = error
-        reading = self._run.reading
+        self._reading = reading = self._run.reading
         if before is not None:
             self._run.reading = before
         return None if item is None else _Pulled(item, reading)

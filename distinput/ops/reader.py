@@ -203,9 +203,7 @@ class Reader(Node):
     def _blocks(self, files: Iterator[tuple[Mark, Place]]) -> Stream:
         rows = 0
         for mark, place in files:
-            for block, after in self.format.read_groups(
-                place["path"], place["position"], self.group, rows % self.group
-            ):
+            for block, after in self.format.read_groups(place["path"], place["position"], self.group, rows):
                 place["position"] = after
                 rows += block.size
                 yield block, {**mark, "position": after}
@@ -213,7 +211,7 @@ class Reader(Node):
     def _portions(self, files: Iterator[tuple[Mark, Place]]) -> Iterator[tuple[Mark, Place, Portion]]:
         rows = 0
         for mark, place in files:
-            for portion in self.format.portions(place["path"], place["position"], None, self.group, rows % self.group):
+            for portion in self.format.portions(place["path"], place["position"], None, self.group, rows):
                 rows += portion.rows
                 yield mark, place, portion
 

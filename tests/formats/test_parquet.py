@@ -350,7 +350,7 @@ def test_a_row_group_with_a_wide_column_is_decoded_in_slices(width: int, portion
     assert records(parquet, path, {"row": n - 1})[0]["x"] == n - 1
 
 
-@pytest.mark.parametrize("columns, rows", [(1, 32_768), (32, 8_192), (100, 4_096)])
+@pytest.mark.parametrize("columns, rows", [(1, 32_768), (32, 16_384), (200, 4_096)])
 def test_blocks_of_many_columns_are_larger(columns: int, rows: int, tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     write_parquet(path, {f"c{number}": np.zeros(40_000) for number in range(columns)})

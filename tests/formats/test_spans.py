@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.core.column import Strings
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Position
 from distinput.formats.text import TextLines
@@ -64,6 +65,30 @@ def test_a_group_lies_in_one_block(tmp_path: Path, size: int) -> None:
     # The first block is small, and after it the second one: nothing is known yet of how long records are.
     assert all((end + 10) % size == 0 for end in ends[1:-1])
     assert len(ends) < 20 + 30_000 // size
+
+
+def test_a_later_file_is_read_as_the_others_were(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.tfr")
+    with TFRecordWriter(file) as writer:
+        for _ in range(100_000):
+            writer.write(bytes(50))
+    _, ends = in_groups(TFRecords(), file, None, 1000, 7700)
+    assert ends[0] > 10_000  # nobody waits for the first record of all
+    assert all((end + 7700) % 1000 == 0 for end in ends[:-1])
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.tfr")
+    with TFRecordWriter(file) as writer:
+        for _ in range(10):
+            writer.write(bytes(50))
+    (block, _), *others = TFRecords().read_groups(file, None, 100, 1000)
+    column = block.columns[0]
+    assert isinstance(column, Strings)
+    assert (block.size, others) == (10, [])
+    assert len(column.data) < 10_000
+    memory = column.data if column.data.base is None else column.data.base
+    assert getattr(memory, "nbytes", 0) < 100_000
 
 
 def test_large_groups_end_anywhere(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -194,3 +194,118 @@ def test_hundreds_of_keys_that_look_alike() -> None:
     assert example.locate_features.compiled()(data, *one, joined, key_offsets, *more)[0] == example_values.OK
     assert np.all(kinds == example_values.INT64)
     assert [int(data[start + 2]) for start in starts] == [i % 100 for i in range(599, -1, -2)]
+
+
+KEYS = [b"", b"k", b"no", b"key", b"more keys", b"a key of more than sixteen bytes"]
+
+
+def outcome(locate: Any, contents: list[bytes], data: bytes, wanted: list[bytes]) -> Any:
+    """What `locate_features` finds, or what it says is wrong; the contents lie at the beginning of `data`."""
+    lengths = np.array([len(each) for each in contents])
+    n, k = len(contents), len(wanted)
+    columns = np.array([(0, -1, row, 0) for row in range(k)]).reshape(-1)
+    kinds, lists = np.empty(k * n, np.uint8), np.empty((2, k * n), np.int64)
+    status = locate(
+        np.frombuffer(data, np.uint8),
+        np.cumsum(lengths) - lengths,
+        lengths,
+        np.frombuffer(b"".join(wanted), np.uint8),
+        np.cumsum([0, *map(len, wanted)]),
+        columns,
+        kinds,
+        *lists,
+        np.empty(0, np.uint8),
+    )
+    return status, kinds.tolist(), lists.tolist() if status[0] == example_values.OK else status
+
+
+def same_outcome(contents: list[bytes], behind: bytes = b"") -> Any:
+    """That of the compiled kernel, which must be that of the reference."""
+    return same_outcome_of(example.locate_features.compiled(), contents, behind)
+
+
+def same_outcome_of(locate: Any, contents: list[bytes], behind: bytes) -> Any:
+    """That of `locate`, which must be that of the reference."""
+    data = b"".join(contents) + behind
+    wanted = KEYS[::2]
+    found = outcome(locate, contents, data, wanted)
+    expected = outcome(example.locate_features.reference, contents, data, wanted)
+    assert (found if found[0][0] == example_values.OK else found[0]) == (
+        expected if expected[0][0] == example_values.OK else expected[0]
+    )
+    return found
+
+
+def long_field(number: int, content: bytes) -> bytes:
+    """A field with a length of two bytes, whether it needs them or not."""
+    return bytes([number << 3 | 2, len(content) & 127 | 128, len(content) >> 7]) + content
+
+
+def message_of(entries: bytes) -> bytes:
+    """Entries of up to 16383 bytes."""
+    return long_field(1, entries)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_entries_that_change_size(key: bytes) -> None:
+    sizes = [3, 3, 0, 1, 60, 2, 90, 3, 100, 130, 4, 300, 300, 5, 301, 0, 0, 125, 126, 127, 128, 7]
+    contents = []
+    for size in sizes:
+        value = b"\x08\x01" * (size // 2)
+        if size < 128 - 10 - len(key):
+            contents.append(message_of(field(1, field(1, key) + field(2, field(3, value)))))
+        else:
+            contents.append(message_of(long_field(1, field(1, key) + long_field(2, long_field(3, value)))))
+    status, _, (_, lengths) = same_outcome(contents)
+    place = KEYS[::2].index(key) * len(sizes) if key in KEYS[::2] else None
+    assert status == (example_values.OK, (3 if place is None else 2) * len(sizes))
+    if place is not None:
+        assert lengths[place : place + len(sizes)] == [size // 2 * 2 for size in sizes]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("longer", [-2, 0, 3])
+def test_entries_that_look_the_same_but_for_a_byte(key: bytes, longer: int) -> None:
+    good = message_of(entry(key, numbers(1, 2, 3)) + entry(b"k", numbers(9)))
+    other = message_of(entry(key, numbers(*range(3 + longer))) + entry(b"k", numbers(9)))
+    told = set()
+    for place in range(len(other)):
+        for more in (1, 2, 3, 4, 5, 64, 127, 128, 253, 254, 255):
+            odd = other[:place] + bytes([(other[place] + more) & 255]) + other[place + 1 :]
+            told.add(same_outcome([good, good, odd, good])[0][0])
+    assert {example_values.OK, example_values.MALFORMED} <= told
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("size", [3, 200])
+def test_entries_cut_short_behind_what_looks_the_same(key: bytes, size: int) -> None:
+    good = message_of(long_field(1, field(1, key) + long_field(2, long_field(3, long_field(1, bytes(size))))))
+    if size < 100:
+        good = message_of(entry(key, numbers(*range(size))))
+    for stop in range(3, len(good)):
+        # The message is as long as it says, and what its entry lacks lies behind it.
+        cut = good[:1] + bytes([stop - 3 & 127 | 128, stop - 3 >> 7]) + good[3:stop]
+        status = same_outcome([good, good, cut], good[stop:])[0]
+        assert status[0] == (example_values.MALFORMED if stop > 3 else example_values.OK)
+        with np.errstate(over="ignore"):  # as plain Python each access is checked
+            same_outcome_of(example.locate_features.source, [good, good, cut], b"")
+
+
+def test_lengths_with_more_bytes_than_they_need() -> None:
+    for widths in range(8):
+        fields = [long_field if widths >> bit & 1 else field for bit in range(3)]
+        for size in range(1, 6):
+            entries = [
+                fields[0](1, field(1, b"no") + fields[1](2, fields[2](3, b"\x08\x01" * n))) for n in (2, 2, size, 2)
+            ]
+            contents = [message_of(each) for each in entries]
+            assert same_outcome(contents)[0][0] == example_values.OK
+            # What stands before the first list, but for the length of the entry and two more bytes, or one.
+            alike = bytearray(contents[0][: len(contents[0]) - 4] + contents[2][len(contents[2]) - 2 * size :])
+            alike[1] = len(alike) - 3 | 128
+            alike[4] += 2 * size - 4
+            for place, other in combinations_with_replacement(range(5, len(alike) - 2 * size), 2):
+                odd = bytearray(alike)
+                for each in {place, other}:
+                    odd[each] = (odd[each] + 2 * size - 4) & 255
+                same_outcome([contents[0], contents[1], bytes(odd)], bytes(300))

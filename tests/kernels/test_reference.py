@@ -203,8 +203,19 @@ def pack(contents: list[bytes], between: bytes) -> tuple[np.ndarray, np.ndarray,
 
 
 @st.composite
+def alike(draw: Draw) -> list[bytes]:
+    """Messages of one program: the same keys in the same order, with lists of one kind each, but now and then broken."""
+    entries = draw(st.lists(st.tuples(st.sampled_from(WANTED + OTHERS), st.integers(1, 3)), min_size=1, max_size=4))
+    contents = []
+    for _ in range(draw(st.integers(2, 5))):
+        parts = [field(1, key) + field(2, field(kind, draw(lists_of(kind)))) for key, kind in entries]
+        contents.append(draw(broken(st.just(field(1, b"".join(field(1, part) for part in parts))))))
+    return contents
+
+
+@st.composite
 def locates(draw: Draw) -> list[Any]:
-    contents = draw(st.lists(broken(messages()), max_size=4))
+    contents = draw(alike() | st.lists(broken(messages()), max_size=4))
     data, starts, lengths = pack(contents * draw(st.sampled_from([1, 1, 3])), draw(st.binary(max_size=3)))
     keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
     n, columns, room, rows = starts.size, [], 0, 0

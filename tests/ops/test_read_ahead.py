@@ -95,7 +95,7 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
     with Run() as run:
         stream = read_ahead.read_ahead(iter(portions), run)
         next(stream), next(stream)
-        assert settled(run, portions, [0, 1, 2])
+        assert settled(run, portions, [0, 1, 2, 3])
 
 
 def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
@@ -117,7 +117,7 @@ def test_all_readers_of_a_run_share_its_room() -> None:
         streams = [read_ahead.read_ahead(iter(portions), run) for portions in (first, second)]
         for stream in streams:
             next(stream), next(stream)
-        assert settled(run, first, [0, 1, 2])
+        assert settled(run, first, [0, 1, 2, 3])
         assert settled(run, second, [0])
         assert drained(streams[1])[-1][0] == 8
 
