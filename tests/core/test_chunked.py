@@ -154,6 +154,17 @@ def test_rebatch_and_batch_give_the_same_batches_to_whoever_asks(size: Any, lazi
     assert np.concatenate([texts for _, texts in found]).tolist() == words.tolist()
 
 
+@pytest.mark.parametrize(
+    "steps", [lambda ds: ds, lambda ds: ds.take(9), lambda ds: ds.repeat(2), lambda ds: ds.copied()]
+)
+def test_an_iterator_gets_one_block_for_each_that_is_read(steps: Any) -> None:
+    parts = [di.data.Dataset.from_tensors(np.arange(n, n + 10)) for n in (0, 10, 20)]
+    made = steps(parts[0].concatenate(parts[1]).concatenate(parts[2]).rebatch(4))
+    iterator = iter(made)
+    sizes = [block.size for block, _ in iterator._stream]
+    assert sizes[:3] == [2, 3, 2]  # with batches that cross: by themselves they would make 2, 1, 1, 1, 2
+
+
 def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_write_to() -> None:
     words = np.array([b"a", b"bc", b""], object)
     (batch,) = di.data.Dataset.from_tensor_slices(words).batch(3)
