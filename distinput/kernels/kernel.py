@@ -31,7 +31,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -71,6 +71,12 @@ LONGEST_LOAD = 5.0  # seconds that a call waits for a kernel in the cache: an im
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 
 _COMPILER = "distinput.kernels.compiler"
+_USERS_OF_FILES = {
+    (_COMPILER, "load_overload"),
+    (_COMPILER, "save_overload"),
+    ("importlib._bootstrap_external", "get_data"),
+    ("importlib._bootstrap_external", "set_data"),
+}
 
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
@@ -339,18 +345,33 @@ def _stop() -> None:
     thread = _worker
     with _state:
         _closed = "the program is ending"
-    # LLVM calls Python back, where the interruption goes no further and would be told on the standard error.
+    if thread is None or thread.ident is None:
+        return
+    # A destructor that the interruption meets would tell it on the standard error, and go no further with it.
     told = sys.unraisablehook
-    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted or _is_llvm(args.object) else told(args)
+    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted else told(args)
+    # The thread stands still between the look at it and the interruption: that is much shorter than its turn to wait.
+    sys.setswitchinterval(0.02)
     deadline = time.monotonic() + LONGEST_EXIT
-    while thread is not None and thread.is_alive() and thread.ident is not None and time.monotonic() < deadline:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
-        thread.join(0.5)
+    thread.join(0.005)  # whoever waits already has a shorter turn
+    while thread.is_alive() and time.monotonic() < deadline:
+        if may := _may_be_interrupted(sys._current_frames().get(thread.ident)):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
+        thread.join(0.5 if may else 0.001)
 
 
-def _is_llvm(source: Any) -> bool:
-    """Whether something is of llvmlite, whose objects complain when they are dropped half made."""
-    return str(getattr(source, "__module__", "")).startswith("llvmlite.")
+def _may_be_interrupted(frame: FrameType | None) -> bool:
+    """Whether a thread that stands there holds nothing that its interruption would leave open, or freed twice.
+
+    llvmlite notes who owns an object of LLVM after LLVM has taken it, and files are open for a moment before a `with`
+    knows of them.
+    """
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("llvmlite.binding") or (name, frame.f_code.co_name) in _USERS_OF_FILES:
+            return False
+        frame = frame.f_back
+    return True
 
 
 _forking_clean = False

@@ -107,6 +107,63 @@ def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
         python(f"{locate}time.sleep({pause})", tmp_path / str(pause))
 
 
+READ_SLOWLY = """if True:
+    import distinput.kernels.compiler, pathlib, threading, time
+    from distinput.kernels.crc32c import crc32c
+
+    reading = threading.Event()
+
+    def read(path):
+        file = open(path, "rb")
+        reading.set()
+        for _ in range(500):
+            time.sleep(0.001)
+        with file:
+            return file.read()
+
+    crc32c._place()  # reads the sources
+    pathlib.Path.read_bytes = read
+    crc32c._enqueue()
+    assert reading.wait(60)
+"""
+
+
+@pytest.mark.parametrize("warnings", ["error", "default"])
+def test_a_program_may_end_while_a_kernel_is_read(tmp_path: Path, warnings: str) -> None:
+    python(CRC + "crc32c.compiled(90)", tmp_path)
+    python(READ_SLOWLY, tmp_path, PYTHONWARNINGS=warnings)
+
+
+LINK_SLOWLY = """if True:
+    import atexit, llvmlite.binding.module
+    from distinput.kernels.crc32c import crc32c
+
+    of_llvmlite = vars(llvmlite.binding.module)
+    exec('''if True:
+        import threading, time
+
+        begun, ended, called, link_in = [], [], threading.Event(), ModuleRef.link_in
+
+        def slow(self, other, preserve=False):
+            begun.append(other)
+            called.set()
+            for _ in range(300):
+                time.sleep(0.001)
+            link_in(self, other, preserve)
+            ended.append(other)
+
+        ModuleRef.link_in = slow
+    ''', of_llvmlite)
+    atexit.register(lambda: print(of_llvmlite["begun"] == of_llvmlite["ended"]))
+    crc32c._enqueue()
+    assert of_llvmlite["called"].wait(60)
+"""
+
+
+def test_a_program_that_ends_lets_llvm_note_who_owns_what(tmp_path: Path) -> None:
+    assert python(LINK_SLOWLY, tmp_path) == "True\n"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_starts_its_own_compilation(tmp_path: Path) -> None:
     code = CRC_IS_RIGHT + "import os, sys\nchild = os.fork()\n"
