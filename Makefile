@@ -12,7 +12,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+# One more than two cores: many tests wait for processes of theirs.
+JOBS ?= 3
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=

@@ -598,28 +598,38 @@ def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) 
     >>> check_nothing_left(lambda: di.data.Dataset.range(100).map(lambda x: x, num_parallel_calls=2).prefetch(2))
     """
     _run_out(factory())  # what is loaded once for the whole process is loaded now
-    for how, use in (
-        ("the end", _run_out),
-        ("close after one element", lambda ds: _close_after(ds, 1)),
-        ("close before the first element", lambda ds: _close_after(ds, 0)),
-        ("an iterator abandoned after one element", lambda ds: _abandon_after(ds, 1)),
-        ("an iterator abandoned before the first element", lambda ds: _abandon_after(ds, 0)),
-    ):
+    gc.collect()
+    gc.freeze()  # all that there is already need not be looked through again and again
+    try:
+        for how, use in (
+            ("the end", _run_out),
+            ("close after one element", lambda ds: _close_after(ds, 1)),
+            ("close before the first element", lambda ds: _close_after(ds, 0)),
+            ("an iterator abandoned after one element", lambda ds: _abandon_after(ds, 1)),
+            ("an iterator abandoned before the first element", lambda ds: _abandon_after(ds, 0)),
+        ):
+            _check_nothing_left_after(how, use, factory, seconds)
+    finally:
+        gc.unfreeze()
+
+
+def _check_nothing_left_after(
+    how: str, use: Callable[[Dataset], None], factory: Callable[[], Dataset], seconds: float
+) -> None:
+    threads, files, processes = set(threading.enumerate()), _open_files(), _children()
+    use(factory())
+    left: list[str] = []
+    deadline = time.monotonic() + seconds
+    while True:
         gc.collect()
-        threads, files, processes = set(threading.enumerate()), _open_files(), _children()
-        use(factory())
-        left: list[str] = []
-        deadline = time.monotonic() + seconds
-        while True:
-            gc.collect()
-            left = [thread.name for thread in threading.enumerate() if thread not in threads]
-            left += list((_open_files() - files).elements())
-            left += [f"process {pid}" for pid in _children() - processes]
-            if not left or time.monotonic() > deadline:
-                break
-            time.sleep(0.01)
-        if left:
+        left = [thread.name for thread in threading.enumerate() if thread not in threads]
+        left += list((_open_files() - files).elements())
+        left += [f"process {pid}" for pid in _children() - processes]
+        if not left:
+            return
+        if time.monotonic() > deadline:
             raise AssertionError(f"nothing left behind: after {how} there are still {left}")
+        time.sleep(0.01)
 
 
 def _run_out(dataset: Dataset) -> None:
