@@ -25,13 +25,20 @@ Place = dict[str, Any]
 
 _Item = tuple[Mark, Place, Portion]
 
-_TASKS, _TASK_BYTES, _TASK_SECONDS = 2, 4 << 20, 3e-4
-"""Times that a thread is told to go ahead, so that neither side waits for the other's lock at once; room for what it makes: a
-chunk of a file, and where the records in it are; and the time in which it makes several of small files."""
+_TASKS, _TASK_BYTES = 2, 4 << 20
+"""Blocks that a thread is told to make ahead, so that neither side waits for the other's lock at once; and room for one: a
+chunk of a file, and where the records in it are."""
 
 _WORTH_SECONDS, _WORTH_PART = 0.003, 0.125
 """Time that a thread must save before it is worth its start, which takes about a millisecond; and how much of all the time that
-must be, for handing blocks over takes some as well."""
+must be."""
+
+_HAND_OVER_SECONDS = 3e-4
+"""What each block costs more that a thread makes, since both sides wait for Python's lock several times: it was 0.2 to 0.3 ms,
+whatever the size of the block."""
+
+_COUNTED_SECONDS = 0.05
+"""How much of the time that was measured counts, the last: a block for which kernels are loaded is soon forgotten."""
 
 
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
@@ -68,27 +75,31 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
 
 
 class Pace:
-    """How long a stream takes to be made and to be used, of which a thread that makes it ahead saves the shorter at most.
+    """How long the blocks of a stream take to be made, and to be used: a thread that makes them ahead saves the shorter.
 
-    One is kept for all passes over a node, so that a later one begins as the earlier ones have shown to be best.
+    One is kept for all passes over a node, so that a later one begins as the earlier ones have shown to be best. Only blocks
+    that were made and used in turn are counted, since those of a thread wait for Python's lock; the last ones count most.
     """
 
     def __init__(self) -> None:
-        self._made = self._used = 0.0
+        self._made = self._used = self._blocks = 0.0
 
     def begin(self) -> None:
-        """A pass begins; what was long ago counts less."""
-        self._made, self._used = self._made / 2, self._used / 2
+        """A pass begins; what was known before counts less."""
+        self._keep(0.75)
 
     def took(self, made: float, used: float) -> None:
-        """Blocks took so many seconds to be made, and then to be used."""
-        self._made += made
-        self._used += used
+        """A block took so many seconds to be made, and then to be used."""
+        self._made, self._used, self._blocks = self._made + made, self._used + used, self._blocks + 1
+        self._keep(min(1.0, _COUNTED_SECONDS / (self._made + self._used + 1e-9)))
+
+    def _keep(self, part: float) -> None:
+        self._made, self._used, self._blocks = self._made * part, self._used * part, self._blocks * part
 
     @property
     def pays(self) -> bool:
         """Whether a thread is worth its start and its hand-overs."""
-        saved = min(self._made, self._used)
+        saved = min(self._made, self._used) - self._blocks * _HAND_OVER_SECONDS
         return saved > _WORTH_SECONDS and saved > _WORTH_PART * (self._made + self._used)
 
 
@@ -111,61 +122,48 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> St
         ahead: deque[Future[_Made]] = deque()
         alone = cores() == 1
         pace.begin()
-        made = _made(stream, aside, 0.0)
         while True:
+            made = ahead.popleft().result() if ahead else _made(stream, aside)
             begin = Run.clock()
-            for item, reading in made.items:
-                if reading is not None:
-                    run.reading = partial(str, reading)
-                if item is None:
-                    return
-                if isinstance(item, Exception):
-                    raise item
-                yield item
-            pace.took(made.seconds, Run.clock() - begin)
-            if pool is None and not alone and pace.pays and run.room.enter(_TASKS * _TASK_BYTES):
-                stack.callback(run.room.leave, _TASKS * _TASK_BYTES)
-                pool = stack.enter_context(run.pool(1))
-                ahead.extend(pool.submit(_made, stream, aside, _TASK_SECONDS) for _ in range(_TASKS))
+            if made.reading is not None:
+                run.reading = partial(str, made.reading)
+            if made.item is None:
+                return
+            if isinstance(made.item, Exception):
+                raise made.item
+            yield made.item
             if pool is None:
-                made = _made(stream, aside, 0.0)
-            else:
-                made = ahead.popleft().result()
-                ahead.append(pool.submit(_made, stream, aside, _TASK_SECONDS))
+                pace.took(made.seconds, Run.clock() - begin)
+                if not alone and pace.pays and run.room.enter(_TASKS * _TASK_BYTES):
+                    stack.callback(run.room.leave, _TASKS * _TASK_BYTES)
+                    pool = stack.enter_context(run.pool(1))
+            while pool is not None and len(ahead) < _TASKS:
+                ahead.append(pool.submit(_made, stream, aside))
 
 
 class _Made(NamedTuple):
-    """What was made of a stream.
+    """What came next in a stream.
 
     Attributes:
-      items: the blocks, an error in the place of one, None at the end; and what `reading` says of each.
-      seconds: that they took.
+      item: a block, the error in its place, or None at the end.
+      reading: what the run's `reading` said then.
+      seconds: how long it took.
     """
 
-    items: list[tuple[tuple[Block, State] | Exception | None, str | None]]
+    item: tuple[Block, State] | Exception | None
+    reading: str | None
     seconds: float
 
 
-def _made(stream: Stream, aside: Run, seconds: float) -> _Made:
-    """The next blocks of a stream.
-
-    Args:
-      stream: where they come from.
-      aside: the run that it was opened with.
-      seconds: that they may take; the last block is begun before.
-    """
+def _made(stream: Stream, aside: Run) -> _Made:
+    """The next block of a stream that was opened with the run `aside`."""
     begin = Run.clock()
-    made = _Made([], 0.0)
-    while True:
-        item: tuple[Block, State] | Exception | None
-        try:
-            item = next(stream, None)
-        except Exception as error:  # noqa: BLE001 - raised when its turn has come
-            item = error
-        made.items.append((item, None if aside.reading is None else aside.reading()))
-        taken = Run.clock() - begin
-        if not isinstance(item, tuple) or taken >= seconds:
-            return made._replace(seconds=taken)
+    item: tuple[Block, State] | Exception | None
+    try:
+        item = next(stream, None)
+    except Exception as error:  # noqa: BLE001 - raised when its turn has come
+        item = error
+    return _Made(item, None if aside.reading is None else aside.reading(), Run.clock() - begin)
 
 
 class _Pulled:

@@ -28,7 +28,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "cores", lambda: 2)
     monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", -1.0)
     monkeypatch.setattr(read_ahead, "_WORTH_PART", -1.0)
-    monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 0.0)
+    monkeypatch.setattr(read_ahead, "_HAND_OVER_SECONDS", 0.0)
 
 
 class Portions:
@@ -331,6 +331,16 @@ def test_a_pass_begins_with_a_thread_where_one_paid_before(
     assert len(source.threads) == threads
 
 
+@pytest.mark.parametrize("made, pays", [(0.0002, False), (0.0006, True)])
+def test_every_hand_over_has_its_price(made: float, pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    pace = Pace()
+    pace.took(1.0, 0.0)  # a kernel was loaded
+    for _ in range(100):
+        pace.took(made, 2 * made)
+    assert pace.pays == pays
+
+
 def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "_WORTH_PART", 0.125)
     pace = Pace()
@@ -342,20 +352,6 @@ def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
         pace.begin()
         pace.took(1.0, 1.0)
     assert pace.pays
-
-
-def test_blocks_that_are_quick_to_make_are_made_several_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "_TASK_SECONDS", 1e9)
-    source = Counted(9, fails_at=7)
-    with Run() as run:
-        stream = made_ahead(source, run, Pace())
-        first = next(stream), next(stream)
-        assert source.made == list(range(7))
-        assert [after for _, after in (*first, *[next(stream) for _ in range(5)])] == list(range(1, 8))
-        assert run.reading is not None
-        assert run.reading() == "block 6"
-        with pytest.raises(ValueError, match="no block 7"):
-            next(stream)
 
 
 def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
