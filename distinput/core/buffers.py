@@ -25,8 +25,9 @@ FEWEST_BYTES = 1 << 16
 MOST_BYTES = 1 << 26
 """Buffers remembered, in all. So much memory, at most, waits for a next batch that may never come."""
 
-_PROBES = 4
-"""Buffers looked at before a new one is made: a consumer that keeps what it gets must not make every batch dearer."""
+_PROBES, _PROBE_BYTES = 4, 1 << 16
+"""Buffers looked at before a new one is made, and one more for each so many bytes: a consumer that keeps what it gets must not
+make every batch dearer, but to touch that much fresh memory takes longer than many looks."""
 
 _STEP_BITS = 3
 """Between a power of two and the next there are 2**3 sizes, so that a buffer is at most an eighth larger than asked for."""
@@ -57,14 +58,14 @@ class Buffers:
         grain = 1 << max(0, size.bit_length() - 1 - _STEP_BITS)
         capacity = -(-size // grain) * grain
         shelf = self._shelves.get(capacity)
-        buffer = self._waiting(shelf) if shelf else None
+        buffer = self._waiting(shelf, capacity) if shelf else None
         if buffer is None:
             buffer = self._new(capacity)
         return np.ndarray(shape, dtype, buffer)  # its base is the buffer
 
-    def _waiting(self, shelf: deque[Array]) -> Array | None:
+    def _waiting(self, shelf: deque[Array], capacity: int) -> Array | None:
         """A buffer that nobody holds, among the first few; those in use go to the end."""
-        for _ in range(_PROBES):
+        for _ in range(min(_PROBES + capacity // _PROBE_BYTES, len(shelf))):
             buffer, references = _popped(shelf)
             if buffer is None:
                 return None

@@ -30,6 +30,10 @@ part of its time without."""
 
 _MOST_BLOCKS = 32
 
+_LATE_SECONDS, _LATE_PART = 0.01, 0.05
+"""A longer buffer is worth its memory once the thread, after it had waited for room, was late for so many seconds, and for
+this part of all the time since the buffer last grew."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(SameElements):
@@ -110,8 +114,8 @@ class _Buffer:
     """Blocks between the thread that makes them and the consumer; an error travels in their place.
 
     Args:
-      rows: room for so many elements; None: for a few blocks, and more where the consumer finds it empty after it was
-        full, since then the two of them only take turns at being late.
+      rows: room for so many elements; None: for a few blocks, and more where the consumer has to wait for long after the
+        buffer was full, since then the two of them only take turns at being late.
       most_bytes: the most that may wait, a block aside.
       blocks: how many blocks are a few at first.
     """
@@ -121,10 +125,13 @@ class _Buffer:
         self.items: deque[_Item] = deque()
         self.rows = self.bytes = 0
         self.was_full = False
+        self.late, self.since = 0.0, Run.clock()
         self.closed = self.stopping = False
         self.changed = threading.Condition()
 
     def _is_full(self) -> bool:
+        if self.stopping:
+            return False
         if self.room is not None:
             return self.rows >= self.room
         return len(self.items) >= self.blocks or self.bytes >= self.most_bytes
@@ -145,15 +152,27 @@ class _Buffer:
     def get(self) -> _Item:
         """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
         with self.changed:
-            if not self.items and self.was_full:
-                # Source: the rule of tf.data's prefetch autotuner.
-                self.blocks, self.was_full = min(2 * self.blocks, _MOST_BLOCKS), False
-            while not self.items and not self.closed:
-                self.changed.wait()
+            if not self.items:
+                begin = Run.clock()
+                while not self.items and not self.closed:
+                    self.changed.wait()
+                if self.was_full:
+                    self._waited(Run.clock() - begin)
             item = self.items.popleft() if self.items else None
             self._count(item, -1)
             self.changed.notify_all()
             return item
+
+    def _waited(self, seconds: float) -> None:
+        """The consumer had to wait though the buffer had been full; where that goes on, a larger one is wanted.
+
+        Source: tf.data's prefetch autotuner, which asks neither how long nor how often, and grows by single late threads.
+        """
+        self.was_full = False
+        self.late += seconds
+        now = Run.clock()
+        if self.late > max(_LATE_SECONDS, _LATE_PART * (now - self.since)):
+            self.blocks, self.late, self.since = min(2 * self.blocks, _MOST_BLOCKS), 0.0, now
 
     def _count(self, item: _Item, sign: int) -> None:
         if isinstance(item, tuple):
@@ -164,7 +183,7 @@ class _Buffer:
     def stop(self) -> None:
         """Let the thread end after the block it is making; what waits may still be taken."""
         with self.changed:
-            self.stopping, self.blocks, self.most_bytes = True, self.blocks + 1, self.most_bytes + (1 << 62)
+            self.stopping = True
             self.changed.notify_all()
 
     def close(self) -> None:

@@ -150,6 +150,14 @@ def test_no_more_is_remembered_than_was_said() -> None:
     assert pool.nbytes <= 16 * FEWEST_BYTES
 
 
+def test_as_many_large_arrays_as_are_held_at_once_are_all_the_memory_there_is() -> None:
+    pool, random = Buffers(), np.random.default_rng(1)
+    held = [pool.empty((1 << 20,), np.dtype(np.uint8)) for _ in range(12)]
+    for place in random.integers(0, 12, 500).tolist():
+        held[place] = pool.empty((1 << 20,), np.dtype(np.uint8))
+    assert pool.nbytes <= 13 << 20
+
+
 @pytest.mark.parametrize(
     "shape, dtype", [((3, 4), "i4"), ((300, 400), "f8"), ((0, 5), "f8"), ((9000,), object), ((3, 70_001), "?")]
 )
