@@ -8,7 +8,7 @@ from distinput.core.run import Run
 __all__ = ["AGAIN", "Trial"]
 
 AGAIN, _SELDOM = 0.5, 60.0
-"""Seconds after which a choice is measured again; twice as many after each, up to the second figure."""
+"""Seconds after which a choice is measured again, whichever it was; twice as many after each, up to the second figure."""
 
 
 @dataclass
@@ -24,6 +24,7 @@ class Trial:
       alone: seconds of an element without threads.
       faster: what was decided last.
       not_before: when threads may be tried again.
+      until: when elements are to be measured without threads again, where those were faster.
       lasts: seconds for which the next choice holds.
     """
 
@@ -32,6 +33,7 @@ class Trial:
     alone: float = 0.0
     faster: bool = False
     not_before: float = 0.0
+    until: float = 0.0
     lasts: float = field(default_factory=lambda: AGAIN)
     _tried: int = 0
     _rows: int = 0
@@ -39,7 +41,18 @@ class Trial:
 
     def begin(self) -> bool:
         """A pass begins; True when it should begin with threads, since they were faster, or on trial, in the last one."""
-        return self.faster or self._tried > 0
+        return not self.again() and (self.faster or self._tried > 0)
+
+    def again(self) -> bool:
+        """Whether elements are now to be measured without threads again, though those were faster.
+
+        What they took without may have been measured while something else had the processor.
+        """
+        if not self.faster or Run.clock() < self.until:
+            return False
+        self._tried, self._rows, self._seconds = 0, 0, 0.0
+        self.hold()
+        return True
 
     def counted(self, rows: int, seconds: float) -> bool | None:
         """One block more came with threads: whether they are faster, None while that is open.
@@ -54,6 +67,7 @@ class Trial:
         self._tried, self._rows, self._seconds = 0, 0, 0.0
         if self.faster != before:
             self.lasts = AGAIN
+            self.until = Run.clock() + AGAIN
         elif not self.faster:
             self.not_before = Run.clock() + self.lasts
             self.hold()
@@ -62,3 +76,4 @@ class Trial:
     def hold(self) -> None:
         """The next choice holds for twice as long."""
         self.lasts = min(2 * self.lasts, _SELDOM)
+        self.until = Run.clock() + self.lasts

@@ -213,15 +213,16 @@ def called_as_measured(
 def _on_trial(
     parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial, fresh: bool
 ) -> Results:
-    """On threads, until the parts have ended, or for a few if results do not come faster.
+    """On threads, until the parts have ended, or that is to be measured again; for a few if results do not come faster.
 
     The first part of a `fresh` pass is not looked at: it waits for files to be opened and buffers to be filled.
     """
     counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
     faster: bool | None = None
+    over = False
 
     def given_up() -> bool:
-        return faster is False
+        return over
 
     begin = Run.clock()
     for block, mark in _on_threads(parts, chain, threads, run, counter, note, given_up):
@@ -229,9 +230,10 @@ def _on_trial(
             faster = found.counted(block.size, Run.clock() - begin)
             if faster is not None:
                 counter.choice = f"{threads} threads" if faster else _NOT_FASTER
+        over = over or faster is False or (faster is True and found.again())
         yield block, mark
         begin, fresh = Run.clock(), False
-    if given_up():
+    if over:
         counter.workers = 0
 
 

@@ -22,7 +22,8 @@ __all__ = ["Prefetch"]
 
 _HAND_OVER, _AT_ONCE = 50e-6, 1e-3
 """Seconds of overlap that a block must promise before a thread is tried: a few times what handing it over takes. Where it
-promises less than the second figure, a trial that fails must be short beside the time before it."""
+promises less than the second figure, a trial that fails must be short beside the time before it, and as many blocks as it
+has must have said so, for a single one may have met a slow moment."""
 
 _TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.9
 """Blocks of a trial, and blocks before it where little is promised. A thread is kept when an element takes less than this
@@ -298,9 +299,9 @@ def _inline(
         used = clock()
         if not fresh:
             window.add(item[0].size, made - begin, used - made)
-            least = _AT_ONCE if found.inline < _BEFORE else _HAND_OVER
             found.inline += 1
-            if window.overlap > least and used >= found.not_before:
+            little = found.inline > _BEFORE and window.blocks >= _TRIAL_BLOCKS
+            if window.overlap > (_HAND_OVER if little else _AT_ONCE) and used >= found.not_before:
                 found.alone = window.per_row
                 return True
             if window.blocks >= _MOST_BLOCKS:
@@ -316,7 +317,6 @@ def _threaded(
     clock = Run.clock
     buffer = _Buffer(None, run.ram_budget, found.ahead)
     begin = clock()
-    until = begin + found.lasts
     try:
         for item in _ahead(upstream, buffer, run, counter):
             found.ahead = buffer.blocks
@@ -325,9 +325,7 @@ def _threaded(
             used = clock()
             if not fresh and not buffer.stopping:
                 faster = found.counted(item[0].size, used - begin)
-                if faster and used > until:
-                    found.hold()
-                if faster is False or (faster and used > until):
+                if faster is False or (faster and found.again()):
                     buffer.stop()
             begin, fresh = used, False
     except _Stopped:

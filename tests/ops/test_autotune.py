@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import pytest
+
 from distinput.core.run import Run
 from distinput.ops.autotune import AGAIN, Trial
 
@@ -29,10 +31,31 @@ def test_threads_that_are_slower_twice_are_left_alone_for_longer_each_time() -> 
     assert waits == [0.0, AGAIN, 2 * AGAIN, 4 * AGAIN]
 
 
-def test_a_choice_that_holds_is_measured_again_less_and_less_often_also_in_later_passes() -> None:
+def test_a_choice_that_holds_is_measured_again_less_and_less_often_also_in_later_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: now))
     found = Trial(2, 0.9)
     assert tried(found, 0.5)
-    found.hold()
-    assert tried(found, 0.5)
-    assert found.begin()
-    assert found.lasts == 2 * AGAIN
+    held = []
+    for _ in range(3):
+        begin = now
+        while found.begin():  # passes that are shorter than the time for which the choice holds
+            now += 0.125
+            assert tried(found, 0.5)
+        held.append(now - begin)
+    assert held == [AGAIN, 2 * AGAIN, 4 * AGAIN]
+
+
+def test_what_was_measured_in_a_slow_moment_does_not_decide_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: now))
+    found = Trial(1, 0.9)
+    found.alone = 10.0  # something else had the processor; it is 0.5 else
+    assert found.counted(1, 1.0)
+    now += AGAIN
+    assert not found.begin()
+    found.alone = 0.5
+    assert found.counted(1, 1.0) is False
+    assert not found.begin()
