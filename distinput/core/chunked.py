@@ -62,31 +62,35 @@ class Chunked(Block):
         arrays = [leaf for leaf in leaves if leaf is not None]
         if len(arrays) < len(leaves):
             return chain.from_iterable([self._part(spans).elements() for spans in cuts])
+        found = chain.from_iterable(self._handed_out(cuts, arrays))
+        simple = self.structure.is_leaf or self.structure.is_flat_tuple
+        return found if simple else map(self.structure.build, found)
+
+    def _handed_out(self, cuts: Sequence[Sequence[Span]], arrays: Sequence[Sequence[Array]]) -> Iterator[Iterable[Any]]:
+        """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross."""
         shapes = [(*self.shape, *leaf[0].shape[1:]) for leaf in arrays]
-        parts: list[Iterable[Any]] = []
         for spans in cuts:
             if len(spans) == 1:
                 ((block, start, stop),) = spans
                 views = [
                     leaf[block][start:stop].reshape(-1, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
                 ]
-                parts.append(views[0] if self.structure.is_leaf else zip(*views, strict=True))
+                yield views[0] if self.structure.is_leaf else zip(*views, strict=True)
             else:
                 made = [
                     concatenated([leaf[block][start:stop] for block, start, stop in spans]).reshape(shape)
                     for leaf, shape in zip(arrays, shapes, strict=True)
                 ]
-                parts.append(made if self.structure.is_leaf else (tuple(made),))
-        found = chain.from_iterable(parts)
-        simple = self.structure.is_leaf or self.structure.is_flat_tuple
-        return found if simple else map(self.structure.build, found)
+                yield made if self.structure.is_leaf else (tuple(made),)
+                made = []  # lets go of it, so that its memory can serve the next one
 
     def stack(self, size: int) -> Block:
         return Chunked(self.blocks, self.first, self.size // size, (size, *self.shape))
 
     def unstack(self) -> Block:
         if not self.shape:
-            return self._part(self._spans(0, self.size)).unstack()
+            parts = [piece.unstack() for piece in self.pieces()]
+            return Chunked(parts, 0, sum([part.size for part in parts]))
         return Chunked(self.blocks, self.first, self.size * self.shape[0], self.shape[1:])
 
     def copied(self) -> Block:
@@ -162,7 +166,7 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> Block | None:
     >>> [batch.tolist() for batch in chunked(blocks, 1, 4).stack(2).elements()]
     [[1, 2], [3, 4]]
     """
-    if any(isinstance(block, Chunked) for block in blocks):
+    if Chunked in map(type, blocks):
         if any(isinstance(block, Chunked) and block.shape for block in blocks):
             return None
         blocks = [piece for block in blocks for piece in (block.pieces() if isinstance(block, Chunked) else [block])]

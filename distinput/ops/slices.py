@@ -4,12 +4,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_column
 from distinput.core.block import Block
+from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
 from distinput.core.gather import put_in_order
 from distinput.core.nest import structure_of
@@ -25,6 +27,9 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
 
 __all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
+
+_TOGETHER = 16
+"""Sources whose rows travel together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +95,7 @@ class SlicesInTurn(Node):
       common: the spec that all elements fit.
     """
 
+    by_element: ClassVar[bool] = True
     sources: tuple[Slices, ...]
     common: Spec
 
@@ -120,11 +126,16 @@ class SlicesInTurn(Node):
         return {"row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        row: int = state["row"]
+        parts = self._parts(state["row"])
+        for block, end in _together(parts) if run.by_element else parts:
+            yield block, {"row": end}
+
+    def _parts(self, row: int) -> Iterator[tuple[Block, int]]:
+        """The rows from `row` on, of one source each, and where they end."""
         first = int(np.searchsorted(self.ends, row, "right")) - 1
         for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
             for block, end in _from(source.block, max(0, row - begin)):
-                yield block, {"row": begin + end}
+                yield block, begin + end
 
     @property
     def random_access(self) -> bool:
@@ -149,6 +160,15 @@ def _from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
     for first in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
         end = min(first + MOST_ROWS, block.size)
         yield block.rows(first, end), end
+
+
+def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
+    """The same rows, of small sources several together and not copied: what a block costs is seldom worth a few rows."""
+    while some := list(islice(parts, _TOGETHER)):
+        blocks = [block for block, _ in some]
+        rows = sum([block.size for block in blocks])
+        joined = chunked(blocks, 0, rows) if len(blocks) > 1 and rows <= MOST_ROWS else None
+        yield from some if joined is None else [(joined, some[-1][1])]
 
 
 def leaf_spec(column: Column) -> LeafSpec:

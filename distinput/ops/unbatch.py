@@ -126,7 +126,8 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
     if isinstance(block, Chunked) and block.shape:
         return block.unstack(), None
-    lengths = [column.lengths() for column in block.columns]
+    some = block.blocks[0] if isinstance(block, Chunked) else block  # rows of a chunked one have one shape
+    lengths = [column.lengths() for column in some.columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
     counts, error = row_counts(op, block)
