@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from distinput.core.buffers import copy_of
 from distinput.core.column import Column, Ints, StackError, column_of, column_of_values
 from distinput.core.concat import joined_columns
 from distinput.core.nest import Structure
@@ -75,6 +76,13 @@ class Block:
         if not self.columns:
             return iter([self.structure.build([])] * self.size)
         return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
+
+    def copies(self) -> Iterator[Any]:
+        """All elements as users see them, each copied when it is reached to memory that nobody else refers to."""
+        if self.structure.is_leaf:
+            return map(copy_of, self.elements())
+        build, flatten = self.structure.build, self.structure.flatten
+        return (build([copy_of(leaf) for leaf in flatten(element)]) for element in self.elements())
 
     def stack(self, size: int) -> "Block":
         """Elements [n] -> n / size batches of `size` elements; n must be a multiple of size.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FEWEST_BYTES", "MOST_BYTES", "Buffers", "empty"]
+__all__ = ["FEWEST_BYTES", "MOST_BYTES", "Buffers", "copy_of", "empty"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -116,3 +116,12 @@ _ALONE = _popped(deque([np.empty(1, np.uint8)]))[1]
 _BUFFERS = Buffers()
 
 empty = _BUFFERS.empty
+
+
+def copy_of(value: Any) -> Any:
+    """An array's copy that nobody else refers to; what cannot be changed is itself."""
+    if not isinstance(value, np.ndarray):
+        return value
+    out = empty(value.shape, value.dtype)
+    np.copyto(out, value)
+    return out

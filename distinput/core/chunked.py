@@ -5,13 +5,14 @@ Batches cut from blocks of other sizes are views of a block, but for the few who
 together with the blocks that they are to be cut from, and only those few are copied, once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 from math import prod
 from typing import Any
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.buffers import copy_of
 from distinput.core.column import Array, Column, Dense, Strings
 from distinput.core.concat import concatenated
 
@@ -57,16 +58,26 @@ class Chunked(Block):
         return next(self.rows(index, index + 1).elements())
 
     def elements(self) -> Iterator[Any]:
+        return self._elements(iter)
+
+    def copies(self) -> Iterator[Any]:
+        return self._elements(partial(map, copy_of))  # what crosses is a copy already
+
+    def _elements(self, seen: Callable[[Array], Iterator[Any]]) -> Iterator[Any]:
+        """As users see them; those that stand in one block as `seen` gives them out of all that do."""
         cuts = self._cuts(0, self.size, prod(self.shape))
         leaves = [_arrays(chunks) for chunks in zip(*[block.columns for block in self.blocks], strict=True)]
         arrays = [leaf for leaf in leaves if leaf is not None]
         if len(arrays) < len(leaves):
-            return chain.from_iterable([self._part(spans).elements() for spans in cuts])
-        found = chain.from_iterable(self._handed_out(cuts, arrays))
+            blocks = [self._part(spans) for spans in cuts]
+            return chain.from_iterable([block.elements() if seen is iter else block.copies() for block in blocks])
+        found = chain.from_iterable(self._handed_out(cuts, arrays, seen))
         simple = self.structure.is_leaf or self.structure.is_flat_tuple
         return found if simple else map(self.structure.build, found)
 
-    def _handed_out(self, cuts: Sequence[Sequence[Span]], arrays: Sequence[Sequence[Array]]) -> Iterator[Iterable[Any]]:
+    def _handed_out(
+        self, cuts: Sequence[Sequence[Span]], arrays: Sequence[Sequence[Array]], seen: Callable[[Array], Iterator[Any]]
+    ) -> Iterator[Iterable[Any]]:
         """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross."""
         shapes = [(*self.shape, *leaf[0].shape[1:]) for leaf in arrays]
         for spans in cuts:
@@ -75,7 +86,7 @@ class Chunked(Block):
                 views = [
                     leaf[block][start:stop].reshape(-1, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
                 ]
-                yield views[0] if self.structure.is_leaf else zip(*views, strict=True)
+                yield seen(views[0]) if self.structure.is_leaf else zip(*map(seen, views), strict=True)
             else:
                 made = [
                     concatenated([leaf[block][start:stop] for block, start, stop in spans]).reshape(shape)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.copies import Copies
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -17,6 +18,9 @@ __all__ = ["Copied"]
 
 _PIECE_BYTES = 1 << 19
 """Elements copied together: few enough to stay in a core's cache until they are used."""
+
+_LARGE_BYTES = 1 << 15
+"""Larger elements are copied one by one when they are handed out: to begin another takes less than to go through a cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,11 @@ class Copied(OneForOne):
         return self.input.spec
 
     def stream(self, state: State, run: Run) -> Stream:
+        late = run.late(self)
         for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            if run.by_element and block.nbytes > _LARGE_BYTES * block.size:
+                yield Copies(block, late), at(block.size)
+                continue
             most = max(1, _PIECE_BYTES * block.size // max(1, block.nbytes))
             for first in range(0, block.size, most):
                 end = min(first + most, block.size)

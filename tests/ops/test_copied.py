@@ -6,6 +6,7 @@ import pytest
 
 import distinput as di
 from distinput.core.nest import flatten
+from distinput.ops import copied
 from tests.ops.iterating import plain
 
 Dataset = di.data.Dataset
@@ -14,13 +15,20 @@ SOURCES = {
     "ragged": lambda: Dataset.range(5).map(np.arange),
     "large ragged": lambda: Dataset.range(5).map(lambda n: np.full(200 + n, n)),
     "strings": lambda: Dataset.from_tensor_slices([["a", "bc"], ["", "d"]]),
+    "crossing": lambda: (
+        Dataset.from_tensors((np.arange(10.0), np.array([b"a"] * 10, object)))
+        .concatenate(Dataset.from_tensors((np.arange(7.0), np.array([b"b"] * 7, object))))
+        .rebatch(4)
+    ),
     "several": lambda: Dataset.range(3).map(lambda n: {"a": (n, np.full((n, 2), n)), "b": np.zeros((n, n))}),
 }
 
 
+@pytest.mark.parametrize("large", [False, True], ids=["together", "one by one"])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_elements_are_the_same_and_share_no_memory(source: Any) -> None:
-    given = source().cache()
+def test_elements_are_the_same_and_share_no_memory(source: Any, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copied, "_LARGE_BYTES", -1 if large else 1 << 40)
+    given = source() if source is SOURCES["crossing"] else source().cache()
     before = [plain(element) for element in given]
     kept = list(given.copied())
     assert [plain(element) for element in kept] == before
@@ -30,6 +38,19 @@ def test_elements_are_the_same_and_share_no_memory(source: Any) -> None:
                 assert not np.shares_memory(a, b)
                 a[...] = 77
     assert [plain(element) for element in given] == before
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_elements_copied_one_by_one_go_on_where_they_were(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copied, "_LARGE_BYTES", -1)
+    made = source().copied()
+    every = [plain(element) for element in made]
+    for count in range(len(every) + 1):
+        iterator = iter(made)
+        assert [plain(next(iterator)) for _ in range(count)] == every[:count]
+        assert [plain(element) for element in made.restore(iterator.state())] == every[count:]
+    block = next(iter(made.iter_blocks()))
+    assert [plain(element) for element in block.elements()] == every[: block.size]
 
 
 def test_what_is_dropped_makes_room_for_what_comes() -> None:

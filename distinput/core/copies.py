@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large elements that are copied when they are handed out, one by one: each copy is in the cache when it is used."""
+
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.column import Column
+
+__all__ = ["Copies"]
+
+_END = object()
+
+
+class Copies(Block):
+    """The elements of a block in memory that nobody else refers to.
+
+    Args:
+      block: whose elements are copied.
+      late: told of the seconds in which that is done (`Run.late`).
+    """
+
+    __slots__ = ("block", "late")
+
+    def __init__(self, block: Block, late: Callable[[float], None]) -> None:
+        self.structure, self.size = block.structure, block.size
+        self.block, self.late = block, late
+
+    @property
+    def columns(self) -> Sequence[Column]:  # type: ignore[override]  # of a block they are there, of this they are made
+        """One for each leaf, all rows copied."""
+        return self.block.copied().columns
+
+    def rows(self, start: int, stop: int, step: int = 1) -> Block:
+        return Copies(self.block.rows(start, stop, step), self.late)
+
+    def row(self, index: int) -> Any:
+        return next(self.rows(index, index + 1).elements())
+
+    def elements(self) -> Iterator[Any]:
+        copies = self.block.copies()
+        while True:
+            begin = perf_counter()
+            element = next(copies, _END)
+            if element is _END:
+                return
+            self.late(perf_counter() - begin)
+            yield element
+            del element  # so that its memory can serve the next one
+
+    def copied(self) -> Block:
+        return self.block.copied()
+
+    @property
+    def nbytes(self) -> int:
+        return self.block.nbytes
