@@ -15,8 +15,8 @@ QUESTION = "rebatch(96) of batches of 1000 rows of 256 float32, of 20 columns, a
 NOTES = """
 Bare NumPy cuts views and copies what crosses a border, and nothing else. What we do besides, we do for each block and for
 each batch that crosses: a state that leads back to its rows, a look whether rows can be stacked, times for `stats()`, and what
-to say with an error. With 20 columns a tuple of 20 views for each batch is most of it for anybody. Copies that the consumer owns
-are bound by memory: `memcpy` alone, into one small buffer that never leaves the cache, has less than what is wanted beside
+to say with an error. With 20 columns a tuple of 20 views for each batch is most of it for anybody. Copies that the consumer
+owns are bound by memory: `memcpy` alone, into one small buffer that never leaves the cache, has less than what is wanted beside
 tf.data, which hands out views as well; `numpy, cut and copied` shows what cutting takes besides.
 """
 GIVEN, WANTED, WIDTH, COLUMNS = 1000, 96, 256, 20
