@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results in figures and words: medians, ratios, what was to be reached, and the table that is printed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -36,8 +36,9 @@ class Goal:
       figure: what was measured, in words.
       wanted: what is to be reached, in words.
       reached: whether it is.
-      limit: what a limit of the same case has beside the same peer or limit, and whether that would be enough; in words.
-      possible: False where that would not be enough.
+      limit: what limits of the same case have beside the same peer or limit, as far as it is more than ours, in words; where
+        none has more, what the fastest has.
+      possible: False where the fastest has less than what is wanted.
     """
 
     beside: str
@@ -55,25 +56,28 @@ def goals(result: Mapping[str, Any]) -> list[Goal]:
 
 def goals_beside(entry: Mapping[str, Any]) -> list[Goal]:
     """The ratios to reach beside one limit or peer, from its entry in the summary."""
-    found = [("reach", "ratio", ""), ("reach_cpu", "cpu_ratio", " of cpu")]
+    found = [("reach", "ratio", "limits", ""), ("reach_cpu", "cpu_ratio", "cpu_limits", " of cpu")]
     return [
         Goal(
             *(entry["name"], f"{times(entry[ratio] or 0.0)}{of}", f"{times(entry[reach])}{of}"),
             (entry[ratio] or 0.0) >= entry[reach],
-            *_limit(entry, reach),
+            *_limit(entry[limits], entry[ratio] or 0.0, entry[reach]),
         )
-        for reach, ratio, of in found
+        for reach, ratio, limits, of in found
         if entry[reach] is not None
     ]
 
 
-def _limit(entry: Mapping[str, Any], reach: str) -> tuple[str, bool]:
-    """What is had by a limit alone, and whether that is enough."""
-    if entry["limit"] is None or reach != "reach":
+def _limit(limits: Sequence[tuple[str, float]], ours: float, wanted: float) -> tuple[str, bool]:
+    """What limits alone have, the fastest first, and whether that is enough."""
+    if not limits:
         return "", True
-    name, ratio = entry["limit"]
-    enough = ratio >= entry[reach]
-    return f"{name}: {times(ratio)}{'' if enough else ', less than wanted'}", enough
+    ahead = [limit for limit in limits if limit[1] > ours]
+    if not ahead:
+        name, ratio = limits[0]
+        return f"none more than we have; {name}: {times(ratio)}", ratio >= wanted
+    words = [f"{name}: {times(ratio)}{'' if ratio >= wanted else ', less than wanted'}" for name, ratio in ahead]
+    return "; ".join(words), limits[0][1] >= wanted
 
 
 def own_goals(result: Mapping[str, Any]) -> list[Goal]:
@@ -113,20 +117,22 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "cpu_ratio": median(cpu) if cpu else None,
                 "reach": other["reach"],
                 "reach_cpu": other["reach_cpu"],
-                "limit": _best(limits, other),
+                "limits": _beside(limits, other, "seconds"),
+                # Limits that are compared by processor time are smaller cases of the same work.
+                "cpu_limits": _beside(limits, other, "cpu") if other["kind"] == "peer" else [],
             }
         )
     return entries
 
 
-def _best(limits: Iterable[Mapping[str, Any]], other: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The limit that leaves a peer, or another limit, behind the farthest, and their time / its time."""
+def _beside(limits: Iterable[Mapping[str, Any]], other: Mapping[str, Any], what: str) -> list[tuple[str, float]]:
+    """How far limits leave a peer, or another limit, behind: their time / its time, the farthest first."""
     found = [
-        (limit["name"], median([b / a for a, b in zip(limit["seconds"], other["seconds"], strict=True)]))
+        (limit["name"], median([b / a for a, b in zip(limit[what], other[what], strict=True) if a > 0] or [0.0]))
         for limit in limits
         if limit is not other
     ]
-    return max(found, key=lambda each: each[1], default=None)
+    return sorted(found, key=lambda each: -each[1])
 
 
 def table(title: str, results: Iterable[Mapping[str, Any]]) -> str:

@@ -27,8 +27,9 @@ This page is made by `python benchmarks/page.py` from what `python benchmarks/ru
 `ratio` is their time / our time, taken within each round, then the median: above 1 we are faster; `range` is the lowest
 and the highest of the rounds. `to reach` is the ratio, or our own figure, that is wanted; **no** marks what falls short.
 A *limit* is the least that anybody has to do, such as copying the bytes once, so a ratio of 0.9 beside a limit is close to
-all there is. In the list of what falls short, `a limit has` tells what the fastest limit of the case, or the fastest other
-one, has beside the same peer or limit: nobody who does the work gets further than that.
+all there is. In the list of what falls short, `a limit has` tells what the limits of the case have beside the same peer or
+limit, the fastest first, as far as that is more than we have: nobody who does the work gets further than the fastest. Some
+limits do a part of the work (reading the bytes, copying them once), others all of it by hand (bare loops, kernels alone).
 In the plots a bar to the right of 1x says that we are faster; grey bars are limits, blue ones peers, and a red mark is what
 is wanted.
 """
