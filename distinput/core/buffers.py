@@ -25,7 +25,7 @@ FEWEST_BYTES = 1 << 16
 MOST_BYTES = 1 << 26
 """Buffers remembered, in all. So much memory, at most, waits for a next batch that may never come."""
 
-_PROBES, _PROBE_BYTES = 4, 1 << 16
+_PROBES, _PROBE_BYTES = 4, 1 << 18
 """Buffers looked at before a new one is made, and one more for each so many bytes: a consumer that keeps what it gets must not
 make every batch dearer, but to touch that much fresh memory takes longer than many looks."""
 

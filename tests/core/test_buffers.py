@@ -151,11 +151,11 @@ def test_no_more_is_remembered_than_was_said() -> None:
 
 
 def test_as_many_large_arrays_as_are_held_at_once_are_all_the_memory_there_is() -> None:
-    pool, random = Buffers(), np.random.default_rng(1)
-    held = [pool.empty((1 << 20,), np.dtype(np.uint8)) for _ in range(12)]
+    pool, random, size = Buffers(), np.random.default_rng(1), 3 << 20
+    held = [pool.empty((size,), np.dtype(np.uint8)) for _ in range(12)]
     for place in random.integers(0, 12, 500).tolist():
-        held[place] = pool.empty((1 << 20,), np.dtype(np.uint8))
-    assert pool.nbytes <= 13 << 20
+        held[place] = pool.empty((size,), np.dtype(np.uint8))
+    assert pool.nbytes <= 13 * size
 
 
 @pytest.mark.parametrize(
