@@ -22,7 +22,6 @@ interpreter takes itself apart. An optimisation by LLVM cannot be interrupted, b
 from __future__ import annotations
 
 import atexit
-import ctypes
 import functools
 import importlib
 import os
@@ -31,10 +30,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
+
+from distinput.kernels.interruption import interrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,12 +72,6 @@ LONGEST_LOAD = 5.0  # seconds that a call waits for a kernel in the cache: an im
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 
 _COMPILER = "distinput.kernels.compiler"
-_USERS_OF_FILES = {
-    (_COMPILER, "load_overload"),
-    (_COMPILER, "save_overload"),
-    ("importlib._bootstrap_external", "get_data"),
-    ("importlib._bootstrap_external", "set_data"),
-}
 
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
@@ -347,31 +342,7 @@ def _stop() -> None:
         _closed = "the program is ending"
     if thread is None or thread.ident is None:
         return
-    # A destructor that the interruption meets would tell it on the standard error, and go no further with it.
-    told = sys.unraisablehook
-    sys.unraisablehook = lambda args: None if args.exc_type is _Interrupted else told(args)
-    # The thread stands still between the look at it and the interruption: that is much shorter than its turn to wait.
-    sys.setswitchinterval(0.02)
-    deadline = time.monotonic() + LONGEST_EXIT
-    thread.join(0.005)  # whoever waits already has a shorter turn
-    while thread.is_alive() and time.monotonic() < deadline:
-        if may := _may_be_interrupted(sys._current_frames().get(thread.ident)):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Interrupted))
-        thread.join(0.5 if may else 0.001)
-
-
-def _may_be_interrupted(frame: FrameType | None) -> bool:
-    """Whether a thread that stands there holds nothing that its interruption would leave open, or freed twice.
-
-    llvmlite notes who owns an object of LLVM after LLVM has taken it, and files are open for a moment before a `with`
-    knows of them.
-    """
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name.startswith("llvmlite.binding") or (name, frame.f_code.co_name) in _USERS_OF_FILES:
-            return False
-        frame = frame.f_back
-    return True
+    interrupted(thread, _Interrupted, LONGEST_EXIT)
 
 
 _forking_clean = False
