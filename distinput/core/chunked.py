@@ -100,7 +100,7 @@ class Chunked(Block):
 
     def unstack(self) -> Block:
         if not self.shape:
-            parts = [piece.unstack() for piece in self.pieces()]
+            parts = [piece.unstack() for piece in self.pieces() or [self.blocks[0].rows(0, 0)]]
             return Chunked(parts, 0, sum([part.size for part in parts]))
         return Chunked(self.blocks, self.first, self.size * self.shape[0], self.shape[1:])
 

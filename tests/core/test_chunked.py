@@ -71,9 +71,9 @@ def test_elements_of_several_blocks_are_those_of_one(parts: list[Block], data: s
                 end = right.size // group * group
                 left, right = left.rows(0, end).stack(group), right.rows(0, end).stack(group)
                 depth += 1
-            case "unstack" if right.size and all(c.lengths() is not None for c in right.columns):
+            case "unstack" if all(c.lengths() is not None for c in right.columns):
                 left, right = left.unstack(), right.unstack()
-                depth -= 1
+                depth = max(0, depth - 1)
             case "steps":
                 left, right = left.rows(0, right.size, 2), right.rows(0, right.size, 2)
             case "take" if right.size:
@@ -189,6 +189,18 @@ def test_rows_of_several_blocks_of_arrays_are_those_of_one() -> None:
     several = chunked(parts, 1, 4)
     assert isinstance(several, Chunked)
     assert list(several.unstack().elements()) == list(range(3, 15))
+    assert list(Chunked(parts, 0, 0).unstack().elements()) == []
+
+
+@pytest.mark.parametrize("sizes", [[0, 0], [0, 2, 0], [0] * 17 + [3], [2] * 20])
+def test_small_sources_may_be_empty(sizes: list[int]) -> None:
+    rows = np.arange(sum(sizes) * 3).reshape(-1, 3)
+    ends = np.cumsum(sizes)
+    parts = [di.data.Dataset.from_tensor_slices(rows[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    read = reduce(lambda a, b: a.concatenate(b), parts)
+    assert [row.tolist() for row in read.copied()] == rows.tolist()
+    assert [int(value) for value in read.unbatch()] == rows.reshape(-1).tolist()
+    assert [value for batch in read.rebatch(4) for value in batch.tolist()] == rows.reshape(-1).tolist()
 
 
 def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_write_to() -> None:
