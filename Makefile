@@ -4,6 +4,7 @@
 #   make demo     the main job on real data            make lint    style of the code
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
+#   make test-deep  the same tests with much longer searches for counterexamples (an hour)
 #   make engines  PyTorch, MPI and JAX, so that `make test` runs jobs of several processes too
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md from the figures of the last `make bench`
@@ -25,7 +26,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test engines peers lint types format bench page docs clean
+.PHONY: help demo test test-deep engines peers lint types format bench page docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -70,6 +71,9 @@ demo: $(MADE)/demo
 
 test: $(MADE)/test
 	@$(RUN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+test-deep: $(MADE)/test
+	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) --timeout 3600 $(PYTEST_ARGS)
 
 engines: $(MADE)/engines
 
