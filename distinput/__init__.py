@@ -8,6 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.shape import TensorShape
 from distinput.core.spec import TensorSpec
 from distinput.dtypes import (
     bool,
@@ -28,6 +29,7 @@ from distinput.dtypes import (
 )
 
 __all__ = [
+    "TensorShape",
     "TensorSpec",
     "__version__",
     "bool",

@@ -4,12 +4,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.core.nest import LEAF, Structure, structure_of
+from distinput.core.shape import TensorShape
 from distinput.core.values import STRING, as_dtype
 
 __all__ = ["DatasetSpec", "LeafSpec", "Shape", "Spec", "TensorSpec", "merge_shapes", "shape_fits"]
@@ -21,7 +21,8 @@ class TensorSpec:
     """The dtype and shape of one leaf; the counterpart of `tf.TensorSpec`.
 
     Args:
-      shape: dimensions, None for an unknown one; None instead of a tuple for an unknown rank.
+      shape: dimensions, None for an unknown one; None or `TensorShape(None)` for an unknown rank. Kept as a `TensorShape`, and
+        as None for an unknown rank.
       dtype: a NumPy dtype or its name; `object`, `bytes`, `str` or "string" mean byte strings.
       name: a label, no part of equality.
 
@@ -31,12 +32,15 @@ class TensorSpec:
     """
 
     __slots__ = ("dtype", "name", "shape")
-    shape: Shape
+    shape: TensorShape | None
     dtype: np.dtype[Any]
     name: str | None
 
-    def __init__(self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None) -> None:
-        self.shape = None if shape is None else tuple(None if d is None else int(d) for d in shape)
+    def __init__(
+        self, shape: Iterable[int | None] | int | None, dtype: Any = np.float32, name: str | None = None
+    ) -> None:
+        known = TensorShape(shape)
+        self.shape = None if known.rank is None else known
         self.dtype = as_dtype(dtype)
         self.name = name
 
@@ -57,7 +61,7 @@ class TensorSpec:
     @property
     def size(self) -> int | None:
         """How many numbers or strings the leaf has; None where its shape is not known."""
-        return None if self.shape is None or None in self.shape else prod(self.shape)  # type: ignore[arg-type]
+        return None if self.shape is None else self.shape.num_elements()
 
     def fits(self, shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
         """True when a value of this shape and dtype is allowed by the spec."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The methods of a data set that add an op to its pipeline."""
 
-import inspect
 from collections.abc import Callable
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
+from distinput.data.arguments import Arguments
 from distinput.plan.node import Node
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["transformation"]
 
 P = ParamSpec("P")
-
-_INTERNAL = ("drawn_seed", "group", "origin", "store")
-"""Arguments of ops that users do not give."""
 
 
 def transformation(
@@ -47,19 +44,14 @@ class _Transformation:
 
 
 def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuffles: bool) -> Callable[..., "Dataset"]:
-    def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
-        inputs = [value.node if isinstance(value, owner) else value for value in args]
-        named = {k: v.node if isinstance(v, owner) else v for k, v in kwargs.items()}
-        return self._followed_by(node(self.node, *inputs, **named), reshuffles)
+    arguments = Arguments(name, node, owner.__name__)
 
-    signature = inspect.signature(node)
-    first, *rest = signature.parameters.values()
-    shown = [p for p in rest if p.name not in _INTERNAL]
-    shown = [p.replace(annotation=owner.__name__) if p.annotation is Node else p for p in shown]
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *shown],
-        return_annotation=owner.__name__,
-    )
+    def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
+        given = arguments.by_name(args, kwargs)
+        nodes = {k: v.node if isinstance(v, owner) else v for k, v in given.items()}
+        return self._followed_by(node(self.node, **nodes), reshuffles)
+
+    method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__name__}.{name}", node.__doc__
     method.__module__ = owner.__module__
     return method

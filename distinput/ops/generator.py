@@ -17,6 +17,7 @@ from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
 from distinput.core.run import Run
+from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
@@ -55,6 +56,12 @@ class Generator(Node):
     @cached_property
     def spec(self) -> Spec:
         return self.signature
+
+    @cached_property
+    def _wanted(self) -> list[Dims | None]:
+        """The shapes of the leaves as plain tuples, which are compared quickly."""
+        shapes = [leaf.shape for leaf in self.signature.tensors("from_generator")]
+        return [None if shape is None else tuple(shape) for shape in shapes]
 
     def arguments(self) -> dict[str, Any]:
         return {"generator": self.generator, "output_signature": self.signature.nest}
@@ -107,10 +114,10 @@ class Generator(Node):
                 f"{error} (element {row})"
             ) from None
         leaves = []
-        for leaf, spec in zip(given, self.signature.leaves, strict=True):
+        for leaf, spec, wanted in zip(given, self.signature.leaves, self._wanted, strict=True):
             assert isinstance(spec, TensorSpec)
             value = _cast(leaf, spec, row)
-            if not shape_fits(shape_of(value), spec.shape):
+            if not shape_fits(shape_of(value), wanted):
                 raise TypeError(
                     f"from_generator: `generator` yielded an element of shape {shape_of(value)} where an element of shape "
                     f"{spec.shape} was expected (element {row})"

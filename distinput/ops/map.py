@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
 from distinput.kernels.rows import is_numba
 from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain
@@ -45,6 +46,8 @@ class Map(OneForOne):
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
       num_parallel_calls: threads that call it, useful when `map_func` releases the GIL; AUTOTUNE measures whether they are.
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
+      synchronous: accepted as TensorFlow's, for a map without `num_parallel_calls`: it is called in the iterator's thread.
+      use_unbounded_threadpool: accepted as TensorFlow's; there are `num_parallel_calls` threads.
       output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements. Elements
         are checked against it, and whole numbers become as wide as it says.
       processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
@@ -53,6 +56,7 @@ class Map(OneForOne):
         next ones until the data set is dropped; arrays go through shared memory.
 
     Raises:
+      InvalidArgumentError: `synchronous` and `num_parallel_calls`.
       TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
         not fit `output_signature`.
       UnavailableError: at iteration, when a worker process has ended.
@@ -68,12 +72,19 @@ class Map(OneForOne):
     map_func: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
-    output_signature: Any = None
-    processes: bool = False
+    synchronous: bool | None = field(default=None, repr=False)
+    use_unbounded_threadpool: bool = field(default=False, repr=False)
+    output_signature: Any = field(default=None, kw_only=True)
+    processes: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         callable_argument("map", "map_func", self.map_func)
         parallel_calls("map", self.num_parallel_calls)
+        if self.synchronous and self.num_parallel_calls is not None:
+            raise InvalidArgumentError(
+                "map: synchronous=True does not go with num_parallel_calls, got num_parallel_calls="
+                f"{self.num_parallel_calls}; leave one of them out"
+            )
         if self.processes:
             check_sendable("map", self.map_func)
 

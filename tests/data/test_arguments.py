@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of methods: those of TensorFlow, in its order, and what is said where something else is given."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import distinput as di
+
+Dataset = di.data.Dataset
+
+RECORDED = """
+apply(transformation_func)
+batch(batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None)
+bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, \
+padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None)
+cache(filename='', name=None)
+choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True)
+concatenate(dataset, name=None)
+enumerate(start=0, name=None)
+filter(predicate, name=None)
+flat_map(map_func, name=None)
+from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None)
+from_tensor_slices(tensors, name=None)
+from_tensors(tensors, name=None)
+get_single_element(name=None)
+group_by_window(key_func, reduce_func, window_size=None, window_size_func=None, name=None)
+ignore_errors(log_warning=False, name=None)
+interleave(map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None)
+list_files(file_pattern, shuffle=None, seed=None, name=None)
+map(map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=False, name=None)
+padded_batch(batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None)
+prefetch(buffer_size, name=None)
+rebatch(batch_size, drop_remainder=False, name=None)
+reduce(initial_state, reduce_func, name=None)
+repeat(count=None, name=None)
+sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None)
+scan(initial_state, scan_func, name=None)
+shard(num_shards, index, name=None)
+shuffle(buffer_size, seed=None, reshuffle_each_iteration=True, name=None)
+skip(count, name=None)
+take(count, name=None)
+take_while(predicate, name=None)
+unbatch(name=None)
+unique(name=None)
+window(size, shift=None, stride=1, drop_remainder=False, name=None)
+with_options(options, name=None)
+zip(*args, datasets=None, name=None)
+"""
+"""What `inspect.signature` says of the methods of `tf.data.Dataset` in TensorFlow 2.21, without `self`."""
+
+OTHER_DEFAULTS = {("shuffle", "reshuffle_each_iteration")}
+"""None means True here, so that what was not given does not show in `explain()`."""
+
+
+@pytest.mark.parametrize("recorded", RECORDED.strip().splitlines())
+def test_names_order_and_defaults_are_those_of_tensorflow(recorded: str) -> None:
+    op = recorded.split("(")[0]
+    theirs = eval(f"lambda {recorded[len(op) + 1 : -1]}: None")  # noqa: S307 - the lines above
+    ours = [p for p in inspect.signature(getattr(Dataset, op)).parameters.values() if p.name != "self"]
+    wanted = list(inspect.signature(theirs).parameters.values())
+    for mine, other in zip(ours, wanted, strict=False):
+        assert (mine.name, mine.kind) == (other.name, other.kind)
+        assert (op, mine.name) in OTHER_DEFAULTS or mine.default == other.default
+    assert len(ours) >= len(wanted)
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in ours[len(wanted) :])
+
+
+def test_a_name_can_be_given_by_position() -> None:
+    ds = (
+        Dataset.range(6)
+        .batch(2, True, None, None, "pairs")
+        .map(abs, None, None, None, False, "magnitude")
+        .take(1, "one")
+    )
+    assert str(ds.node).startswith("take[one]")
+    assert [line.split("(")[0].strip() for line in ds.explain().splitlines()[1:4]] == [
+        "take[one]",
+        "map[magnitude]",
+        "batch[pairs]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (
+            lambda ds: ds.batch(2, drop_last=True),
+            "batch: unexpected argument 'drop_last', did you mean drop_remainder?",
+        ),
+        (lambda ds: ds.map(fn=abs), "map: unexpected argument 'fn', it takes map_func, num_parallel_calls, "),
+        (lambda ds: ds.batch(), "batch: needs batch_size"),
+        (lambda ds: ds.shard(), "shard: needs num_shards and index"),
+        (lambda ds: ds.batch(2, batch_size=2), "batch: argument 'batch_size' was given twice, by position and by name"),
+        (lambda ds: ds.unbatch(1, 2), "unbatch: too many arguments, it takes name by position; got 2"),
+        (lambda ds: ds.shuffle(2, drawn_seed=3), "shuffle: unexpected argument 'drawn_seed', "),
+    ],
+)
+def test_a_wrong_argument_is_told_by_the_names_of_the_op(wrong: Callable[[Any], Any], says: str) -> None:
+    with pytest.raises(TypeError) as found:
+        wrong(Dataset.range(4))
+    assert str(found.value).startswith(says)
+
+
+def test_map_takes_what_tensorflow_takes() -> None:
+    ds = Dataset.range(3)
+    assert ds.map(lambda x: x + 1, synchronous=True).to_list() == [1, 2, 3]
+    assert ds.map(lambda x: x + 1, num_parallel_calls=2, use_unbounded_threadpool=True).to_list() == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"map: synchronous=True does not go with num_parallel_calls, got .*=2"):
+        ds.map(lambda x: x, num_parallel_calls=2, synchronous=True)
+    same = lambda x: x  # noqa: E731 - one function, so that the states are of one pipeline
+    state = iter(ds.map(same)).state()
+    assert [int(x) for x in ds.map(same, synchronous=True).restore(state)] == [0, 1, 2]
