@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.arrow_damage import check_array
 from distinput.core.block import Block
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
@@ -86,11 +87,13 @@ def to_column(array: Any, name: str) -> Column:
     """A pyarrow Array or ChunkedArray as a column, called `name` in errors.
 
     Raises:
+      ArrowDamageError: its offsets, or other such numbers, lead outside of its memory.
       NullsError: it holds nulls.
       UnsupportedTypeError: no column can hold it.
     """
     import pyarrow as pa
 
+    check_array(array, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     column = _to_columns(array, _Place(name, None))

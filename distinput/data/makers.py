@@ -186,6 +186,8 @@ class ArrowDataset(Dataset):
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       nulls: "error", or a dict with what to put in the place of nulls, by column.
+      trusted: leave out the check that each record batch gets once, before its values are looked at: that its offsets, views
+        and indices lead nowhere outside of it. A damaged file may then end the process, or give values that it does not hold.
 
     Raises:
       NotFoundError: a file is not there.
@@ -203,8 +205,10 @@ class ArrowDataset(Dataset):
         columns: list[str] | None = None,
         num_parallel_reads: int | None = None,
         nulls: Any = "error",
+        trusted: bool = False,
     ) -> None:
-        super().__init__(_reading(filenames, formats.arrow_ipc.ArrowIpc(columns, nulls), num_parallel_reads))
+        made = formats.arrow_ipc.ArrowIpc(columns, nulls, trusted)
+        super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
 class NpyDataset(Dataset):

@@ -28,7 +28,15 @@ from distinput.formats.arrow_messages import Batches, batches_of_file, batches_o
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.kept_blocks import KeptBlocks
 from distinput.formats.table_format import TableFormat
-from distinput.formats.tables import arrays_of, as_columns, as_nulls, naming_damage, rows_block, table_spec
+from distinput.formats.tables import (
+    arrays_of,
+    as_columns,
+    as_nulls,
+    checked_batch,
+    naming_damage,
+    rows_block,
+    table_spec,
+)
 
 __all__ = ["ArrowIpc", "write_arrow"]
 
@@ -47,6 +55,8 @@ class ArrowIpc(TableFormat):
     Args:
       columns: names of the columns to read, the only ones that are looked at; None: all.
       nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      trusted: leave out the check that each record batch gets before its values are looked at, which finds offsets, views and
+        indices that lead outside of it. A damaged file may then end the process.
 
     Raises:
       InvalidArgumentError: no such option.
@@ -57,6 +67,7 @@ class ArrowIpc(TableFormat):
     lists_fragments: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     nulls: Any = "error"
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_columns("arrow", self.columns))
@@ -174,17 +185,10 @@ class ArrowIpc(TableFormat):
     def _block(self, file: "_File", number: int, batch: Any, rows: range) -> Block:
         part = f"record batch {number}"
         with _reading(file.path, part):
-            batch.validate()
-            block = rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
-        for column in block.columns:
-            if not isinstance(column, Ragged | Strings) or not column.sizes.size:
-                continue
-            if min(column.sizes.min(), column.starts.min()) < 0:
-                raise DataLossError(f"{file.path}: {part}: damaged: a string or a list ends before it begins")
-        return block
+            return rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
 
     def _file(self, path: str) -> "_File":
-        return _file_of(path, stamp_of(path), self.columns)
+        return _file_of(path, stamp_of(path), self.columns, self.trusted)
 
 
 class _File:
@@ -197,8 +201,9 @@ class _File:
       sources: by `nulls`: where the rows of each leaf are, if they all lie in the file; known when all places are.
     """
 
-    def __init__(self, path: str, columns: tuple[str, ...] | None) -> None:
-        self.path, self.columns = path, columns
+    def __init__(self, path: str, columns: tuple[str, ...] | None, trusted: bool) -> None:
+        self.path, self.columns, self.trusted = path, columns, trusted
+        self._sound: set[int] = set()  # numbers of mapped batches that were checked
         self.places: dict[Any, Ints] = {}
         self.sources: dict[Any, list[Rows | None]] = {}
         local = local_path(path)
@@ -296,14 +301,20 @@ class _File:
                 raise DataLossError(
                     f"{self.path}: record batch {number} should have {rows} rows, but has {batch.num_rows}"
                 )
-        return self.select(batch)
+        batch = self.select(batch)
+        if self.trusted or number in self._sound:
+            return batch
+        checked_batch(self.path, f"record batch {number}", batch)
+        if self.views:
+            self._sound.add(number)
+        return batch
 
 
 @lru_cache(maxsize=1024)
-def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> _File:
+def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> _File:
     """A file; `stamp` tells one version of it from the next."""
     del stamp
-    return _File(path, columns)
+    return _File(path, columns, trusted)
 
 
 _DECODED = KeptBlocks(_KEPT_BYTES)

@@ -31,7 +31,7 @@ from distinput.formats.parquet_file import (
 )
 from distinput.formats.portion import Portion
 from distinput.formats.table_format import TableFormat
-from distinput.formats.tables import arrays_of, as_columns, as_nulls, rows_block, table_spec
+from distinput.formats.tables import arrays_of, as_columns, as_nulls, checked_batch, rows_block, table_spec
 
 __all__ = ["Parquet", "write_parquet"]
 
@@ -164,6 +164,7 @@ class Parquet(TableFormat):
                 local = in_order[groups == group] - (ends[group] - sizes[group])
                 with reading(path, group):
                     table = file.read_row_group(group, columns=self._names())
+                    table = checked_batch(path, f"row group {group}", table)
                     batch = self._selected(table.take(local).combine_chunks().to_batches()[0], spec)
                     parts.append(self._block(path, group, batch, spec, local))
         back = np.empty(len(order), np.int64)
@@ -240,6 +241,7 @@ class _Pass:
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
             kept = batch if self.order is None else self.format._selected(batch, self.spec)
+            kept = checked_batch(path, f"row group {number}", kept)
             if len(held) < batch.num_rows:
                 kept = kept.slice(held.start - first, len(held))
             with reading(path, number):

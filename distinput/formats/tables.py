@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
+from distinput.core.arrow_damage import ArrowDamageError, check_batch
 from distinput.core.block import Block
 from distinput.core.column import Column
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 
-__all__ = ["arrays_of", "as_columns", "as_nulls", "naming_damage", "rows_block", "table_spec"]
+__all__ = ["arrays_of", "as_columns", "as_nulls", "checked_batch", "naming_damage", "rows_block", "table_spec"]
 
 
 def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
@@ -87,6 +88,24 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
             raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
         error.add_note(f"while reading {path!r}")
         raise
+
+
+def checked_batch(path: str, part: str, batch: Any) -> Any:
+    """A record batch of a file, whose numbers lead nowhere outside of its memory.
+
+    Args:
+      path: of the file.
+      part: what part of the file the batch is from, as "row group 3".
+      batch: a pyarrow RecordBatch of the columns asked for.
+
+    Raises:
+      DataLossError: they do lead outside.
+    """
+    try:
+        check_batch(batch)
+    except ArrowDamageError as error:
+        raise DataLossError(f"{path}: {part}: damaged: {error}") from error
+    return batch
 
 
 def rows_block(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_column
+from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.block import Block
 from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
@@ -264,6 +265,8 @@ def _from_arrow(array: Any, name: str) -> Column:
         return to_column(array, name)
     except (NullsError, UnsupportedTypeError) as error:
         raise InvalidArgumentError(f"from_tensor_slices: {error}; fill it, or cast it to another type") from None
+    except ArrowDamageError as error:
+        raise InvalidArgumentError(f"from_tensor_slices: the array is damaged: {error}") from error
 
 
 def _slices_of(array: np.ndarray[Any, Any]) -> Column:

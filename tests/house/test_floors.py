@@ -63,6 +63,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numpy": ("*",),
     "pyarrow": (
         "distinput/core/arrow.py",
+        "distinput/core/arrow_damage.py",
         "distinput/core/bytes_objects.py",
         "distinput/files/*",
         "distinput/formats/*",
