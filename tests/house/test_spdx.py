@@ -41,7 +41,8 @@ def files() -> tuple[Path, ...]:
             elif path.is_file() and path.suffix not in (".pyc", ".nbi", ".nbc"):
                 yield path
 
-    top = (path for path in sorted(ROOT.iterdir()) if path.is_file())
+    # In a worktree of git `.git` is a file, which names a folder of this machine.
+    top = (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git")
     return (*top, *(path for name in FOLDERS if (ROOT / name).is_dir() for path in walk(ROOT / name)))
 
 
