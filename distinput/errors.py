@@ -11,6 +11,7 @@ __all__ = [
     "DataLossError",
     "DistinputError",
     "FailedPreconditionError",
+    "InputWarning",
     "InvalidArgumentError",
     "NotFoundError",
     "OutOfRangeError",
@@ -62,3 +63,10 @@ class UnimplementedError(DistinputError, NotImplementedError):
 
 class StateError(DistinputError, ValueError):
     """A saved state does not belong to this pipeline, or was written by an unknown version."""
+
+
+class InputWarning(UserWarning):
+    """Elements are probably lost, repeated, or always in the same order; the message says why, and what to do.
+
+    Not an error: it can be silenced, or made one, by the filters of the module `warnings`.
+    """

@@ -2,6 +2,7 @@
 """`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,11 +13,12 @@ from distinput.core.nest import map_leaves, structure_of
 from distinput.core.run import Counter
 from distinput.core.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
+from distinput.data.loader import look_again, look_around
 from distinput.data.stats import Stats, stats_of
 from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
-from distinput.plan.check import callable_argument
+from distinput.plan.check import at_least, callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.rewrite import rewrite
@@ -30,10 +32,16 @@ class _Passes:
 
     def __init__(self) -> None:
         self.begun = 0
+        self.process = os.getpid()
 
-    def next(self) -> int:
-        """The number of the pass that begins now."""
-        self.begun += 1
+    def begin(self, node: Node, number: int | None = None) -> int:
+        """The number of the pass over `node` that begins now; the next one after the last, unless it is given."""
+        if self.process != os.getpid():  # what was counted there is not known here
+            self.process = os.getpid()
+            look_around(node, counted=number is None)
+        elif number is not None and number == self.begun - 1:
+            look_again(node, number)
+        self.begun = (self.begun if number is None else number) + 1
         return self.begun - 1
 
 
@@ -419,7 +427,30 @@ class Dataset:
     # --- iteration
 
     def __iter__(self) -> DatasetIterator:
-        epoch = self._passes.next()
+        return self._pass(self._passes.begin(self._node))
+
+    def iter_pass(self, number: int) -> DatasetIterator:
+        """An iterator over a certain pass, for programs that count passes themselves.
+
+        `iter` takes the passes of a process one after the other, from 0, and steps that reshuffle give each another order. A
+        process that reads only one of them has to be told which: the workers that PyTorch's DataLoader starts anew for each
+        epoch, for example. The pass after it is the next one.
+
+        Args:
+          number: of the pass, from 0.
+
+        Raises:
+          InvalidArgumentError: `number` is negative.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(5).shuffle(5, seed=1)
+        >>> passes = [list(ds) for _ in range(3)]
+        >>> list(ds.iter_pass(1)) == passes[1], list(ds) == passes[2]
+        (True, True)
+        """
+        return self._pass(self._passes.begin(self._node, at_least("iter_pass", "number", number, 0)))
+
+    def _pass(self, epoch: int) -> DatasetIterator:
         running = self._runs()
         made = DatasetIterator(self._node, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
         self._counted = made.counted
@@ -472,7 +503,7 @@ class Dataset:
         [array([0, 1, 2, 3, 4])]
         """
         running = self._runs()
-        return BlockIterator(running, running.start(self._passes.next()))
+        return BlockIterator(running, running.start(self._passes.begin(self._node)))
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """The elements; they are NumPy values already.

@@ -49,7 +49,7 @@ def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuf
     def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
         given = arguments.by_name(args, kwargs)
         nodes = {k: v.node if isinstance(v, owner) else v for k, v in given.items()}
-        return self._followed_by(node(self.node, **nodes), reshuffles)
+        return self._followed_by(node(self.node, **nodes).added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__name__}.{name}", node.__doc__

@@ -149,6 +149,14 @@ class Draw(Node):
     def cardinality(self) -> int:
         return INFINITE
 
+    @property
+    def chooses(self) -> bool:
+        return True
+
+    @property
+    def reshuffles(self) -> bool:
+        return bool(self.rerandomize_each_iteration)
+
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)
 

@@ -73,6 +73,14 @@ class GlobalShuffle(SameElements):
     def cardinality(self) -> int:
         return self.input.cardinality
 
+    @property
+    def chooses(self) -> bool:
+        return True
+
+    @property
+    def reshuffles(self) -> bool:
+        return self.reshuffle_each_iteration is not False
+
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)
 

@@ -17,7 +17,7 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.ops.function import calling, infer
+from distinput.ops.function import calling, infer, made_up_results
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -60,6 +60,10 @@ class FlatMap(Node):
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
         return _making("flat_map", self.map_func, self.drawn_seed)
+
+    @cached_property
+    def made(self) -> tuple[Node, ...]:
+        return tuple(made_up_results(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:
@@ -134,6 +138,10 @@ class Interleave(Node):
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
         return _making("interleave", self.map_func, self.drawn_seed)
+
+    @cached_property
+    def made(self) -> tuple[Node, ...]:
+        return tuple(made_up_results(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:

@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shard`: every n-th element, for one worker of n."""
 
+import warnings
 from dataclasses import dataclass
+from typing import Any, Self
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
-from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.plan.check import integer
 from distinput.plan.node import UNKNOWN
 from distinput.plan.same_elements import SameElements
+from distinput.plan.seeds import own_draw
 
 __all__ = ["SHARD_HINT", "Shard"]
 
 SHARD_HINT = -1
 """Both arguments of `shard` where the policy HINT is to put the worker's own; `tf.data.experimental.SHARD_HINT`."""
+
+
+_WARNED: dict[Any, Any] = {}
+"""Of which lines was warned; kept by `warnings`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +38,9 @@ class Shard(SameElements):
 
     Raises:
       InvalidArgumentError: `num_shards` is no positive number, or `index` is not one of the shards.
+
+    Warns:
+      InputWarning: the order of the elements is random and was given no seed, so each process has another one.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(10).shard(num_shards=3, index=1).to_list()
@@ -53,6 +63,16 @@ class Shard(SameElements):
             raise InvalidArgumentError(
                 f"shard: Index must be between 0 and {self.num_shards - 1}, got index={self.index}"
             )
+
+    def added(self) -> Self:
+        if self.num_shards > 1 and (step := own_draw(self.input, self.num_shards)) is not None:
+            text = (
+                f"shard: the shards of a random order make a whole only where all workers have the same order, but {step}, "
+                f"made at {step.origin}, was given no seed, so each process draws its own: records will be lost and others "
+                "delivered twice; give it one, the same on all workers (seed=1), or shard first and shuffle then"
+            )
+            warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
+        return self
 
     @property
     def is_hint(self) -> bool:

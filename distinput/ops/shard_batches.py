@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.unbatch import first_dimension, row_counts
 from distinput.plan.check import at_least, integer
 from distinput.plan.node import Node
+from distinput.plan.seeds import own_draw
 
 __all__ = ["ShardBatches"]
 
@@ -35,7 +36,8 @@ class ShardBatches(Node):
       index: which of them this one is, from 0.
 
     Raises:
-      InvalidArgumentError: `index` is not one of the shards, or elements have no batch axis.
+      InvalidArgumentError: `index` is not one of the shards, elements have no batch axis, or their order is random and was
+        given no seed, so that each process would cut other batches.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(7).batch(5).shard_batches(num_shards=2, index=1).to_list()
@@ -55,6 +57,15 @@ class ShardBatches(Node):
                 f"shard_batches: index must be from 0 to {self.num_shards - 1}, got {self.index}"
             )
         first_dimension("shard_batches", self.input.spec)
+
+    def added(self) -> Self:
+        if self.num_shards > 1 and (step := own_draw(self.input, self.num_shards)) is not None:
+            raise InvalidArgumentError(
+                f"shard_batches: all workers must have the same batches in the same order, but {step}, made at {step.origin}, "
+                "was given no seed, so each process draws its own: records would be lost and others delivered twice; give it "
+                "one, the same on all workers (seed=1)"
+            )
+        return self
 
     @cached_property
     def fingerprint(self) -> list[str]:

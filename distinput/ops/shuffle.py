@@ -73,6 +73,14 @@ class Shuffle(SameElements):
     def cardinality(self) -> int:
         return self.input.cardinality
 
+    @property
+    def chooses(self) -> bool:
+        return self.buffer_size > 1
+
+    @property
+    def reshuffles(self) -> bool:
+        return self.chooses and self.reshuffle_each_iteration is not False
+
     def start(self, epoch: int) -> State:
         seed = self.drawn_seed if self.seed is None else int(self.seed)
         begin = {"seed": seed, "epoch": epoch, "row": 0}

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,10 +29,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 @dataclass(frozen=True)
 class Origin:
-    """The line of the user's code that made a node."""
+    """The line of the user's code that made a node, and the process that ran it."""
 
     file: str
     line: int
+    process: int = field(default_factory=os.getpid, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -129,6 +130,25 @@ class Node(ABC):
     def draws(self) -> bool:
         """Whether it was given no seed, or calls a function that may make data sets that draw some."""
         return getattr(self, "seed", None) is None and hasattr(self, "drawn_seed")
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a seed decides which element comes next."""
+        return False
+
+    @property
+    def reshuffles(self) -> bool:
+        """Whether it chooses anew in each pass."""
+        return False
+
+    @property
+    def made(self) -> tuple["Node", ...]:
+        """What its function makes of made-up elements, for steps whose function makes data sets."""
+        return ()
+
+    def added(self) -> Self:
+        """Itself, as the user adds it to a pipeline: the place to refuse, or warn of, what rules may build."""
+        return self
 
     @property
     def keeps(self) -> bool:

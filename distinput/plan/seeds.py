@@ -5,12 +5,14 @@ These are the seeds that were drawn because the user gave none, and which pass e
 """
 
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.plan.node import Node
+from distinput.core.loader import loader_worker
+from distinput.plan.node import Node, walk
 
-__all__ = ["drawn_seeds", "stores", "with_drawn_seeds"]
+__all__ = ["drawn_seeds", "own_draw", "stores", "walk_made", "with_drawn_seeds"]
 
 
 def drawn_seeds(node: Node) -> list[int]:
@@ -46,3 +48,30 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
         return found
 
     return changed(node)
+
+
+def walk_made(node: Node) -> Iterator[Node]:
+    """The steps of a tree, inputs first, and those of the data sets that functions of its steps make."""
+    for step in walk(node):
+        for inner in step.made:
+            yield from walk_made(inner)
+        yield step
+
+
+def own_draw(node: Node, num_shards: int) -> Node | None:
+    """A step of a tree whose seed this process drew for itself, so that no other has its elements in the same order.
+
+    A tree that came from another process, as to workers that were forked or given it, has the seeds of that process.
+
+    Args:
+      node: what is divided.
+      num_shards: among how many workers.
+    """
+    worker = loader_worker()
+    several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
+    for step in walk(node):
+        if several or step.origin.process == os.getpid():
+            for inner in (step, *[below for made in step.made for below in walk_made(made)]):
+                if inner.draws and inner.chooses:
+                    return inner
+    return None

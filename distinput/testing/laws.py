@@ -29,6 +29,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.data.iterator import DatasetIterator
 from distinput.distribute.strategy import Strategy
+from distinput.ops.shard import Shard
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.rewrite import RULES, rewrite
 from distinput.testing.block_sizes import small_blocks
@@ -456,7 +457,7 @@ def check_shards(dataset: Dataset, num_shards: int) -> None:
     node = dataset.node
     whole = _elements(node, node.start(0), MOST)
     for index in range(num_shards):
-        part = dataset.shard(num_shards, index).node
+        part = Shard(node, num_shards, index)
         wrong = difference(_elements(part, part.start(0), MOST), whole[index::num_shards])
         if wrong is not None:
             raise AssertionError(f"shard {index} of {num_shards}: {wrong}")

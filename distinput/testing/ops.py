@@ -908,14 +908,14 @@ OPS: tuple[Ingredient, ...] = (
     Ingredient(
         "shard",
         (Shard,),
-        lambda ds, a: ds.shard(a["shards"], a["index"]),
+        lambda ds, a: ds._followed_by(Shard(ds.node, a["shards"], a["index"])),  # which warns of no seed that is drawn
         lambda p, a: p.elements[a["index"] :: a["shards"]],
         _draw_shard,
     ),
     Ingredient(
         "shard_batches",
         (ShardBatches, OwnShares),
-        lambda ds, a: ds.shard_batches(a["shards"], a["index"]),
+        lambda ds, a: ds._followed_by(ShardBatches(ds.node, a["shards"], a["index"])),
         _model_share,
         _draw_share,
         lambda p: p.batched,

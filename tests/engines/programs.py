@@ -134,6 +134,13 @@ def numbers(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
     }
 
 
+def loader(_: Any, __: int, given: dict[str, Any]) -> list[list[int]]:
+    """The epochs of a DataLoader in this process."""
+    from tests.engines.loader import epochs
+
+    return epochs(**given)
+
+
 # Faults -------------------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +239,7 @@ PROGRAMS: dict[str, Callable[[Any, int, Any], Any]] = {
     "begin": begin,
     "deliver": deliver,
     "go_on": go_on,
+    "loader": loader,
     "loop": loop,
     "numbers": numbers,
 }

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worker processes of PyTorch's DataLoader, as one of them sees itself; PyTorch is never loaded for it."""
+
+import sys
+from dataclasses import dataclass
+
+__all__ = ["LoaderWorker", "loader_worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderWorker:
+    """A process that a DataLoader reads in.
+
+    Args:
+      number: which of them this is, from 0.
+      count: how many the DataLoader has.
+      lasts: it lives for all epochs (`persistent_workers=True`); otherwise every epoch has new ones.
+    """
+
+    number: int
+    count: int
+    lasts: bool
+
+
+def loader_worker() -> LoaderWorker | None:
+    """What this process is to a DataLoader; None outside of one."""
+    ask = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
+    info = None if ask is None else ask()
+    return None if info is None else LoaderWorker(int(info.id), int(info.num_workers), _lasts())
+
+
+def _lasts() -> bool:
+    """Read from the loop that every such process runs, since PyTorch tells it nowhere else."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_worker_loop":
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return bool(frame.f_locals.get("persistent_workers", False))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong unseen when a data set is iterated in the worker processes of PyTorch's DataLoader."""
+
+import os
+import warnings
+
+from distinput.core.loader import loader_worker
+from distinput.errors import InputWarning
+from distinput.plan.node import Node, walk
+from distinput.plan.seeds import walk_made
+
+__all__ = ["look_again", "look_around"]
+
+
+def look_around(node: Node, *, counted: bool) -> None:
+    """Warn, in the first worker of a DataLoader, of epochs in one order and of elements that all workers deliver.
+
+    Args:
+      node: the pipeline, which another process has made.
+      counted: the number of the pass was counted here, not given by the user.
+    """
+    worker = loader_worker()
+    if worker is None or worker.number:
+        return
+    if counted and not worker.lasts and any(step.reshuffles for step in walk_made(node)):
+        _warn(
+            "every epoch of this DataLoader will have the same order: it starts its workers anew for each epoch, and each "
+            "of them begins to count passes where this process began; give the DataLoader persistent_workers=True, or "
+            "say which pass it is: dataset.iter_pass(epoch)"
+        )
+    if worker.count > 1 and not any(_divides(step) for step in walk(node)):
+        _warn(
+            f"each of the {worker.count} workers of this DataLoader reads the whole dataset, so unless you divide its elements "
+            f"yourself each one is delivered {worker.count} times; let each worker iterate "
+            "dataset.shard(info.num_workers, info.id), where info is torch.utils.data.get_worker_info()"
+        )
+
+
+def look_again(node: Node, number: int) -> None:
+    """Warn, in the first worker of a DataLoader, of a pass that is told again because its number was set elsewhere.
+
+    Args:
+      node: the pipeline.
+      number: of the pass, that of the one before.
+    """
+    worker = loader_worker()
+    if worker is not None and not worker.number and worker.lasts and any(step.reshuffles for step in walk_made(node)):
+        _warn(
+            f"iter_pass: pass {number} begins again in a worker of a DataLoader with persistent_workers=True, which does not "
+            "see what the main process sets later, so every epoch will have the same order; such a worker counts the "
+            "passes itself: iterate the dataset without a number"
+        )
+
+
+def _divides(step: Node) -> bool:
+    """Whether the step was made for one of several workers, or in this one, where its number is known."""
+    return getattr(step, "num_shards", 1) != 1 or step.origin.process == os.getpid()
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, InputWarning, stacklevel=5)  # at the line that iterates

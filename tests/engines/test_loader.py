@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets in the worker processes of PyTorch's DataLoader: what would go wrong unseen is said, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from tests.engines.processes import run
+
+pytestmark = pytest.mark.needs_engine("torch")
+ALL = list(range(12))
+
+
+def epochs(given: dict[str, Any]) -> tuple[list[list[int]], str]:
+    outcome = run("torch", [1], "loader", given)
+    return outcome.results[0], outcome.output
+
+
+def test_workers_that_live_for_an_epoch_say_that_every_epoch_has_one_order() -> None:
+    found, said = epochs({"workers": 2, "method": "fork"})
+    assert found[0] == found[1]
+    assert said.count("InputWarning: every epoch of this DataLoader will have the same order") == 2, "once an epoch"
+    assert "persistent_workers=True" in said
+    assert "iter_pass(epoch)" in said
+    assert "delivered 2 times" not in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"workers": 0},
+        {"workers": 0, "sharded": False},
+        {"workers": 2, "method": "fork", "persistent": True},
+        {"workers": 2, "method": "fork", "tells": True},
+        {"workers": 1, "method": "fork", "tells": True, "sharded": False},
+        {"workers": 2, "method": "fork", "tells": True, "seed": None},
+    ],
+    ids=str,
+)
+def test_those_who_do_it_right_get_every_record_in_other_orders_and_no_warning(given: dict[str, Any]) -> None:
+    found, said = epochs(given)
+    assert [sorted(epoch) for epoch in found] == [ALL, ALL]
+    assert found[0] != found[1]
+    assert "InputWarning" not in said
+
+
+def test_a_number_that_workers_which_stay_do_not_see_change_is_said() -> None:
+    found, said = epochs({"workers": 1, "method": "fork", "tells": True, "persistent": True})
+    assert found[0] == found[1]
+    assert said.count("InputWarning: iter_pass: pass 0 begins again") == 1
+
+
+def test_an_order_that_is_to_stay_is_none_to_warn_of() -> None:
+    found, said = epochs({"workers": 2, "method": "fork", "reshuffle": False})
+    assert found[0] == found[1]
+    assert "InputWarning" not in said
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_that_all_read_everything_say_so(persistent: bool) -> None:
+    given = {"workers": 2, "method": "fork", "sharded": False, "reshuffle": False, "persistent": persistent}
+    found, said = epochs(given)
+    assert [sorted(epoch) for epoch in found] == [sorted(ALL + ALL)] * 2
+    assert said.count("each one is delivered 2 times") == (1 if persistent else 2)
+    assert "dataset.shard(info.num_workers, info.id)" in said
+
+
+def test_spawned_workers_say_the_same() -> None:
+    found, said = epochs({"workers": 2, "method": "spawn", "sharded": False, "count": 1})
+    assert sorted(found[0]) == sorted(ALL + ALL)
+    assert said.count("InputWarning: ") == 2
