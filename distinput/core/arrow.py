@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow_damage import check_array
+from distinput.core.arrow_damage import ArrowDamageError, check_array
 from distinput.core.block import Block
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
@@ -51,6 +51,7 @@ def schema_spec(schema: Any) -> Spec:
     """The spec of a row of an Arrow schema: a dict of its columns.
 
     Raises:
+      ArrowDamageError: a list has a negative size.
       UnsupportedTypeError: a column cannot be held.
     """
     return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
@@ -179,6 +180,8 @@ def _nest_of(kind: Any, name: str) -> Any:
     if _is_list(kind) or types.is_fixed_size_list(kind):
         inner = _nest_of(kind.value_type, name)
         size = kind.list_size if types.is_fixed_size_list(kind) else None
+        if size is not None and size < 0:
+            raise ArrowDamageError(f"column {name!r} holds lists of {size} values")
         if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
             return TensorSpec((size, *(inner.shape or ())), inner.dtype)
     elif (dtype := _dtype_of(kind)) is not None:
@@ -242,6 +245,8 @@ def _to_columns(array: Any, place: _Place) -> Any:
 
     kind = array.type
     if _dtype_of(kind) is not None or _is_text(kind):
+        if types.is_string_view(kind) or types.is_binary_view(kind):
+            array = array.cast(pa.large_binary() if types.is_binary_view(kind) else pa.large_string())
         filled = _filled(array, place) if array.null_count else array
         return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
     if isinstance(kind, pa.BaseExtensionType):
@@ -316,7 +321,6 @@ def _sizes(offsets: Ints) -> Ints:
 
 
 def _strings(array: Any) -> Strings:
-    import pyarrow as pa
     from pyarrow import types
 
     kind = array.type
@@ -325,9 +329,6 @@ def _strings(array: Any) -> Strings:
         data = np.frombuffer(buffer, np.uint8) if buffer is not None else np.empty(0, np.uint8)
         starts = (array.offset + np.arange(len(array), dtype=np.int64)) * width
         return Strings(data, starts, np.full(len(array), width, np.int64))
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        array = array.cast(pa.large_binary() if types.is_binary_view(kind) else pa.large_string())
-        kind = array.type
     offsets = _offsets(array, types.is_large_string(kind) or types.is_large_binary(kind))
     buffer = array.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)

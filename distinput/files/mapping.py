@@ -2,8 +2,8 @@
 """Local files mapped into memory: their bytes are there without being read, and only those looked at come from the disk.
 
 A mapping shows the file as it is. Whoever replaces a file by another one (as renaming does) leaves mappings of the old one
-whole; a file that is cut short in place while it is mapped takes the process with it, which is why `stamp_of` is asked before
-every use, and why files of data must not be written in place while they are read.
+whole; a file that is cut short in place while it is mapped takes the process with it when somebody looks at what is gone. So
+`check_unchanged` or `stamp_of` are asked before every use; what is cut between that and the use they cannot see.
 """
 
 from functools import lru_cache

@@ -18,7 +18,17 @@ from distinput.files.buffers import BUFFERS, Bytes
 from distinput.files.compression import Compression, Inflater
 from distinput.files.paths import file_system, local_path
 
-__all__ = ["EMPTY", "Source", "naming", "open_binary", "read_range", "size_of", "stamp_of", "version_of"]
+__all__ = [
+    "EMPTY",
+    "Source",
+    "check_unchanged",
+    "naming",
+    "open_binary",
+    "read_range",
+    "size_of",
+    "stamp_of",
+    "version_of",
+]
 
 EMPTY: Bytes = np.empty(0, np.uint8)
 """No bytes."""
@@ -76,6 +86,29 @@ def stamp_of(path: str) -> str:
         ):  # only now: a mapped file's stamp is asked for before each use, and must cost next to nothing
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+
+def check_unchanged(path: str, stamp: str) -> None:
+    """Refuse a local file that was written to, or cut short, since it had this stamp: what was mapped of it may be gone.
+
+    Where another file has its name by now, or none, what was mapped is still there.
+
+    Raises:
+      DataLossError: it has changed in place.
+    """
+    try:
+        now = stamp_of(path)
+    except NotFoundError:
+        return
+    if now != stamp and _inode(now) == _inode(stamp):
+        raise DataLossError(
+            f"{path}: changed while it was read: it had {stamp.partition('-')[0]} bytes, now it has "
+            f"{now.partition('-')[0]}; write another file and rename it instead of writing in place"
+        )
+
+
+def _inode(stamp: str) -> str:
+    return stamp.rpartition("-")[2]
 
 
 def version_of(path: str) -> str:
@@ -142,7 +175,7 @@ class Source:
 
     Raises:
       NotFoundError: the file is not there.
-      DataLossError: the file ends before `start`.
+      DataLossError: the file ends before `start`, or, while it is read, before where it ended at first.
     """
 
     def __init__(self, path: str, compression: Compression = "", start: int = 0) -> None:
@@ -152,11 +185,15 @@ class Source:
         self._inflater = Inflater(compression, path) if compression else None
         self._damage: DataLossError | None = None  # met behind bytes that are still good
         self.size: int | None = None
-        if self._inflater is not None:
-            return
+        self._taken = start  # bytes of the file
         try:
+            local = isinstance(self._file, io.FileIO)
             with naming(path):
-                self.size = self._size()
+                size = self._size() if local or self._inflater is None else None
+            self._whole = size if local else None  # others may count in other ways than they read
+            if self._inflater is not None:
+                return
+            self.size = size
             if start:
                 self.go_to(start)
         except BaseException:
@@ -194,7 +231,7 @@ class Source:
             )
         with naming(self.path):
             self._file.seek(offset)
-        self.offset = offset
+        self.offset = self._taken = offset
 
     def skip(self, size: int) -> int:
         """Pass over `size` bytes; returns how many there were.
@@ -243,7 +280,22 @@ class Source:
         return buffer[:filled], filled < whole and self._damage is None
 
     def _read(self, view: memoryview) -> int:
-        return int(self._file.readinto(view) or 0)
+        got = int(self._file.readinto(view) or 0)
+        self._taken += got
+        return got or self._end()
+
+    def _end(self) -> int:
+        """0: the file has ended.
+
+        Raises:
+          DataLossError: it was longer when it was opened. Where it was cut nobody could see otherwise that lines are missing.
+        """
+        if self._whole is not None and self._taken < self._whole:
+            raise DataLossError(
+                f"{self.path}: had {self._whole} bytes when it was opened, but ends after {self._taken}; it was cut short "
+                "while it was read"
+            )
+        return 0
 
     def _inflate(self, view: memoryview) -> int:
         inflater = self._inflater
@@ -251,7 +303,8 @@ class Source:
         while True:
             if inflater.hungry:
                 data = self._file.read(_INFLATED_FROM)
-                if not data:
+                self._taken += len(data)
+                if not data and not self._end():
                     # zlib may hold back what did not fit the last time it was asked.
                     made = inflater.inflate(len(view))
                     if not made:

@@ -23,7 +23,7 @@ from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import open_binary, size_of, stamp_of
+from distinput.files.source import check_unchanged, open_binary, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
 from distinput.formats.format import Fragment, Position, cut_rows
 from distinput.formats.kept_blocks import KeptBlocks
@@ -105,6 +105,7 @@ class ArrowIpc(TableFormat):
             most = block_rows(batch.nbytes // max(1, batch.num_rows))
             for first, stop in cut_rows(batch.num_rows - over, most, size, given + row + over - begin):
                 rows = range(over + first, over + stop)
+                file.check_unchanged()
                 block = self._block(file, number, batch.slice(rows.start, len(rows)), rows)
                 yield block, {"row": row + rows.stop}
             row += batch.num_rows
@@ -201,8 +202,9 @@ class _File:
       sources: by `nulls`: where the rows of each leaf are, if they all lie in the file; known when all places are.
     """
 
-    def __init__(self, path: str, columns: tuple[str, ...] | None, trusted: bool) -> None:
+    def __init__(self, path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> None:
         self.path, self.columns, self.trusted = path, columns, trusted
+        self._stamp = stamp
         self._sound: set[int] = set()  # numbers of mapped batches that were checked
         self.places: dict[Any, Ints] = {}
         self.sources: dict[Any, list[Rows | None]] = {}
@@ -219,6 +221,8 @@ class _File:
         with self._opened(None) as reader, _reading(path, None):  # names are decoded when they are first looked at
             self.schema = reader.schema
             self.spec = table_spec(path, self.schema, columns)
+        if self.batches is not None and not trusted:
+            self._read_empty(np.flatnonzero(np.diff(self.batches.ends) == 0).tolist())
 
     @property
     def views(self) -> bool:
@@ -262,13 +266,12 @@ class _File:
             first = int(np.searchsorted(self.batches.ends, row, "right")) - 1
             with self._opened(self._fields) as reader:
                 for number in range(first, len(self.batches)):
-                    with _reading(self.path, f"record batch {number}"):
-                        batch = reader.get_batch(number)
-                    yield number, self._checked(number, batch)
+                    yield number, self._listed(reader, number)
             return
         number = 0
         with self._opened(self._fields) as reader:
             while True:
+                self.check_unchanged()
                 with _reading(self.path, f"record batch {number}"):
                     try:
                         batch = reader.read_next_batch()
@@ -277,11 +280,42 @@ class _File:
                 yield number, self._checked(number, batch)
                 number += 1
 
+    def check_unchanged(self) -> None:
+        """Refuse to look into a mapping of a file that has changed in place, where nothing may be any more.
+
+        Raises:
+          DataLossError: it has.
+        """
+        if self.whole is not None:
+            check_unchanged(self.path, self._stamp)
+
+    def _read_empty(self, numbers: list[int]) -> None:
+        """Look into record batches that say they have no rows: nobody else ever would, and find that they do have some."""
+        assert self.batches is not None
+        if self.listed and numbers:
+            with self._opened(self._fields) as reader:
+                for number in numbers:
+                    self._listed(reader, number)
+        elif not self.listed and (len(numbers) == len(self.batches) or self.batches.dictionaries):
+            if numbers or not len(self.batches):  # of a stream without rows nobody would look at any message
+                for _ in self.each(0):
+                    pass
+        else:
+            for number in numbers:
+                self.batch(number)
+
+    def _listed(self, reader: Any, number: int) -> Any:
+        """A record batch of a file that lists them."""
+        self.check_unchanged()
+        with _reading(self.path, f"record batch {number}"):
+            batch = reader.get_batch(number)
+        return self._checked(number, batch)
+
     def batch(self, number: int) -> Any:
         """One record batch."""
         if self.listed:
-            with self._opened(self._fields) as reader, _reading(self.path, f"record batch {number}"):
-                return self._checked(number, reader.get_batch(number))
+            with self._opened(self._fields) as reader:
+                return self._listed(reader, number)
         assert self.batches is not None
         assert self.whole is not None
         if self.batches.dictionaries:
@@ -313,8 +347,7 @@ class _File:
 @lru_cache(maxsize=1024)
 def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> _File:
     """A file; `stamp` tells one version of it from the next."""
-    del stamp
-    return _File(path, columns, trusted)
+    return _File(path, stamp, columns, trusted)
 
 
 _DECODED = KeptBlocks(_KEPT_BYTES)

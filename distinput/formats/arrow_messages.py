@@ -116,6 +116,8 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
             message, head = _message(view[at:])
             if not head:
                 break
+            if message.kind not in ((_DICTIONARY, _BATCH) if at else (_SCHEMA,)):
+                raise _damage(path, f"there is no message of kind {message.kind} at byte {at}")
             if message.body < 0 or message.rows < 0 or at + head + message.body > size:
                 raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
             if message.kind == _BATCH:
@@ -172,6 +174,8 @@ def _message(data: bytes | memoryview) -> tuple[_Message, int]:
     if kind != _BATCH:
         return _Message(kind, body, 0, False), before + length
     batch = table.table(2)
+    if not batch.place(1) or not batch.place(2):
+        raise ValueError("a record batch without its columns")
     return _Message(kind, body, batch.number(0, "<q"), bool(batch.place(3))), before + length
 
 

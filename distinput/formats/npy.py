@@ -2,6 +2,7 @@
 """NumPy's own files: every row of the array, along its first axis, is a record."""
 
 import io
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
-from distinput.files.source import EMPTY, Source, read_range, size_of, stamp_of
+from distinput.files.source import EMPTY, Source, check_unchanged, read_range, size_of, stamp_of
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Position, cut_rows
@@ -74,6 +75,7 @@ class Npy(TableFormat):
         if local is not None:
             whole = _array_of(path, local, stamp)
             for first, stop in cuts:
+                check_unchanged(path, stamp)
                 yield _block(whole[row + first : row + stop], header), {"row": row + stop}
             return
         with Source(path, start=header.start + row * header.row_bytes) as source:
@@ -212,6 +214,8 @@ def _parsed(path: str) -> tuple[_Header, bool]:
             continue
         if any(size < 0 for size in shape):
             raise DataLossError(f"{path}: not a .npy file, or damaged: its shape is {shape}")
+        if prod(max(1, size) for size in (*shape, dtype.itemsize)) > sys.maxsize:
+            raise DataLossError(f"{path}: not a .npy file, or damaged: no memory holds an array {dtype}{list(shape)}")
         return _Header(shape, dtype, file.tell()), in_columns
 
 

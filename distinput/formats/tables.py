@@ -46,6 +46,7 @@ def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
     """What a row of a file with this schema looks like.
 
     Raises:
+      DataLossError: a type cannot be what it is said to be.
       InvalidArgumentError: a column is not there.
       UnimplementedError: columns have one name, or a type that no array can hold.
     """
@@ -59,6 +60,8 @@ def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
         return schema_spec(schema if columns is None else [schema.field(name) for name in columns])
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
+    except ArrowDamageError as error:
+        raise DataLossError(f"{path}: damaged: {error}") from error
 
 
 @contextmanager

@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files of every format: how they are read by distinput, and by a reader that takes nothing on trust."""
+
+import gzip
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from pyarrow import ipc
+
+import distinput as di
+from tests.formats.hostile import strict
+from tests.formats.hostile.damage import damaged
+
+Rows = Iterator[Any]
+
+
+def as_it_is(content: bytes) -> bytes:
+    return content
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A file to damage.
+
+    Args:
+      name: the format, and what is special about the file.
+      content: what is damaged.
+      read: the elements that distinput gives, for the path of the file and a number that chooses between ways to read.
+      rows: what is in the file, until there is an error; for its bytes as they were written.
+      written: what is written for a damaged content, as where checksums are made right again, or it is compressed.
+      beside: other files that stand beside it, by what their names have more.
+      suffix: what the name of the damaged file has more than that of the one that is read.
+      damage: how the content is damaged.
+      ways: to read it; "all", in order, "shuffled", by the numbers of rows, "skipped", all but the first, "batch" of messages.
+      names_file: whether errors must name the file.
+    """
+
+    name: str
+    content: bytes
+    read: Callable[[Path, str], Rows]
+    rows: Callable[[bytes, "Sample"], Rows]
+    written: Callable[[bytes], bytes] = as_it_is
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    suffix: str = ""
+    damage: Callable[[bytes, Random], bytes] = damaged
+    ways: tuple[str, ...] = ("all", "skipped")
+    names_file: bool = True
+
+
+COUNTED = ("all", "shuffled", "skipped")
+
+
+def plain(value: Any) -> Any:
+    """An element in Python's own types."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "mM":
+            value = value.view(np.int64)
+        return value.tolist()
+    return value
+
+
+def reader(make: Callable[[Path], Any]) -> Callable[[Path, str], Rows]:
+    """The elements of a dataset, whose cardinality must be true."""
+
+    def read(path: Path, way: str) -> Rows:
+        dataset = make(path)
+        count = int(dataset.cardinality())
+        match way:
+            case "shuffled":
+                found = dataset.global_shuffle(seed=1)
+            case "skipped":
+                found = dataset.skip(1)
+            case _:
+                found = dataset
+        seen = 0
+        for element in found:
+            seen += 1
+            yield plain(element)
+        if count >= 0 and way != "skipped" and seen != count:
+            raise AssertionError(f"the cardinality is {count}, but there are {seen} elements")
+
+    return read
+
+
+# TFRecord
+
+
+def records(*payloads: bytes) -> bytes:
+    return b"".join(_record(payload) for payload in payloads)
+
+
+def _record(payload: bytes) -> bytes:
+    length = struct.pack("<Q", len(payload))
+    return length + struct.pack("<I", strict.checksum(length)) + payload + struct.pack("<I", strict.checksum(payload))
+
+
+def with_checksums(content: bytes) -> bytes:
+    """Damaged records whose lengths have right checksums, as those of somebody who means harm have."""
+    out, at = bytearray(content), 0
+    while at + 12 <= len(out):
+        out[at + 8 : at + 12] = struct.pack("<I", strict.checksum(bytes(out[at : at + 8])))
+        (length,) = struct.unpack_from("<Q", out, at)
+        if at + 16 + length > len(out):
+            break
+        out[at + 12 + length : at + 16 + length] = struct.pack(
+            "<I", strict.checksum(bytes(out[at + 12 : at + 12 + length]))
+        )
+        at += 16 + length
+    return bytes(out)
+
+
+PAYLOADS = [b"", b"first", b"second " * 5, b"\0" * 40, b"a" * 100, b"last"]
+RECORDS = records(*PAYLOADS)
+
+
+def _tfrecord(compression: str = "", index: bool = False) -> Callable[[Path, str], Rows]:
+    return reader(lambda path: di.data.TFRecordDataset(str(path), compression, index=index))
+
+
+def _of_inflated(bits: int, rows: Callable[[bytes], Rows]) -> Callable[[bytes, Sample], Rows]:
+    def read(content: bytes, sample: Sample) -> Rows:
+        inflated, bad = strict.inflated(content, bits)
+        if bad:  # what is whole before the damage
+            with suppress(strict.DamagedError):
+                yield from rows(inflated)
+            raise strict.DamagedError("compression")
+        yield from rows(inflated)
+
+    return read
+
+
+def _of(rows: Callable[[bytes], Rows]) -> Callable[[bytes, Sample], Rows]:
+    return lambda content, sample: rows(content)
+
+
+def _index(*payloads: bytes) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.cumsum([0, *(16 + len(payload) for payload in payloads)]))
+    return file.getvalue()
+
+
+def _index_lines(*payloads: bytes) -> bytes:
+    ends = np.cumsum([0, *(16 + len(payload) for payload in payloads)]).tolist()
+    return b"".join(b"%d %d\n" % (end, 16 + len(payload)) for end, payload in zip(ends, payloads, strict=False))
+
+
+def _records_beside(content: bytes, sample: Sample) -> Rows:
+    return strict.tfrecords(sample.beside[""])
+
+
+# Examples
+
+FEATURES = {
+    "i": di.io.VarLenFeature("int64"),
+    "f": di.io.VarLenFeature("float32"),
+    "s": di.io.VarLenFeature("string"),
+    "n": di.io.FixedLenFeature([2], "int64", [1, 2]),
+    "t": di.io.FixedLenFeature([], "string", "none"),
+    "r": di.io.FixedLenSequenceFeature([2], "float32", allow_missing=True),
+}
+EXAMPLES = [
+    di.io.encode_example({"i": [1, 300, -1, 2**40], "f": [0.5, 1.5], "s": [b"ab", b"c"], "n": [7, 8], "t": b"text"}),
+    di.io.encode_example({"i": [5], "f": [], "s": [], "n": [-7, 8], "t": b"", "r": [1.0, 2.0, 3.0, 4.0]}),
+    di.io.encode_example({"x": [5], "i": list(range(100)), "s": [b"a" * 200]}),
+]
+
+
+def _unpacked() -> bytes:
+    """Numbers that are not packed, a feature twice, lists in pieces, unknown fields, all of which protobuf reads."""
+
+    def part(number: int, content: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    integers = b"".join(b"\x08" + bytes([value]) for value in (1, 2, 3))
+    floats = b"".join(b"\x0d" + struct.pack("<f", value) for value in (0.5, 2.5))
+    entries = [
+        part(1, b"i") + part(2, part(3, integers)),
+        part(1, b"f") + part(2, part(2, floats)),
+        part(1, b"s") + part(2, part(1, part(1, b"old"))),
+        part(2, part(1, part(1, b"new"))) + part(1, b"s") + b"\x1d\0\0\0\0",
+        part(1, b"n") + part(2, part(3, b"\x08\x01") + part(3, b"\x08\x02")),
+    ]
+    return part(1, b"".join(part(1, entry) for entry in entries)) + b"\x98\x01\x05"
+
+
+def _parsed(path: Path, way: str) -> Rows:
+    """A message, which is in no file for distinput; alone, or one of a batch."""
+    message = path.read_bytes()
+    if way == "batch":
+        found = di.io.parse_example([EXAMPLES[0], message, EXAMPLES[1]], FEATURES)
+        yield {name: plain(_row_of(value, 1, FEATURES[name])) for name, value in found.items()}
+    else:
+        yield {name: plain(value) for name, value in di.io.parse_single_example(message, FEATURES).items()}
+
+
+def _row_of(value: Any, row: int, feature: Any) -> Any:
+    if isinstance(feature, di.io.FixedLenSequenceFeature):
+        return None  # filled up to the longest
+    if isinstance(feature, di.io.VarLenFeature):
+        return value.values[value.row_splits[row] : value.row_splits[row + 1]]
+    return value[row]
+
+
+def _features(content: bytes, sample: Sample) -> Rows:
+    found = strict.example(content, [name.encode() for name in FEATURES])
+
+    def values(name: str, kind: int, default: Any = None) -> Any:
+        is_kind, is_values = found.get(name.encode(), (0, []))
+        if is_kind not in (0, kind):
+            raise strict.DamagedError("another kind")
+        return default if is_kind == 0 else is_values
+
+    row = {"i": values("i", 3, []), "f": values("f", 2, []), "s": values("s", 1, [])}
+    row["n"], row["t"], sequence = values("n", 3, [1, 2]), values("t", 1, [b"none"]), values("r", 2, [])
+    if len(row["n"]) != 2 or len(row["t"]) != 1 or len(sequence) % 2:
+        raise strict.DamagedError("another number of values")
+    row["t"] = row["t"][0]
+    row["r"] = [sequence[at : at + 2] for at in range(0, len(sequence), 2)]
+    yield row
+
+
+# npy
+
+HEADERS = [
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775808,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776, 1099511627776), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 4611686018427387904), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 0), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (-4, -3), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 3), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (12.0,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': 12, }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (), }",
+    "{'descr': '<f8', 'fortran_order': True, 'shape': (4, 3), }",
+    "{'descr': '<f8', 'fortran_order': True, 'shape': (4,), }",
+    "{'descr': '<f8', 'fortran_order': 1, 'shape': (4, 3), }",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': 'O', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': [('a', '<i4'), ('b', '<i4')], 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<U1000000000', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '|S0', 'fortran_order': False, 'shape': (4611686018427387904,), }",
+    "{'descr': '|V0', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '|V16', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<m8', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<M8[7s]', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<f16', 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '>i2', 'fortran_order': False, 'shape': (4, 3), }",
+    "{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': ('<f8', (1000000000, 1000000000)), 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': ('<f8', (2,)), 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': " + "(" * 5000 + ")" * 5000 + ", 'fortran_order': False, 'shape': (4,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 150 + ")" * 150 + ", }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ",), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "-" * 9000 + "1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1+" * 4000 + "1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1," * 100 + "), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), 'more': 1}",
+    "{'descr': '<f8', 'fortran_order': False}",
+    "__import__('os').abort()",
+    "{'descr': __import__('os').abort(), 'fortran_order': False, 'shape': (3,)}",
+    "[" * 200 + "]" * 200,
+    "\0" * 100,
+    "",
+]
+
+
+def _headed(content: bytes, random: Random) -> bytes:
+    """A file with one of the headers above, perhaps damaged, of any version and with a length that may be wrong."""
+    header = random.choice(HEADERS).encode()
+    if random.random() < 0.5:
+        header = damaged(header, random)
+    version = random.choice((1, 1, 1, 2, 2, 3, 0, 4, 255))
+    size = random.choice((len(header), len(header), len(header), 0, 65535, 2**31 - 1))
+    length = struct.pack("<H", size & 0xFFFF) if version == 1 else struct.pack("<I", size)
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header + content[: random.choice((0, 8, 96, 97, 1000))]
+
+
+def _array(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+# Arrow and Parquet
+
+NUMBERS = {
+    "i": pa.array(range(10), pa.int32()),
+    "f": pa.array([x / 4 for x in range(10)]),
+    "b": pa.array([x % 3 == 0 for x in range(10)]),
+    "t": pa.array(range(10), pa.timestamp("us")),
+    "s": pa.array([{"x": x, "y": b"%d" % x} for x in range(10)], pa.struct([("x", pa.int8()), ("y", pa.binary())])),
+}
+TEXTS = [b"some text that is not short", b"", b"x", b"another text that is not short", b"yz"] * 2
+LISTS = [[], [1, 2], [3], [4, 5, 6], [7]] * 2
+WORDS = [[b"first word"], [], [b"", b"second"], [b"x"], [b"third word"]] * 2
+SPANS = {
+    "text": pa.array(TEXTS, pa.binary()),
+    "string": pa.array([text.decode() for text in TEXTS]),
+    "large": pa.array(TEXTS, pa.large_binary()),
+    "fixed": pa.array([b"abc", b"def"] * 5, pa.binary(3)),
+    "lists": pa.array(LISTS, pa.list_(pa.int16())),
+    "large lists": pa.array(LISTS, pa.large_list(pa.float32())),
+    "words": pa.array(WORDS, pa.list_(pa.binary())),
+    "pairs": pa.array([[x, x + 1] for x in range(10)], pa.list_(pa.int32(), 2)),
+}
+VIEWS = {
+    "text": pa.array(TEXTS, pa.binary_view()),
+    "string": pa.array([text.decode() for text in TEXTS], pa.string_view()),
+    "lists": pa.array(LISTS, pa.list_view(pa.int16())),
+    "large lists": pa.array(LISTS, pa.large_list_view(pa.int64())),
+}
+CODED = {
+    "text": pa.array(TEXTS, pa.binary()).dictionary_encode(),
+    "number": pa.array([1000 * (x % 3) for x in range(10)]).dictionary_encode(),
+    "list": pa.DictionaryArray.from_arrays(pa.array([0, 1] * 5, pa.int8()), pa.array(["one", "two"])),
+}
+HOLES = {
+    "i": pa.array([None if x % 4 == 1 else x for x in range(10)]),
+    "text": pa.array([None if x % 4 == 2 else text for x, text in enumerate(TEXTS)], pa.binary()),
+    "view": pa.array([None if x % 4 == 2 else text for x, text in enumerate(TEXTS)], pa.binary_view()),
+    "coded": pa.array([None if x % 4 == 3 else text for x, text in enumerate(TEXTS)], pa.binary()).dictionary_encode(),
+}
+FILL = {"i": -1, "text": b"none", "view": b"none", "coded": b"none"}
+
+
+def _arrow(columns: Mapping[str, Any], *, stream: bool, compression: str | None = None) -> bytes:
+    table = pa.table(dict(columns))
+    sink = pa.BufferOutputStream()
+    options = ipc.IpcWriteOptions(compression=compression)
+    with (ipc.new_stream if stream else ipc.new_file)(sink, table.schema, options=options) as writer:
+        writer.write_table(table, 4)
+    return sink.getvalue().to_pybytes()
+
+
+def _deltas(*, stream: bool) -> bytes:
+    """Dictionaries that grow from batch to batch."""
+    sink = pa.BufferOutputStream()
+    options = ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    entries = [b"one", b"two", b"three, which is longer", b"four"]
+    schema = pa.schema({"text": pa.dictionary(pa.int8(), pa.binary())})
+    with (ipc.new_stream if stream else ipc.new_file)(sink, schema, options=options) as writer:
+        for size in (2, 3, 4):
+            indices = pa.array([size - 1, 0, size - 2], pa.int8())
+            array = pa.DictionaryArray.from_arrays(indices, pa.array(entries[:size], pa.binary()))
+            writer.write_batch(pa.record_batch([array], schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def _filled(rows: Callable[[bytes], Rows]) -> Callable[[bytes, Sample], Rows]:
+    def read(content: bytes, sample: Sample) -> Rows:
+        for row in rows(content):
+            yield {name: FILL.get(name) if value is None else value for name, value in row.items()}
+
+    return read
+
+
+def _arrow_samples() -> Iterator[Sample]:
+    kinds = {"numbers": NUMBERS, "spans": SPANS, "views": VIEWS, "dictionaries": CODED}
+    read = reader(lambda path: di.data.ArrowDataset(str(path)))
+    with_fill = reader(lambda path: di.data.ArrowDataset(str(path), nulls=FILL))
+    for stream in (False, True):
+        rows = strict.arrow_stream if stream else strict.arrow_file
+        where = "arrow stream" if stream else "arrow file"
+        for kind, columns in kinds.items():
+            yield Sample(f"{where} {kind}", _arrow(columns, stream=stream), read, _of(rows), ways=COUNTED)
+        yield Sample(f"{where} deltas", _deltas(stream=stream), read, _of(rows), ways=COUNTED)
+        yield Sample(f"{where} nulls", _arrow(HOLES, stream=stream), with_fill, _filled(rows), ways=COUNTED)
+        for compression in ("lz4", "zstd"):
+            content = _arrow({**SPANS, "more": pa.array([b"a" * 99] * 10)}, stream=stream, compression=compression)
+            yield Sample(f"{where} {compression}", content, read, _of(rows), ways=COUNTED)
+
+
+def _parquet(columns: Mapping[str, Any], **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.table(dict(columns)), sink, row_group_size=6, **options)
+    return sink.getvalue().to_pybytes()
+
+
+def _parquet_samples() -> Iterator[Sample]:
+    read = reader(lambda path: di.data.ParquetDataset(str(path)))
+    with_fill = reader(lambda path: di.data.ParquetDataset(str(path), nulls=FILL))
+    kinds: dict[str, tuple[Mapping[str, Any], dict[str, Any]]] = {
+        "plain": ({**NUMBERS, **SPANS}, {"compression": "none", "use_dictionary": False, "store_schema": False}),
+        "dictionary": ({"i": NUMBERS["i"], **SPANS}, {"compression": "snappy"}),
+        "checksums": ({"i": NUMBERS["i"], **SPANS}, {"compression": "zstd", "write_page_checksum": True}),
+        "delta": (
+            {"i": NUMBERS["i"], "text": SPANS["text"], "string": SPANS["string"]},
+            {
+                "use_dictionary": False,
+                "data_page_version": "2.0",
+                "column_encoding": {
+                    "i": "DELTA_BINARY_PACKED",
+                    "text": "DELTA_BYTE_ARRAY",
+                    "string": "DELTA_LENGTH_BYTE_ARRAY",
+                },
+            },
+        ),
+        "split": ({"f": NUMBERS["f"]}, {"use_dictionary": False, "column_encoding": {"f": "BYTE_STREAM_SPLIT"}}),
+    }
+    for kind, (columns, options) in kinds.items():
+        yield Sample(f"parquet {kind}", _parquet(columns, **options), read, _of(strict.parquet), ways=COUNTED)
+    holes = {name: HOLES[name] for name in ("i", "text", "coded")}
+    yield Sample("parquet nulls", _parquet(holes), with_fill, _filled(strict.parquet), ways=COUNTED)
+
+
+def _all() -> Iterator[Sample]:
+    yield Sample("tfrecord", RECORDS, _tfrecord(), _of(strict.tfrecords))
+    yield Sample("tfrecord with checksums", RECORDS, _tfrecord(), _of(strict.tfrecords), with_checksums)
+    for compression, bits, pack in (("GZIP", 31, gzip.compress), ("ZLIB", 15, zlib.compress)):
+        rows = _of_inflated(bits, strict.tfrecords)
+        read = _tfrecord(compression)
+        yield Sample(f"tfrecord {compression}", pack(RECORDS), read, rows)
+        yield Sample(f"tfrecord in {compression}", RECORDS, read, rows, lambda c, pack=pack: pack(with_checksums(c)))
+    index, other = _index(*PAYLOADS), records(*PAYLOADS[::-1])
+    indexed = _tfrecord(index=True)
+    beside, ways = {".index": index}, ("all", "shuffled")  # whoever begins at a record does not see damage before it
+    yield Sample("indexed", RECORDS, indexed, _of(strict.tfrecords), beside=beside, ways=ways)
+    yield Sample(
+        "indexed with checksums", RECORDS, indexed, _of(strict.tfrecords), with_checksums, beside=beside, ways=ways
+    )
+    for name, content, data in (
+        ("index", index, RECORDS),
+        ("index of another", index, other),
+        ("idx", _index_lines(*PAYLOADS), RECORDS),
+    ):
+        suffix = ".idx" if name == "idx" else ".index"
+        yield Sample(name, content, indexed, _records_beside, beside={"": data}, suffix=suffix, ways=COUNTED)
+    for number, message in enumerate([*EXAMPLES, _unpacked()]):
+        yield Sample(f"example {number}", message, _parsed, _features, ways=("all", "batch"), names_file=False)
+    text = b"first\nsecond\r\n\n\0nul\0\r\r\n" + b"long" * 100 + b"\nlast"
+    yield Sample("text", text, reader(lambda path: di.data.TextLineDataset(str(path))), _of(strict.lines))
+    for compression, bits, pack in (("GZIP", 31, gzip.compress), ("ZLIB", 15, zlib.compress)):
+        yield Sample(
+            f"text {compression}",
+            pack(text),
+            reader(lambda path, c=compression: di.data.TextLineDataset(str(path), c)),
+            _of_inflated(bits, strict.lines),
+        )
+        yield Sample(
+            f"fixed {compression}",
+            pack(bytes(range(60))),
+            reader(lambda path, c=compression: di.data.FixedLengthRecordDataset(str(path), 5, compression_type=c)),
+            _of_inflated(bits, lambda content: strict.packed(content, 5)),
+        )
+    yield Sample(
+        "fixed",
+        bytes(range(60)),
+        reader(lambda path: di.data.FixedLengthRecordDataset(str(path), 5)),
+        _of(lambda content: strict.packed(content, 5)),
+    )
+    read_npy = reader(lambda path: di.data.NpyDataset(str(path)))
+    for name, array in {
+        "floats": np.arange(12.0).reshape(4, 3),
+        "big-endian": np.arange(12, dtype=">i4"),
+        "times": np.arange(6).astype("<M8[s]"),
+    }.items():
+        yield Sample(f"npy {name}", _array(array), read_npy, _of(strict.npy), ways=COUNTED)
+    yield Sample("npy headers", bytes(range(250)) * 4, read_npy, _of(strict.npy), damage=_headed, ways=COUNTED)
+    yield from _arrow_samples()
+    yield from _parquet_samples()
+
+
+SAMPLES = list(_all())
