@@ -10,15 +10,7 @@ from importlib import import_module
 from distinput.distribute.backends.agreements import Agreement
 from distinput.distribute.backends.backend import Devices
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import (
-    Aborted,
-    CollectiveError,
-    CollectiveTimeout,
-    EngineMissing,
-    Mismatch,
-    PeerLost,
-    Poisoned,
-)
+from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
 
 __all__ = [
     "BACKENDS",

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from distinput.distribute.backends.channel import Array, Handle
-from distinput.distribute.backends.failures import Mismatch
 from distinput.distribute.backends.operations import GLANCE, Operations, Wait
 from distinput.distribute.backends.party import Need
+from distinput.errors import Mismatch
 
 __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
 

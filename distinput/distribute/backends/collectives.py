@@ -17,13 +17,14 @@ import numpy as np
 from distinput.distribute.backends.agreements import Agreement, Agreements
 from distinput.distribute.backends.call import INLINE
 from distinput.distribute.backends.channel import Array, Bytes, Channel
-from distinput.distribute.backends.failures import Aborted, ChannelLost, CollectiveError
+from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.fold import check_reducible, fold, native_view
 from distinput.distribute.backends.operations import Operations
 from distinput.distribute.backends.party import End, Party
 from distinput.distribute.backends.seat import Seat
 from distinput.distribute.backends.turn import Turn, Turns
 from distinput.distribute.backends.wire import as_array, describe, family, from_bytes, parse, to_bytes
+from distinput.errors import Aborted, CollectiveError
 
 __all__ = ["Collectives"]
 

@@ -11,7 +11,7 @@ import ctypes
 import inspect
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -20,18 +20,14 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.backends.address import check_place, split_address
+from distinput.distribute.backends.attempt import name_of_attempt
 from distinput.distribute.backends.board import HostedBoard
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import (
-    ChannelLost,
-    CollectiveError,
-    CollectiveTimeout,
-    EngineMissing,
-    PeerLost,
-)
+from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.fold import fold
 from distinput.distribute.backends.messenger import Messenger
+from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["JaxChannel", "is_running", "open_group"]
 
@@ -70,13 +66,17 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
         _initialize(rank, size, address, timeout)
     place = int(state.process_id), int(state.num_processes)
     check_place("engine 'jax': jax.distributed was initialised", (rank, size), place)
-    _opened[name] += 1  # a second group, after the first one failed, does not read the keys of the first
-    prefix = f"distinput/{name}.{_opened[name]}"
+    folder = f"distinput/{name}"
+    try:
+        prefix = f"{folder}/{name_of_attempt(_Store(state.client), *place, folder, timeout)}"
+    except ChannelLost as error:
+        raise CollectiveTimeout(
+            f"engine 'jax': rank {place[0]} of {place[1]} did not meet the others: {error}"
+        ) from error
     board = _KeyBoard(state.client, place[0], prefix)
     return Collectives(JaxChannel(state.client, *place, prefix, board), name, timeout)
 
 
-_opened: Counter[str] = Counter()
 _broken = threading.Event()
 
 
@@ -163,6 +163,15 @@ class _Store:
             if "DEADLINE_EXCEEDED" in str(error):
                 return None
             raise ChannelLost(_first_line(error)) from error
+
+    def put(self, key: str, value: str) -> None:
+        """Write a text; a new one replaces the old one."""
+        self.set(key, value.encode())
+
+    def look(self, key: str) -> str | None:
+        """The text, None if there is none; does not wait for one."""
+        value = self.get(key, 0.0)
+        return None if value is None else value.decode()
 
     def folder(self, prefix: str) -> dict[str, bytes]:
         """All values below a prefix."""

@@ -23,7 +23,8 @@ import numpy as np
 from distinput.distribute.backends.address import check_place
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost, CollectiveTimeout, EngineMissing
+from distinput.distribute.backends.failures import ChannelLost
+from distinput.errors import CollectiveTimeout, EngineMissing
 
 __all__ = ["MpiChannel", "open_group"]
 

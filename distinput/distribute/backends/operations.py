@@ -6,16 +6,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from distinput.distribute.backends.channel import Channel, Handle
-from distinput.distribute.backends.failures import (
-    Aborted,
-    ChannelLost,
-    CollectiveError,
-    CollectiveTimeout,
-    PeerLost,
-    Poisoned,
-)
+from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.party import End, Need, Party
-from distinput.errors import FailedPreconditionError
+from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, FailedPreconditionError, PeerLost, Poisoned
 
 __all__ = ["GLANCE", "Operations", "Wait"]
 

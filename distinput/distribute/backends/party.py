@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from distinput.distribute.backends.channel import Board, Channel
-from distinput.distribute.backends.failures import ChannelLost, CollectiveError
+from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.seat import Seat
+from distinput.errors import CollectiveError
 
 __all__ = ["End", "Need", "Party"]
 

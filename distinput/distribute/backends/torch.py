@@ -10,7 +10,6 @@ import ctypes
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
@@ -19,16 +18,12 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.backends.address import check_place, own_address, split_address
+from distinput.distribute.backends.attempt import name_of_attempt
 from distinput.distribute.backends.board import HostedBoard
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import (
-    ChannelLost,
-    CollectiveError,
-    CollectiveTimeout,
-    EngineMissing,
-    PeerLost,
-)
+from distinput.distribute.backends.failures import ChannelLost
+from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["TorchChannel", "is_running", "open_group"]
 
@@ -73,20 +68,17 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
         place, address = _place(rank, size, address)
         host = None if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else 0
         store = None
-    _opened[address, name] += 1  # a second group, after the first one failed, does not read the keys of the first
-    prefix = f"distinput/{name}.{_opened[address, name]}"
     deadline = time.monotonic() + timeout
     try:
         if store is None:
             store = _connect(distributed, place[0], address, timeout, listens=host is not None)
+        folder = f"distinput/{name}"
+        prefix = f"{folder}/{name_of_attempt(_StoreKeys(store), *place, folder, deadline - time.monotonic())}"
         device = None if address == "torch.distributed" else own_address(*split_address(address))
         channel = TorchChannel(store, *place, prefix, _StoreBoard(store, *place, prefix, host), device, timeout)
     except (ChannelLost, RuntimeError) as error:
         raise _not_opened(error, place, address, deadline) from error
     return Collectives(channel, name, timeout)
-
-
-_opened: Counter[tuple[str, str]] = Counter()
 
 
 def _place(rank: int | None, size: int | None, address: str | None) -> tuple[tuple[int, int], str]:
@@ -125,6 +117,26 @@ def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline
     return CollectiveTimeout(message) if time.monotonic() >= deadline - 0.1 else PeerLost(message)
 
 
+class _StoreKeys:
+    """The keys of a store, with the errors of channels."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def put(self, key: str, value: str) -> None:
+        _ask(self._store.set, key, value)
+
+    def look(self, key: str) -> str | None:
+        return _ask(self._store.get, key).decode() if _ask(self._store.check, [key]) else None
+
+
+def _ask(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except RuntimeError as error:
+        raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
+
+
 class _StoreBoard(HostedBoard):
     """Notices as keys of the store."""
 
@@ -140,26 +152,19 @@ class _StoreBoard(HostedBoard):
 
     def put(self, notice: str) -> None:
         key = self._key(self._rank)
-        self._ask(self._store.set, key, notice)
-        self._ask(self._store.check, [key])  # `set` does not wait until the store has it
+        _ask(self._store.set, key, notice)
+        _ask(self._store.check, [key])  # `set` does not wait until the store has it
 
     def take(self) -> Mapping[int, str]:
         keys = [self._key(other) for other in self._others]
-        self._complete = self._complete or self._ask(self._store.check, keys)
+        self._complete = self._complete or _ask(self._store.check, keys)
         if not self._complete or not keys:
             return {}
-        texts = self._ask(self._store.multi_get, keys)
+        texts = _ask(self._store.multi_get, keys)
         return {other: text.decode() for other, text in zip(self._others, texts, strict=True)}
 
     def _key(self, rank: int) -> str:
         return f"{self.prefix}/notice/{rank}"
-
-    @staticmethod
-    def _ask(function: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return function(*args)
-        except RuntimeError as error:
-            raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,11 +9,10 @@ import numpy as np
 
 from distinput.distribute.backends.call import ABOUT, INLINE, Call, table
 from distinput.distribute.backends.channel import Bytes, Handle
-from distinput.distribute.backends.failures import Mismatch
 from distinput.distribute.backends.operations import Operations, Wait
 from distinput.distribute.backends.party import Need
 from distinput.distribute.backends.wire import describe
-from distinput.errors import FailedPreconditionError
+from distinput.errors import FailedPreconditionError, Mismatch
 
 __all__ = ["Compared", "Turn", "Turns"]
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.state import State
-from distinput.distribute.backends.failures import CollectiveError
 from distinput.distribute.wire import packed, unpacked
-from distinput.errors import AbortedError
+from distinput.errors import AbortedError, CollectiveError
 
 if TYPE_CHECKING:
     from distinput.distribute.backends.agreements import Agreement
