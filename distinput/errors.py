@@ -86,7 +86,10 @@ class CollectiveError(DistinputError, RuntimeError):
 
 
 class Mismatch(CollectiveError):
-    """The workers did not make the same call. Raised on every worker; nothing was sent and the group can be used."""
+    """The workers, or the replicas of one, did not make the same call. Raised on every worker, with what each one called.
+
+    Nothing was added up. Further calls work, unless workers wait for one another in different calls, as the message says then.
+    """
 
 
 class PeerLost(CollectiveError):

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.exact_sum import Bands
-from distinput.distribute.peers import Peers
+from distinput.distribute.peers import Peers, Request
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import (
+    check_numbers,
     exact_rows,
     exact_total,
     gather_parts,
@@ -22,6 +23,7 @@ from distinput.distribute.reduction import (
     reduce_rows,
     row_sums,
     total_of_rows,
+    wide_dtype,
 )
 from distinput.errors import InvalidArgumentError
 
@@ -49,6 +51,8 @@ class Arithmetic:
         *,
         deterministic: bool = False,
         present: Sequence[bool] | None = None,
+        call: str = "reduce",
+        name: str = "",
     ) -> Any:
         """The sum or mean over all replicas; see `Strategy.reduce`.
 
@@ -58,32 +62,48 @@ class Arithmetic:
           axis: None, an int or a tuple of ints.
           deterministic: round exact sums once, so that the result does not depend on how the rows were divided.
           present: which of `parts` are data; None: all. The others are left out.
+          call: what the user called, compared between workers.
+          name: of the call, given by the user.
         """
         there = tuple([True] * len(parts) if present is None else present)
-        if deterministic:
-            return self._exact(op, parts, axis, there)
         peers = self._peers
         if peers is None:
             kept = tuple(compress(parts, there))
+            if deterministic:
+                return exact_total(op, *exact_rows(op, kept, axis))
             return reduce_parts(op, kept) if axis is None else reduce_rows(op, kept, axis)
-        if axis is not None:
-            return self._rows(peers, op, parts, axis, there)
-        arrays = [np.asarray(part) for part in parts]
-        if arrays[0].nbytes < _LARGE:
-            return reduce_parts(op, peers.everywhere(list(compress(arrays, there))))
-        return self._large(peers, op, arrays, there)
+        how = ", deterministic" if deterministic else ""
+        request = Request(f"{call} {op.name}, axis={axis}{how}", name, lambda: _described(parts))
+        if deterministic:
+            return self._exact(peers, request, op, parts, axis, there)
+        if axis is None:
+            return self._whole(peers, request, op, list(compress(parts, there)))
+        return self._rows(peers, request, op, parts, axis, there)
 
-    def gather(self, parts: Sequence[Any], axis: Any, *, present: Sequence[bool] | None = None) -> Any:
+    def gather(
+        self,
+        parts: Sequence[Any],
+        axis: Any,
+        *,
+        present: Sequence[bool] | None = None,
+        call: str = "gather",
+        name: str = "",
+    ) -> Any:
         """The values of all replicas, one after the other along `axis`; see `Strategy.gather`."""
         there = parts if present is None else tuple(compress(parts, present))
-        return gather_parts(there if self._peers is None else self._peers.everywhere(there), axis)
+        if self._peers is None:
+            return gather_parts(there, axis)
+        request = Request(f"{call}, axis={axis}", name, lambda: _described(parts))
+        return gather_parts(self._peers.everywhere(request, there), axis)
 
-    def _rows(self, peers: Peers, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> Any:
+    def _rows(
+        self, peers: Peers, request: Request, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
+    ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = row_sums(op, parts, axis)
             return {"counts": list(compress(counts, there)), "dtype": dtype.str}, list(compress(sums, there))
 
-        found = peers.exchange(local)
+        found = peers.exchange(request, local)
         for worker, (note, _) in enumerate(found):
             if note["dtype"] != found[0][0]["dtype"]:
                 raise InvalidArgumentError(
@@ -94,34 +114,45 @@ class Arithmetic:
         counts = [count for note, _ in found for count in note["counts"]]
         return total_of_rows(op, sums, counts, np.dtype(found[0][0]["dtype"]), axis)
 
-    def _large(self, peers: Peers, op: ReduceOp, arrays: Sequence[np.ndarray[Any, Any]], there: Sequence[bool]) -> Any:
+    def _whole(self, peers: Peers, request: Request, op: ReduceOp, kept: Sequence[Any]) -> Any:
         total: Any = None
-        kept = list(compress(arrays, there))
 
-        def local() -> tuple[Any, list[Any]]:
+        def local() -> tuple[Any, Sequence[Any]]:
             nonlocal total
-            total = np.asarray(reduce_parts(ReduceOp.SUM, kept)) if kept else np.zeros_like(arrays[0])
-            return ({"dtype": total.dtype.str, "shape": list(total.shape)}, len(kept)), []
+            arrays = [np.asarray(part) for part in kept]
+            if not arrays or arrays[0].nbytes < _LARGE:
+                return None, arrays
+            check_numbers(arrays, op)
+            wide = wide_dtype(arrays[0].dtype) if op is ReduceOp.MEAN else arrays[0].dtype
+            total = np.asarray(reduce_parts(ReduceOp.SUM, [array.astype(wide, copy=False) for array in arrays]))
+            return {"dtype": arrays[0].dtype.str, "shape": list(total.shape), "count": len(arrays)}, []
 
-        found = [note for note, _ in peers.exchange(local)]
-        notes = [note for note, _ in found]
-        for worker, note in enumerate(notes):
-            if note != notes[0]:
+        found = peers.exchange(request, local)
+        large = [note for note, _ in found if note is not None]
+        if not large:
+            return reduce_parts(op, [array for _, arrays in found for array in arrays])
+        for worker, (note, arrays) in enumerate(found):
+            shape = list(arrays[0].shape) if arrays else (note or large[0])["shape"]
+            code = arrays[0].dtype.str if arrays else (note or large[0])["dtype"]
+            if (code, shape) != (large[0]["dtype"], large[0]["shape"]):
+                first = next(other for other, (note, _) in enumerate(found) if note is not None)
                 raise InvalidArgumentError(
                     "reduce: with axis=None all values must have the same size and shape, got "
-                    f"{notes[0]['shape']} of {notes[0]['dtype']} on worker 0 and {note['shape']} of {note['dtype']} on worker "
+                    f"{large[0]['shape']} of {large[0]['dtype']} on worker {first} and {shape} of {code} on worker "
                     f"{worker}; reduce over the rows with axis=0"
                 )
-        summed = peers.group.all_reduce(total, "sum")
+        dtype = np.dtype(large[0]["dtype"])
+        if total is None:  # this worker has no data
+            total = np.zeros(large[0]["shape"], wide_dtype(dtype) if op is ReduceOp.MEAN else dtype)
+        summed = peers.group.all_reduce(total, "sum", **peers.said(request))
         if op is ReduceOp.SUM:
             return summed[()]
-        mean = np.true_divide(summed, sum([count for _, count in found]))
-        return (mean if total.dtype.kind in "iu" else mean.astype(total.dtype, copy=False))[()]
+        mean = np.true_divide(summed, sum([note["count"] for note in large]))
+        return (mean if dtype.kind in "iu" else mean.astype(dtype, copy=False))[()]
 
-    def _exact(self, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> Any:
-        if self._peers is None:
-            return exact_total(op, *exact_rows(op, tuple(compress(parts, there)), axis))
-
+    def _exact(
+        self, peers: Peers, request: Request, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
+    ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = exact_rows(op, parts, axis)
             sums, counts = list(compress(sums, there)), list(compress(counts, there))
@@ -132,9 +163,15 @@ class Arithmetic:
 
         bands: list[Bands] = []
         counts: list[int] = []
-        for note, arrays in self._peers.exchange(local):
+        for note, arrays in peers.exchange(request, local):
             specials = iter(arrays[len(note["first"]) :])
             for first, digits, special in zip(note["first"], arrays, note["special"], strict=False):
                 bands.append(Bands(first, digits, next(specials) if special else None))
             counts += note["counts"]
         return exact_total(op, bands, counts, np.dtype(note["dtype"]))
+
+
+def _described(parts: Sequence[Any]) -> str:
+    """Dtypes and shapes of the replicas' values, for messages."""
+    arrays = [np.asarray(part) for part in parts]
+    return ", ".join(dict.fromkeys(f"{array.dtype}{list(array.shape)}" for array in arrays))

@@ -5,20 +5,44 @@ Every exchange ends alike on all workers: with everybody's arrays, or with an er
 mistake in one call fails that call everywhere and leaves the next one working.
 """
 
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distinput import errors
+from distinput.distribute.backends.call import Purpose
 from distinput.distribute.wire import packed, unpacked
 
 if TYPE_CHECKING:
     from distinput.distribute.backends.collectives import Collectives
 
-__all__ = ["Peers"]
+__all__ = ["Peers", "Request"]
+
+_ANYWHERE = "anywhere"
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a worker asks of all, and what has to be the same on every one of them.
+
+    Args:
+      text: such as "reduce SUM, axis=0".
+      name: given by the user, compared instead of the place in the program; empty for the place.
+      given: what this worker gives, for messages only.
+    """
+
+    text: str
+    name: str = ""
+    given: Callable[[], str] = str
+
+
+class _Place(threading.local):
+    step = 0
 
 
 class Peers:
@@ -27,12 +51,25 @@ class Peers:
     Args:
       group: how they reach one another.
       replicas: how many replicas this worker has.
+      compare_call_sites: whether a request has to be made at the same place of the program everywhere.
     """
 
-    def __init__(self, group: "Collectives", replicas: int) -> None:
+    def __init__(self, group: "Collectives", replicas: int, *, compare_call_sites: bool = True) -> None:
         self.group = group
-        self.replicas = [int(n[0]) for n in group.all_gather(np.array([replicas], np.int64))]
+        self._name = "" if compare_call_sites else _ANYWHERE
+        self._place = _Place()
+        self.replicas = [int(n[0]) for n in group.all_gather(np.array([replicas], np.int64), name=self._name)]
         """How many replicas each worker has."""
+
+    def reached(self, step: int) -> None:
+        """This thread has taken so many steps of a distributed dataset: what it asks next belongs to that step."""
+        self._place.step = step
+
+    def said(self, request: Request) -> dict[str, Any]:
+        """What makes a call of the group one that is made for this request: its `name` and `purpose`."""
+        step = self._place.step
+        text = f"{request.text}, after step {step} of the input" if step else request.text
+        return {"name": request.name or self._name, "purpose": Purpose(text, request.given)}
 
     @property
     def rank(self) -> int:
@@ -49,10 +86,13 @@ class Peers:
         """The number of this worker's first replica among all."""
         return sum(self.replicas[: self.rank])
 
-    def exchange(self, make: Callable[[], tuple[Any, Sequence[Array]]]) -> list[tuple[Any, list[Array]]]:
+    def exchange(
+        self, request: Request, make: Callable[[], tuple[Any, Sequence[Array]]]
+    ) -> list[tuple[Any, list[Array]]]:
         """What `make` returns on every worker, a JSON value and arrays, in the order of the workers.
 
         Raises:
+          Mismatch: not all workers made this request.
           Exception: what `make` raised here; or, where it raised elsewhere, an error of the same kind that names the worker.
         """
         failure: Exception | None = None
@@ -62,7 +102,7 @@ class Peers:
         except Exception as error:  # noqa: BLE001 - raised below, when the others know
             failure = error
             mine = packed({"error": type(error).__name__, "text": str(error)}, [])
-        received = [unpacked(data) for data in self.group.all_gather(mine)]
+        received = [unpacked(data) for data in self.group.all_gather(mine, **self.said(request))]
         if failure is not None:
             raise failure
         for worker, (note, _) in enumerate(received):
@@ -70,9 +110,9 @@ class Peers:
                 raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
         return [(note["ok"], arrays) for note, arrays in received]
 
-    def everywhere(self, parts: Sequence[Any]) -> list[Any]:
+    def everywhere(self, request: Request, parts: Sequence[Any]) -> list[Any]:
         """The arrays of all replicas of all workers, in replica order; `parts` are those of this worker's replicas."""
-        found = self.exchange(lambda: (None, [np.asarray(part) for part in parts]))
+        found = self.exchange(request, lambda: (None, [np.asarray(part) for part in parts]))
         return [array for _, arrays in found for array in arrays]
 
 

@@ -17,6 +17,7 @@ from distinput.errors import InvalidArgumentError
 
 __all__ = [
     "check_axis",
+    "check_numbers",
     "exact_rows",
     "exact_total",
     "gather_parts",
@@ -25,6 +26,7 @@ __all__ = [
     "reduce_undistributed",
     "row_sums",
     "total_of_rows",
+    "wide_dtype",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -40,6 +42,20 @@ def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
 
     Source: `tf.distribute.Strategy.reduce` with `axis=None`.
     """
+    arrays = check_numbers(parts, op)
+    first = arrays[0]
+    if op is ReduceOp.SUM or len(arrays) == 1:
+        return _total(arrays, first.dtype)[()]
+    total = _total(arrays, wide_dtype(first.dtype))
+    return _keep(np.true_divide(total, len(arrays)), first.dtype)
+
+
+def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
+    """The parts as arrays of numbers, all of one shape and dtype.
+
+    Raises:
+      InvalidArgumentError: they are not.
+    """
     arrays = [_numbers(part, op) for part in parts]
     first = arrays[0]
     for i, array in enumerate(arrays):
@@ -54,10 +70,7 @@ def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
                 f"reduce: all values must have the same dtype, got {first.dtype} on replica 0 and {array.dtype} on "
                 f"replica {i}"
             )
-    if op is ReduceOp.SUM or len(arrays) == 1:
-        return _total(arrays, first.dtype)[()]
-    total = _total(arrays, _wide(first.dtype))
-    return _keep(np.true_divide(total, len(arrays)), first.dtype)
+    return arrays
 
 
 def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
@@ -91,7 +104,7 @@ def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Array]
     arrays = [_numbers(part, op) for part in parts]
     axes = [check_axis(axis, array.ndim) for array in arrays]
     dtype = arrays[0].dtype
-    wide = dtype if op is ReduceOp.SUM else _wide(dtype)
+    wide = dtype if op is ReduceOp.SUM else wide_dtype(dtype)
     sums = [_row_sum(array, of, wide, dtype) for array, of in zip(arrays, axes, strict=True)]
     return sums, [_count(array, of) for array, of in zip(arrays, axes, strict=True)], dtype
 
@@ -254,7 +267,7 @@ def _numbers(value: Any, op: ReduceOp) -> Array:
     return array
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which integers are added for a mean, so that it does not wrap around."""
     return {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(dtype.kind, dtype)
 

@@ -3,13 +3,44 @@
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from distinput.errors import AbortedError
+from distinput.distribute.backends.call_site import CURE, CallSite, Ways, call_site
+from distinput.errors import AbortedError, Mismatch
 
-__all__ = ["Rendezvous"]
+__all__ = ["Coming", "Rendezvous"]
 
 _RUNNING, _WAITING, _ENDED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """What a replica comes to a meeting for; it must be the same for all.
+
+    Args:
+      what: what it called.
+      name: given by the user, compared instead of the place in the program; empty for the place.
+      site: the place.
+    """
+
+    what: str
+    name: str
+    site: CallSite
+
+    @classmethod
+    def here(cls, what: str, name: str = "") -> "Coming":
+        """That of the code which is being executed."""
+        return cls(what, name, call_site())
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """What is compared of the place."""
+        return (0, 0) if self.name else (self.site.near, self.site.path)
+
+    def __str__(self) -> str:
+        name = f", name={self.name!r}" if self.name else ""
+        return f"{self.what}{name}{f', at {self.site}' if self.site.places else ''}"
 
 
 class Rendezvous:
@@ -24,6 +55,7 @@ class Rendezvous:
 
     __slots__ = (
         "_broken",
+        "_coming",
         "_gates",
         "_given",
         "_lock",
@@ -31,6 +63,7 @@ class Rendezvous:
         "_parts",
         "_states",
         "_waiting",
+        "_ways",
         "failures",
         "uneven",
     )
@@ -39,6 +72,8 @@ class Rendezvous:
         self._lock = allocate_lock()
         self._states = [_RUNNING] * replicas
         self._waiting = 0
+        self._coming: list[Coming | None] = [None] * replicas
+        self._ways = Ways(one_place=True)
         self._given: list[Any] = [None] * replicas
         self._parts: list[Any] = [None] * replicas
         self._merge: Callable[[Sequence[Any]], Any] | None = None
@@ -49,10 +84,11 @@ class Rendezvous:
         self.uneven = False
         """True when a replica ended while others waited for it."""
 
-    def meet(self, index: int, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
+    def meet(self, index: int, coming: Coming, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
         """Wait for all replicas, then get the result of replica 0's `merge` over what they gave, in replica order.
 
         Raises:
+          Mismatch: on replica 0, if not all came for the same.
           AbortedError: another replica failed, or ended without coming.
         """
         with self._lock:
@@ -65,6 +101,7 @@ class Rendezvous:
                 self._gates = [_closed_gate() for _ in self._states]
             self._states[index] = _WAITING
             self._given[index] = given
+            self._coming[index] = coming
             self._waiting += 1
             complete = self._waiting == len(self._states)
             if complete and index:
@@ -81,6 +118,7 @@ class Rendezvous:
         """Replica 0, with all others waiting."""
         given, self._given = self._given, [None] * len(self._states)
         try:
+            self._compare([coming for coming in self._coming if coming is not None])
             result = merge(given)
         except BaseException as error:
             self.failed(0, error)
@@ -93,6 +131,17 @@ class Rendezvous:
                 if i:
                     self._gates[i].release()
         return result
+
+    def _compare(self, coming: Sequence[Coming]) -> None:
+        first = coming[0]
+        why, cure = "", CURE
+        if any((one.what, one.name) != (first.what, first.name) for one in coming):
+            why, cure = "must make the same call", "make the calls equal"
+        elif len(coming) > 1:
+            why = self._ways.unlike([one.place for one in coming])
+        if why:
+            told = "\n".join(f"  replica {index}: {one}" for index, one in enumerate(coming))
+            raise Mismatch(f"{first.what}: all replicas {why}; they called\n{told}\n{cure}")
 
     def ended(self, index: int) -> None:
         """Replica `index` returned."""

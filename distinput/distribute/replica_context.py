@@ -9,6 +9,7 @@ import numpy as np
 
 from distinput.distribute.context import Mode, get_replica_context, modes
 from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.rendezvous import Coming
 from distinput.distribute.values import regroup, replica_leaves, select_replica
 
 if TYPE_CHECKING:
@@ -111,19 +112,21 @@ class ReplicaContext:
                 return merge_fn(strategy, *merged, **named)
 
         mine = (tuple(args), dict(kwargs or {}))
-        return select_replica(
-            self._local, merge([mine]) if self._meeting is None else self._meeting.meet(self._local, mine, merge)
-        )
+        what = f"merge_call of {getattr(merge_fn, '__qualname__', type(merge_fn).__name__)}"
+        return select_replica(self._local, self._meet(what, "", mine, merge))
 
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, name: str = "") -> Any:
         """Sum or mean of every leaf over all replicas; each replica gets its own copy.
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
           value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica.
           options: ignored in one process.
+          name: what the call is about, the same on every replica. The replicas compare it instead of the line of the program
+            that makes the call.
 
         Raises:
+          Mismatch: the replicas did not make the same call, or made it at different places of the program.
           ValueError: an unknown reduce_op.
           AssertionError: the structures differ.
           InvalidArgumentError: shapes or dtypes differ, or a leaf is no number.
@@ -133,17 +136,24 @@ class ReplicaContext:
         op = ReduceOp.of(reduce_op)
         if self._strategy.is_default:
             return value
-        return self._all(value, lambda parts: self._strategy._arithmetic.reduce(op, parts, None))
+        reduce = self._strategy._arithmetic.reduce
 
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        def combine(parts: Sequence[Any], call: str) -> Any:
+            return reduce(op, parts, None, call=call, name=name)
+
+        return self._all(value, f"all_reduce {op.name}", name, combine)
+
+    def all_gather(self, value: Any, axis: int, options: Any = None, *, name: str = "") -> Any:
         """The values of all replicas, one after the other along `axis`; each replica gets its own copy.
 
         Args:
           value: a nest of arrays, of the same structure on every replica; sizes may differ along `axis`.
           axis: where to concatenate; it may be negative.
           options: ignored in one process.
+          name: as in `all_reduce`.
 
         Raises:
+          Mismatch: the replicas did not make the same call, or made it at different places of the program.
           AssertionError: the structures differ.
           InvalidArgumentError: scalars, an axis out of range, other dimensions or dtypes that differ.
 
@@ -151,12 +161,24 @@ class ReplicaContext:
         """
         if self._strategy.is_default:
             return value
-        return self._all(value, lambda parts: self._strategy._arithmetic.gather(parts, axis))
+        gather = self._strategy._arithmetic.gather
 
-    def _all(self, value: Any, combine: Callable[[Sequence[Any]], Any]) -> Any:
+        def combine(parts: Sequence[Any], call: str) -> Any:
+            return gather(parts, axis, call=call, name=name)
+
+        return self._all(value, f"all_gather, axis={axis}", name, combine)
+
+    def _meet(self, what: str, name: str, mine: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        """The result of `merge` over what all replicas of this process gave."""
+        if self._meeting is None:
+            return merge([mine])
+        return self._meeting.meet(self._local, Coming.here(what, name), mine, merge)
+
+    def _all(self, value: Any, what: str, name: str, combine: Callable[[Sequence[Any], str], Any]) -> Any:
         """`combine` over each leaf of all replicas; the same nest, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
+        call = what.partition(" ")[0].rstrip(",")
 
         def merge(given: Sequence[tuple[Any, list[Any]]]) -> list[Any]:
             for i, (other, _) in enumerate(given):
@@ -166,10 +188,14 @@ class ReplicaContext:
                         "same "
                         f"keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
                     )
-            return [combine(parts) for parts in zip(*[parts for _, parts in given], strict=True)]
+            calls = [f"{call} of {path}:" if path else call for path in structure.paths]
+            return [
+                combine(parts, call)
+                for parts, call in zip(zip(*[parts for _, parts in given], strict=True), calls, strict=True)
+            ]
 
         mine = (structure, leaves)
-        made = merge([mine]) if self._meeting is None else self._meeting.meet(self._local, mine, merge)
+        made = self._meet(what, name, mine, merge)
         # Replicas run at the same time and may change what they got, so nobody gets the shared arrays themselves.
         return structure.build([np.array(part)[()] for part in made])
 

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distinput.core.nest import map_leaves
 from distinput.data import Dataset
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.backends import open_devices
@@ -59,6 +58,7 @@ class Strategy:
         self._parameter_devices = self._devices.local
         self._peers: Peers | None = None
         self._control: Any = None
+        self._inputs = 0
         self._arithmetic = Arithmetic()
 
     # ---- facts
@@ -79,6 +79,11 @@ class Strategy:
     def _replica_context(self, index: int, meeting: Rendezvous | None = None) -> ReplicaContext:
         """That of a replica of this worker, which meets the others there."""
         return ReplicaContext(self, self._first_replica + index, meeting, index)
+
+    def _next_input(self) -> str:
+        """What an iteration is called when it takes its first step, the same on all workers."""
+        self._inputs += 1
+        return f"next step of input {self._inputs}"
 
     @property
     def _wraps(self) -> bool:
@@ -228,7 +233,16 @@ class Strategy:
 
     # ---- cross-replica arithmetic
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None) -> Any:
+    def reduce(
+        self,
+        reduce_op: Any,
+        value: Any,
+        axis: Any,
+        *,
+        deterministic: bool = False,
+        mask: Any = None,
+        name: str = "",
+    ) -> Any:
         """One value of those of all replicas.
 
         Args:
@@ -241,12 +255,15 @@ class Strategy:
             workers. It costs more time.
           mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; the `tail="pad"` of
             `InputOptions` gives one.
+          name: what the call is about, the same on every worker. The workers compare it instead of the line of the program
+            that makes the call.
 
         Returns:
           A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
 
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
+          Mismatch: the workers did not make the same call, or made it at different places of the program.
           ValueError: an unknown reduce_op, an axis that is not there, or a sum of a value that is not distributed.
           TypeError: reduce_op or axis is of another type, or a nest is given together with an axis.
           InvalidArgumentError: shapes or dtypes that must agree do not, or text or bool is to be added.
@@ -266,33 +283,41 @@ class Strategy:
             value = only_masked("reduce", value, mask)
         if axis is None:
             if isinstance(value, DistributedValues):
-                return self._reduce_leaf(op, value, deterministic)
-            return map_leaves(lambda leaf: self._reduce_leaf(op, leaf, deterministic), value, lists=True)
+                return self._reduce_leaf(op, value, "", deterministic, name)
+            structure, leaves = replica_leaves(value)
+            paths = structure.paths
+            return structure.build(
+                [self._reduce_leaf(op, leaf, paths[i], deterministic, name) for i, leaf in enumerate(leaves)]
+            )
         if isinstance(value, DistributedValues):
             return self._arithmetic.reduce(
-                op, value.values, axis, deterministic=deterministic, present=present_in(value)
+                op, value.values, axis, deterministic=deterministic, present=present_in(value), name=name
             )
         structure, _ = replica_leaves(value)
         if not structure.is_leaf:
             raise TypeError(f"reduce: with an axis the value must be a single one, got the structure {structure}")
-        return self._arithmetic.reduce(op, [value] * self._replicas, axis, deterministic=deterministic)
+        return self._arithmetic.reduce(op, [value] * self._replicas, axis, deterministic=deterministic, name=name)
 
-    def _reduce_leaf(self, op: ReduceOp, value: Any, deterministic: bool) -> Any:
+    def _reduce_leaf(self, op: ReduceOp, value: Any, path: str, deterministic: bool, name: str) -> Any:
         if isinstance(value, DistributedValues):
-            return self._arithmetic.reduce(
-                op, value.values, None, deterministic=deterministic, present=present_in(value)
-            )
-        if self._peers is not None and self._replicas == 1:  # what `run` gives where a worker has one replica
-            return self._arithmetic.reduce(op, [value], None, deterministic=deterministic)
-        return reduce_undistributed(op, value, self.num_replicas_in_sync)
+            parts, present = value.values, present_in(value)
+        elif self._peers is not None and self._replicas == 1:  # what `run` gives where a worker has one replica
+            parts, present = (value,), None
+        else:
+            return reduce_undistributed(op, value, self.num_replicas_in_sync)
+        call = f"reduce of {path}:" if path else "reduce"
+        return self._arithmetic.reduce(
+            op, parts, None, deterministic=deterministic, present=present, call=call, name=name
+        )
 
-    def gather(self, value: Any, axis: int, *, mask: Any = None) -> Any:
+    def gather(self, value: Any, axis: int, *, mask: Any = None, name: str = "") -> Any:
         """The components of all replicas, one after the other along `axis`, in replica order.
 
         Args:
           value: a distributed value or a nest of them; other leaves stay as they are.
           axis: where to concatenate; sizes may differ there. It may be negative.
           mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that are wanted.
+          name: as in `reduce`.
 
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
@@ -314,13 +339,18 @@ class Strategy:
         if mask is not None:
             value = only_masked("gather", value, mask)
         if isinstance(value, DistributedValues):
-            return self._arithmetic.gather(value.values, axis, present=present_in(value))
-        return map_leaves(lambda leaf: self._gather_leaf(leaf, axis), value, lists=True)
+            return self._arithmetic.gather(value.values, axis, present=present_in(value), name=name)
+        structure, leaves = replica_leaves(value)
+        paths = structure.paths
+        return structure.build([self._gather_leaf(leaf, axis, paths[i], name) for i, leaf in enumerate(leaves)])
 
-    def _gather_leaf(self, leaf: Any, axis: int) -> Any:
+    def _gather_leaf(self, leaf: Any, axis: int, path: str, name: str) -> Any:
+        call = f"gather of {path}" if path else "gather"
         if isinstance(leaf, DistributedValues):
-            return self._arithmetic.gather(leaf.values, axis, present=present_in(leaf))
-        return self._arithmetic.gather([leaf], axis) if self._peers is not None and self._replicas == 1 else leaf
+            return self._arithmetic.gather(leaf.values, axis, present=present_in(leaf), call=call, name=name)
+        if self._peers is not None and self._replicas == 1:
+            return self._arithmetic.gather([leaf], axis, call=call, name=name)
+        return leaf
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a value, one for each replica of this process.

@@ -9,9 +9,13 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 
+from distinput.distribute.backends.call import table
+from distinput.distribute.backends.call_site import call_site
 from distinput.distribute.backends.channel import Array, Handle
 from distinput.distribute.backends.operations import GLANCE, Operations, Wait
 from distinput.distribute.backends.party import Need
@@ -22,22 +26,39 @@ __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
 AGREE_VALUES = 26
 """How many integers one agreement can carry."""
 
-_HEAD = 6  # length, its square, number, its square, refusals, ranks that refused
-_NUMBER = 1 << 20  # numbers are compared modulo this, so that their squares can be summed
+_HEAD = 6  # length, its square, mark, its square, refusals, ranks that refused
+_MARKS = 1 << 22  # marks are below this, so that their squares can be summed
+_SAY = 1.0  # seconds in which the others say what they agree about, when it is not the same
 _LOOKS = (1e-3, GLANCE)  # the shortest and the longest time between two looks of the thread; each is twice the last one
 _END = 1.0  # seconds that the thread has to end, which has only to begin what was posted
 
 
 class Agreement:
-    """A sum of integers over all workers, under way; made by `Collectives.agree`."""
+    """A sum of integers over all workers, under way; made by `Collectives.agree`. As a text it is the call, for messages."""
 
-    __slots__ = ("_agreements", "_count", "_error", "_values", "number", "posting", "settled")
+    __slots__ = (
+        "_about",
+        "_agreements",
+        "_count",
+        "_error",
+        "_site",
+        "_values",
+        "differs",
+        "number",
+        "posting",
+        "settled",
+    )
 
-    def __init__(self, agreements: "Agreements", posting: "_Posting", number: int, count: int) -> None:
+    def __init__(self, agreements: "Agreements", posting: "_Posting", number: int, count: int, about: str) -> None:
         self._agreements, self.posting, self.number, self._count = agreements, posting, number, count
+        self._about, self._site = about, call_site()
         self._values: list[int] = []
         self._error: Mismatch | None = None
+        self.differs = False
         self.settled = False
+
+    def __str__(self) -> str:
+        return ", ".join([self._about or "agree", *([f"at {self._site}"] if self._site.places else [])])
 
     def done(self) -> bool:
         """Whether `result` returns, or raises, without waiting."""
@@ -55,6 +76,8 @@ class Agreement:
         """
         if not self.settled:
             self._agreements.complete(self, timeout)
+        if self.differs:
+            raise self._agreements.differ(self)
         if self._error is not None:
             raise self._error
         return list(self._values)
@@ -62,7 +85,7 @@ class Agreement:
     def settle(self, total: Array, size: int, rank: int) -> None:
         """Take the sums that arrived."""
         given, squares, number, number_squares, refusals, refused, *sums = total.tolist()
-        count, at = self._count, self.number % _NUMBER
+        count, at = self._count, _mark(self.number, self._about)
         if refusals:
             who = f"rank {refused}" if refusals == 1 else f"{refusals} of the {size} workers"
             self._error = Mismatch(f"agree: {who} gave what cannot be summed; its own error says what it was")
@@ -73,7 +96,7 @@ class Agreement:
                 f"the {size} ranks together {given}; nothing was summed and the group can be used"
             )
         elif (number, number_squares) != (size * at, size * at * at):
-            self._error = Mismatch(f"agree: rank {rank} is at agreement {self.number}, others are not")
+            self.differs = True
         else:
             self._values = sums[:count]
         self.settled = True  # at last, as other threads do not take a lock to look at it
@@ -96,24 +119,26 @@ class Agreements:
         self._orders: queue.SimpleQueue[_Posting | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def post(self, values: Sequence[int]) -> Agreement:
+    def post(self, values: Sequence[int], about: str) -> Agreement:
         """Begin to sum; see `Collectives.agree`."""
-        self._operations.check_open("agree")
+        operations = self._operations
+        operations.check_open("agree")
         with self._posting:
             number = self.count
             self.count += 1
+            operations.party.begins(Need("agree", operations.name, number))
             try:
-                given = _checked(values, self._operations.size)
+                given = _checked(values, operations.size)
             except ValueError:
-                self._begin([0, 0, 0, 0, 1, self._operations.rank], number, 0)
+                self._begin([0, 0, 0, 0, 1, operations.rank], number, 0, about)
                 raise
-            n, at = len(given), number % _NUMBER
-            return self._begin([n, n * n, at, at * at, 0, 0, *given], number, n)
+            n, at = len(given), _mark(number, about)
+            return self._begin([n, n * n, at, at * at, 0, 0, *given], number, n, about)
 
-    def _begin(self, slots: list[int], number: int, count: int) -> Agreement:
+    def _begin(self, slots: list[int], number: int, count: int, about: str) -> Agreement:
         channel = self._operations.channel
         posting = _Posting(slots, self._begun)
-        agreement = Agreement(self, posting, number, count)
+        agreement = Agreement(self, posting, number, count, about)
         self._pending.append(agreement)
         if channel.adds_at_once:
             posting.begin(channel.add)
@@ -167,11 +192,25 @@ class Agreements:
             while not agreement.settled:
                 operations.check_open("agree")
                 first = self._pending[0]
-                need = Need("agree", operations.name, first.number)
-                self._settle(operations.run(lambda handle: handle, first.posting, what="agree", wait=wait, need=need))
+                need = self._need(first)
+                self._settle(operations.run(lambda handle: handle, first.posting, what=first, wait=wait, need=need))
 
     def _settle(self, total: Array) -> None:
-        self._pending.popleft().settle(total, self._operations.size, self._operations.rank)
+        agreement = self._pending.popleft()
+        agreement.settle(total, self._operations.size, self._operations.rank)
+        if agreement.differs:
+            self._operations.party.says(self._need(agreement), str(agreement))
+
+    def _need(self, agreement: Agreement) -> Need:
+        return Need("agree", self._operations.name, agreement.number)
+
+    def differ(self, agreement: Agreement) -> Mismatch:
+        """The error where the workers agree about different things."""
+        texts = self._operations.party.said(self._need(agreement), str(agreement), _SAY)
+        return Mismatch(
+            f"agree: all ranks must take the same step; they are at\n{table(texts)}\nmake the same calls in the same order "
+            "on all of them"
+        )
 
     def close(self) -> bool:
         """End the thread; True when nothing is under way any more."""
@@ -249,3 +288,13 @@ def _checked(values: Sequence[int], size: int) -> list[int]:
     if any(not -limit < value < limit for value in given):
         raise ValueError(f"agree: the sum over {size} workers must fit into 64 bits, got {given}")
     return given
+
+
+def _mark(number: int, about: str) -> int:
+    """Stands for the place of an agreement among all, and for what it is about."""
+    return (number * 0x9E3779B1 + _subject(about)) % _MARKS
+
+
+@lru_cache(maxsize=1024)
+def _subject(about: str) -> int:
+    return int.from_bytes(blake2b(about.encode(), digest_size=8).digest(), "little")

@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.distribute.backends.agreements import Agreement, Agreements
-from distinput.distribute.backends.call import INLINE
+from distinput.distribute.backends.call import INLINE, Purpose
 from distinput.distribute.backends.channel import Array, Bytes, Channel
 from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.fold import check_reducible, fold, native_view
 from distinput.distribute.backends.operations import Operations
-from distinput.distribute.backends.party import End, Party
+from distinput.distribute.backends.party import End, Need, Party
 from distinput.distribute.backends.seat import Seat
 from distinput.distribute.backends.turn import Turn, Turns
 from distinput.distribute.backends.wire import as_array, describe, family, from_bytes, parse, to_bytes
@@ -39,7 +39,8 @@ _LINGER = 1.0  # seconds that the host of the board stays, after abort, for the 
 class Collectives:
     """The workers of a job as seen by one of them.
 
-    Every worker makes the same calls in the same order. Calls on one group are made by one thread; a second thread gets
+    Every worker makes the same calls in the same order. What a call is, and whether it is made where it was made before, is
+    compared before anything is computed. Calls on one group are made by one thread; a second thread gets
     its own group by `dup`. After any error but `Mismatch` the group, and all that were dup'ed from it or share its
     origin, is used up: each further call raises `Poisoned` at once.
 
@@ -62,6 +63,8 @@ class Collectives:
         self._turns = Turns(self._operations)
         self._agreements = Agreements(self._operations)
         self._dups = 0
+        self._party.begins(Need("call", name, -1))
+        self._party.begins(Need("agree", name, -1))
         if party is None:
             wait = self._operations.wait(None)
             seats = self._operations.run(channel.gather, self._party.seat.encode(), what="start", wait=wait, need=None)
@@ -108,7 +111,14 @@ class Collectives:
         return f"<Collectives {self.name!r} rank {self.rank} of {self.size}, {state}>"
 
     def all_reduce(
-        self, x: Any, op: str = "sum", *, deterministic: bool = False, timeout: float | None = None
+        self,
+        x: Any,
+        op: str = "sum",
+        *,
+        deterministic: bool = False,
+        name: str = "",
+        purpose: Purpose | None = None,
+        timeout: float | None = None,
     ) -> Array:
         """One array from those of all workers, element by element; the same bits on every worker.
 
@@ -117,6 +127,9 @@ class Collectives:
           op: "sum", "prod", "min" or "max"; integers wrap around, NaN wins.
           deterministic: fold in rank order, ((0 op 1) op 2) ..., so that the bits are the same on every engine and in
             every run. It is what happens anyway for up to 4 KB and for dtypes the engine does not know.
+          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
+            where they make the call.
+          purpose: what the caller makes it for, compared too.
           timeout: seconds to wait for the others.
 
         Raises:
@@ -130,7 +143,7 @@ class Collectives:
             check_reducible(array.dtype, op)
             return array
 
-        with self._turns.begin("all_reduce", timeout) as turn:
+        with self._turns.begin("all_reduce", timeout, name, purpose) as turn:
             array = turn.prepare(prepare)
             about = describe(array)
             how = f"{op} deterministic" if deterministic else op
@@ -158,12 +171,17 @@ class Collectives:
             result[piece] = fold([part.view(flat.dtype) for part in parts], op)
         return result
 
-    def all_gather(self, x: Any, *, timeout: float | None = None) -> list[Array]:
+    def all_gather(
+        self, x: Any, *, name: str = "", purpose: Purpose | None = None, timeout: float | None = None
+    ) -> list[Array]:
         """The arrays of all workers, in rank order.
 
         Args:
           x: an array whose dtype and shape are the same on every worker, but for the number of rows, which may be 0,
             and for the width of fixed-width strings. Object arrays may hold bytes and str.
+          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
+            where they make the call.
+          purpose: what the caller makes it for, compared too.
           timeout: seconds to wait for the others.
 
         Raises:
@@ -171,7 +189,7 @@ class Collectives:
           TypeError: `x` holds objects other than bytes and str; the others get Mismatch.
           CollectiveError: see its kinds.
         """
-        with self._turns.begin("all_gather", timeout) as turn:
+        with self._turns.begin("all_gather", timeout, name, purpose) as turn:
             array = turn.prepare(lambda: as_array(x, "all_gather"))
             rows = f"*,{','.join(map(str, array.shape[1:]))}" if array.ndim else "0-d"
             mine = to_bytes(array)
@@ -199,12 +217,23 @@ class Collectives:
                 part[piece] = data
         return parts
 
-    def broadcast(self, x: Any = None, root: int = 0, *, timeout: float | None = None) -> Array:
+    def broadcast(
+        self,
+        x: Any = None,
+        root: int = 0,
+        *,
+        name: str = "",
+        purpose: Purpose | None = None,
+        timeout: float | None = None,
+    ) -> Array:
         """The array of one worker, on all of them.
 
         Args:
           x: what the root sends; the others need not give anything, its dtype and shape travel with it.
           root: the rank that sends.
+          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
+            where they make the call.
+          purpose: what the caller makes it for, compared too.
           timeout: seconds to wait for the others.
 
         Raises:
@@ -222,7 +251,7 @@ class Collectives:
                 raise TypeError("broadcast: the root must give an array, got None")
             return as_array(x, "broadcast")
 
-        with self._turns.begin("broadcast", timeout) as turn:
+        with self._turns.begin("broadcast", timeout, name, purpose) as turn:
             array = turn.prepare(prepare)
             mine = np.zeros(0, np.uint8) if array is None else to_bytes(array)
             calls = turn.compare(f"broadcast root={root}", "" if array is None else describe(array), mine)
@@ -235,17 +264,21 @@ class Collectives:
                 data = buffer
             return from_bytes(data, *parse(sent.about))
 
-    def barrier(self, *, timeout: float | None = None) -> None:
+    def barrier(self, *, name: str = "", timeout: float | None = None) -> None:
         """Return once every worker has come here.
+
+        Args:
+          name: as in `all_reduce`.
+          timeout: seconds to wait for the others.
 
         Raises:
           Mismatch: another worker called something else.
           CollectiveError: see its kinds.
         """
-        with self._turns.begin("barrier", timeout) as turn:
+        with self._turns.begin("barrier", timeout, name) as turn:
             turn.compare("barrier", "", np.zeros(0, np.uint8))
 
-    def agree(self, values: Sequence[int]) -> Agreement:
+    def agree(self, values: Sequence[int], about: str = "") -> Agreement:
         """Begin to sum integers over all workers, and return at once.
 
         Agreements are apart from the other calls, so that one may be under way while those are made. They complete in
@@ -253,12 +286,13 @@ class Collectives:
 
         Args:
           values: as many on every worker, at most `AGREE_VALUES`; their sum must fit into 64 bits.
+          about: what it is about, the same on every worker.
 
         Raises:
           ValueError: too many, too large or not integers; the others get Mismatch from `result`.
           Poisoned: the group failed before.
         """
-        return self._agreements.post(values)
+        return self._agreements.post(values, about)
 
     def dup(self, name: str, *, timeout: float | None = None) -> "Collectives":
         """Another group of the same workers, whose calls do not meet those of this one; for another thread.

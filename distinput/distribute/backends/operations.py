@@ -8,7 +8,15 @@ from typing import Any, NoReturn
 from distinput.distribute.backends.channel import Channel, Handle
 from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.party import End, Need, Party
-from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, FailedPreconditionError, PeerLost, Poisoned
+from distinput.errors import (
+    Aborted,
+    CollectiveError,
+    CollectiveTimeout,
+    FailedPreconditionError,
+    Mismatch,
+    PeerLost,
+    Poisoned,
+)
 
 __all__ = ["GLANCE", "Operations", "Wait"]
 
@@ -56,7 +64,7 @@ class Operations:
         """The time of one operation, which begins."""
         return Wait(self.timeout if timeout is None else timeout)
 
-    def check_open(self, what: str) -> None:
+    def check_open(self, what: object) -> None:
         """Raise where the group cannot be used any more.
 
         Raises:
@@ -71,7 +79,7 @@ class Operations:
                 f"{self.party.failure}; open another one"
             )
 
-    def run(self, start: Callable[..., Handle], *args: Any, what: str, wait: Wait, need: Need | None) -> Any:
+    def run(self, start: Callable[..., Handle], *args: Any, what: object, wait: Wait, need: Need | None) -> Any:
         """The value of an operation.
 
         Args:
@@ -95,21 +103,23 @@ class Operations:
             self.party.fail(Aborted(text, self.rank), End("aborted", text))
             raise
 
-    def _value(self, handle: Handle, what: str, wait: Wait, need: Need | None) -> Any:
+    def _value(self, handle: Handle, what: object, wait: Wait, need: Need | None) -> Any:
         if handle.wait(min(GLANCE, wait.left())):
             return handle.value()
-        self.party.waits(need)
+        self.party.waits(need, what)
         while not handle.wait(min(GLANCE, wait.left())):
             if self.party.failure is not None:  # found by another thread
                 self.check_open(what)
             found = self.party.culprit(need)
             if found is not None:
                 self._fail(what, *found)
+            if (met := self.party.crossed(need)) is not None:
+                self._cross(what, *met)
             if wait.left() <= 0:
                 self._give_up(what, wait, need)
         return handle.value()
 
-    def blame(self, what: str, error: ChannelLost, need: Need | None) -> NoReturn:
+    def blame(self, what: object, error: ChannelLost, need: Need | None) -> NoReturn:
         """The engine says that a connection is gone: find out whose, for a short time, and raise.
 
         Raises:
@@ -134,7 +144,16 @@ class Operations:
         except CollectiveError as failure:
             raise failure from error
 
-    def _fail(self, what: str, rank: int | None, end: End) -> NoReturn:
+    def _cross(self, what: object, rank: int, other: str) -> NoReturn:
+        text = (
+            f"rank {self.rank} waits in {what} for rank {rank}, which waits for it in {other}; all ranks must make the same "
+            f"calls in the same order. The group {self.name!r} cannot be used any more"
+        )
+        failure = Mismatch(text)
+        self.party.fail(failure, End("crossed", text))
+        raise failure
+
+    def _fail(self, what: object, rank: int | None, end: End) -> NoReturn:
         who = "a worker" if rank is None else f"rank {rank}"
         text = f": {end.reason}" if end.reason else ""
         failure: CollectiveError
@@ -144,13 +163,15 @@ class Operations:
         elif end.state == "lost":
             failure = PeerLost(f"{what}: {who} is gone while rank {self.rank} waited for it{text}", rank)
             end = End("lost", end.reason, () if rank is None else (rank,))
+        elif end.state == "crossed":
+            failure = Mismatch(end.reason)
         else:
             failure = Aborted(f"{what}: {who} gave up while rank {self.rank} waited for it{text}", rank, end.reason)
             end = End("told", end.reason, () if rank is None else (rank,))
         self.party.fail(failure, end)
         raise failure
 
-    def _give_up(self, what: str, wait: Wait, need: Need | None) -> NoReturn:
+    def _give_up(self, what: object, wait: Wait, need: Need | None) -> NoReturn:
         late, notes = self.party.late(need)
         who = f"rank{'s' * (len(late) > 1)} {', '.join(map(str, late))}" if late else "the others"
         text = f"{what}: rank {self.rank} waited {wait.seconds:g} s for {who}{notes}"

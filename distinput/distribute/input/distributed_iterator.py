@@ -82,7 +82,8 @@ class DistributedIterator:
         control = dataset._control()
         if control is not None:
             before = self._iterators[0].state()  # type: ignore[attr-defined]
-            self._lockstep = Lockstep(control, self._draw, before, self._rows if dataset._cuts else None)
+            rows_of = self._rows if dataset._cuts else None
+            self._lockstep = Lockstep(control, self._draw, before, rows_of, about=self._strategy._next_input)
 
     @property
     def element_spec(self) -> Any:
@@ -147,6 +148,8 @@ class DistributedIterator:
             self._ended = True
         else:
             self._given_out += 1
+            if self._strategy._peers is not None:
+                self._strategy._peers.reached(self._given_out)
         return step
 
     def _next(self, keeps_partial: bool) -> Any:

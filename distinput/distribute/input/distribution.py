@@ -17,7 +17,7 @@ from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
-from distinput.distribute.peers import Peers
+from distinput.distribute.peers import Peers, Request
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.autoshard import effective_policy
@@ -105,7 +105,8 @@ def _own(strategy: "Strategy", make: Callable[[], OwnBatches | None]) -> OwnBatc
         made = make()
         return made is not None, []
 
-    return made if all(can for can, _ in strategy._peers.exchange(tell)) else None
+    request = Request("experimental_distribute_dataset: who can reach its own rows")
+    return made if all(can for can, _ in strategy._peers.exchange(request, tell)) else None
 
 
 def _of_own_elements(strategy: "Strategy", dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
@@ -171,13 +172,17 @@ def _counted(strategy: "Strategy", source: Any) -> int | None:
         elements = elements_of(source.node)
         return (None if elements < 0 else -(-elements // strategy._replicas)), []
 
-    found = [steps for steps, _ in strategy._peers.exchange(own)]
+    found = [
+        steps for steps, _ in strategy._peers.exchange(Request("experimental_distribute_dataset: how many steps"), own)
+    ]
     return None if None in found else max(found)
 
 
 def _with_shared_seed(dataset: Any, peers: Peers) -> Any:
     """The same pipeline with one seed of worker 0 behind every shuffle that was given none, so that all workers agree."""
-    seed = int(peers.group.broadcast(np.array(fresh_seed() if peers.rank == 0 else 0, np.int64))[()])
+    request = Request("experimental_distribute_dataset: a seed")
+    mine = np.array(fresh_seed() if peers.rank == 0 else 0, np.int64)
+    seed = int(peers.group.broadcast(mine, **peers.said(request))[()])
     return Dataset(with_shared_seed(dataset.node, seed))
 
 

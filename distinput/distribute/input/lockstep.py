@@ -52,6 +52,7 @@ class Lockstep:
       before: the input's state before the first of them.
       rows_of: how many rows elements have; a step in which nobody has a row is passed over. None keeps every step.
       ahead: how many steps are agreed on before they are needed.
+      about: which input it is, the same on every worker; asked for at the first step.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Lockstep:
         before: State,
         rows_of: Callable[[list[Any]], int] | None = None,
         ahead: int = AHEAD,
+        about: Callable[[], str] = str,
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._waiting: deque[Drawn] = deque()
@@ -71,6 +73,7 @@ class Lockstep:
         self._block = 0
         self._failed = False
         self._ended = False
+        self._about: Callable[[], str] | str = about
         self.rows = 0
         """How many rows all workers together had in the last step that was given out."""
 
@@ -130,7 +133,9 @@ class Lockstep:
                     error, parts, self._failed = failure, [], True
             self._waiting.append(Drawn(parts, state, error))
             facts += (len(parts), 0 if self._rows_of is None else self._rows_of(parts), int(error is not None))
-        self._agreements.append(self._control.agree(facts))
+        if callable(self._about):
+            self._about = self._about()
+        self._agreements.append(self._control.agree(facts, self._about))
 
     def _end(self) -> None:
         self._ended = True
@@ -142,7 +147,7 @@ class Lockstep:
     def _raise(self, error: Exception | None) -> None:
         """Tell one another what was wrong, and raise it."""
         said = None if error is None else f"{type(error).__name__}: {_text(error)}"
-        notes = [unpacked(data)[0] for data in self._control.all_gather(packed(said, []))]
+        notes = [unpacked(data)[0] for data in self._control.all_gather(packed(said, []), name="a failed input")]
         if error is not None:
             raise error
         worker = next(i for i, note in enumerate(notes) if note is not None)

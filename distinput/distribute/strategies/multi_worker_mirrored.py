@@ -30,6 +30,8 @@ class CommunicationOptions:
       bytes_per_pack: accepted as TensorFlow's; arrays are sent whole.
       timeout_seconds: how long a call waits for the other workers; 300 seconds when None.
       implementation: "AUTO", or the name of an engine: "torch", "mpi", "jax"; TensorFlow's "RING" and "NCCL" mean "torch".
+      compare_call_sites: whether `reduce`, `gather` and the like have to be called at the same places of the program on all
+        workers, so that two metrics in another order are an error; False for workers that run programs of their own.
 
     Raises:
       ValueError: `bytes_per_pack` is negative, or `timeout_seconds` is not positive.
@@ -42,6 +44,7 @@ class CommunicationOptions:
     bytes_per_pack: int = 0
     timeout_seconds: float | None = None
     implementation: str = "AUTO"
+    compare_call_sites: bool = True
 
     def __post_init__(self) -> None:
         if self.bytes_per_pack < 0:
@@ -93,6 +96,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster = resolve(resolver=cluster_resolver)
         self._resolver = cluster_resolver or resolver_of(cluster)
         self._owned: Collectives | None = None
+        self._calls: Collectives | None = None
         if collectives is None:
             if cluster.size == 1:
                 return
@@ -103,7 +107,9 @@ class MultiWorkerMirroredStrategy(Strategy):
                 engine, rank=cluster.rank, size=cluster.size, address=address, timeout=timeout
             )
             self._owned = collectives
-        self._peers = Peers(collectives, self._replicas)
+        # What is left with the strategy is not the group, which others may go on using.
+        self._calls = self._owned or collectives.dup("strategy")
+        self._peers = Peers(self._calls, self._replicas, compare_call_sites=options.compare_call_sites)
         self._control = collectives.dup("control")
         self._arithmetic = Arithmetic(self._peers)
 
@@ -119,8 +125,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         """Leave the group of workers; the strategy cannot be used any more."""
         if self._control is not None:
             self._control.close()
-        if self._owned is not None:
-            self._owned.close()
+        if self._calls is not None:
+            self._calls.close()
 
     def __enter__(self) -> Self:
         return self

@@ -19,13 +19,22 @@ class SingleReplica(Strategy):
     splits_batches = False
     keeps_partial_steps = False
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any, *, deterministic: bool = False, mask: Any = None) -> Any:
+    def reduce(
+        self,
+        reduce_op: Any,
+        value: Any,
+        axis: Any,
+        *,
+        deterministic: bool = False,
+        mask: Any = None,
+        name: str = "",
+    ) -> Any:
         """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):
             ReduceOp.of(reduce_op)
             return value if mask is None else only_masked("reduce", value, mask)
-        return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask)
+        return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask, name=name)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """A tuple of the value; see `Strategy.experimental_local_results`."""
