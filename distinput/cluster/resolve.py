@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.cluster.contradiction import contradicts
 from distinput.cluster.jax import JaxClusterResolver
 from distinput.cluster.kubernetes import KubernetesClusterResolver
 from distinput.cluster.mpi import OpenMPIClusterResolver, PMIClusterResolver, PMIxClusterResolver
@@ -69,6 +70,10 @@ def resolve(
     order: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. Where nobody knows
     of a cluster it is a single process.
 
+    Two descriptions that cannot both hold are an error where a person wrote the first one: TF_CONFIG against what a launcher
+    says, RANK and WORLD_SIZE without torchrun against another launcher. Launchers that start one another are not: the one
+    nearest to the process is believed.
+
     JAX and PMIx know only a part: JAX_COORDINATOR_ADDRESS says where to meet, PMIX_RANK which process this is; so does
     MASTER_ADDR with MASTER_PORT where no RANK is set. They are put together with what comes after them.
 
@@ -85,7 +90,8 @@ def resolve(
       coordinator: "host:port" where they meet.
 
     Raises:
-      ValueError: what was given and what the environment says cannot both hold; a source says only a part and nobody
+      ValueError: what was given and what the environment says cannot both hold, or two descriptions in it; a source says
+        only a part and nobody
         says the rest; a variable that is not what it must be.
       RuntimeError: the launcher of `resolver` did not start this process.
 
@@ -158,7 +164,7 @@ def _from_resolver(told: Sighting, resolver: ClusterResolver) -> Cluster:
 
 def _from_environment(told: Sighting, environ: Environ) -> Cluster:
     parts: list[Sighting] = []
-    for source in SOURCES:
+    for number, source in enumerate(SOURCES):
         seen = source(environ=environ).sighting()
         if seen is None:
             continue
@@ -177,6 +183,8 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
                 raise ValueError(
                     f"resolve: {part.say('rank')}, but {seen.say('rank')}; give rank and size to say which one holds"
                 )
+        if (told.rank, told.size, told.jobs, told.task_type, told.task_id) == (None,) * 5:
+            _check_rivals(found, seen, number, environ)
         return found
     # MASTER_ADDR alone is often exported in a shell that then runs one process; the others mean a cluster.
     missing = [part for part in parts if part.rank is not None or part.size is not None or part.source == "jax"]
@@ -187,6 +195,25 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
             "size" + (", or set DISTINPUT_NUM_WORKERS" if missing[-1].source == "kubernetes" else "")
         )
     return _alone(told)
+
+
+def _check_rivals(found: Cluster, seen: Sighting, number: int, environ: Environ) -> None:
+    """Raise where the description that is taken cannot hold beside one of a later source."""
+    for other in SOURCES[number + 1 :]:
+        try:
+            rival = other(environ=environ).sighting()
+        except ValueError:  # what is not taken may also be broken
+            continue
+        if rival is None or not contradicts(found, rival, environ):
+            continue
+        how = ("jobs", "task") if seen.source == "tf_config" else ("rank", "size")
+        said = ", ".join(seen.words[name] for name in how) + " in TF_CONFIG" * (seen.source == "tf_config")
+        raise ValueError(
+            f"resolve: there are two clusters in this environment: {seen.source} says {said}: rank {found.rank} of "
+            f"{found.size}, but {rival.source} says {rival.words['rank']}, {rival.words['size']}: rank {rival.rank} of "
+            f"{rival.size}. Remove the variables that do not hold, or say which ones do: "
+            f"cluster_resolver={SOURCES[number].__name__}() or {other.__name__}() of distribute.cluster_resolver"
+        )
 
 
 def _alone(told: Sighting) -> Cluster:

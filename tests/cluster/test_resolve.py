@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from distinput.cluster.resolve import SOURCES, resolver_of
+from distinput.cluster.resolve import RESOLVERS, SOURCES, resolver_of
 from distinput.distribute.cluster_resolver import (
     Cluster,
     ClusterSpec,
@@ -108,6 +108,8 @@ def test_the_first_in_the_order_is_believed(found: dict[str, tuple[int, int]]) -
     if "open_mpi" not in found:
         environ.pop("PMIX_RANK", None)
     first = next(name for name in LAUNCHERS if name in found)
+    if first in ("tf_config", "torchrun"):  # what people write must not be contradicted
+        assume(len(set(found.values())) == 1)
     cluster = resolve(environ)
     assert (cluster.source, place(cluster)) == (first, found[first])
 
@@ -372,3 +374,53 @@ def test_a_resolver_must_say_the_task_and_stand_alone() -> None:
     assert resolve({}, resolver=simple, task_type="worker", task_id=1).rank == 1
     with pytest.raises(ValueError, match="a resolver and a cluster_spec were given; give only one"):
         resolve({}, resolver=simple, cluster_spec={"worker": ["a:1"]})
+
+
+# ---- two descriptions
+
+
+def test_tf_config_against_torchrun_is_an_error() -> None:
+    with pytest.raises(ValueError, match="there are two clusters") as caught:
+        resolve(tf_config(0, 2) | torchrun(1, 4))
+    for word in (
+        'tf_config says cluster={"worker": ["t0:1", "t1:1"]}, task={"type": "worker", "index": 0} in TF_CONFIG: rank 0 of 2',
+        "torchrun says RANK=1, WORLD_SIZE=4: rank 1 of 4",
+        "cluster_resolver=TFConfigClusterResolver() or TorchrunClusterResolver()",
+    ):
+        assert word in str(caught.value)
+
+
+@given(places, places, st.sampled_from(["torchrun", "open_mpi", "pmi", "slurm", "kubernetes"]))
+def test_tf_config_and_a_launcher_must_agree(here: tuple[int, int], there: tuple[int, int], name: str) -> None:
+    environ = tf_config(*here) | LAUNCHERS[name](*there)
+    if here == there or (there[1] == 1 and name in ("slurm", "kubernetes")):
+        assert place(resolve(environ)) == here
+    else:
+        with pytest.raises(ValueError, match=f"tf_config says .* but {name} says"):
+            resolve(environ)
+    # Who is told does not ask.
+    assert place(resolve(environ, rank=here[0], size=here[1])) == here
+    resolver = RESOLVERS[name](environ=environ)  # type: ignore[call-arg]
+    assert place(resolve(environ, resolver=resolver)) == there
+
+
+@pytest.mark.parametrize("task, index, rank, size", [("ps", 0, 4, 6), ("worker", 0, 1, 6), ("evaluator", 0, 6, 7)])
+def test_a_launcher_may_count_parameter_servers_too(task: str, index: int, rank: int, size: int) -> None:
+    environ = {"TF_CONFIG": json.dumps({"cluster": FULL, "task": {"type": task, "index": index}})} | slurm(rank, size)
+    assert resolve(environ).task_type == task
+
+
+def test_torchrun_knows_better_than_what_started_it() -> None:
+    started = {"TORCHELASTIC_RUN_ID": "job"}
+    assert place(resolve(torchrun(5, 8) | started | slurm(0, 2))) == (5, 8)
+    assert place(resolve(torchrun(5, 8) | slurm(1, 2))) == (5, 8)  # each task of Slurm started four
+    with pytest.raises(
+        ValueError, match="torchrun says RANK=0, WORLD_SIZE=2: rank 0 of 2, but slurm says SLURM_PROCID=1"
+    ):
+        resolve(torchrun(0, 2) | slurm(1, 2))  # exported once, for all tasks
+    with pytest.raises(ValueError, match="torchrun says RANK=0, WORLD_SIZE=3: rank 0 of 3, but open_mpi says"):
+        resolve(torchrun(0, 3) | open_mpi(0, 2))
+
+
+def test_what_is_not_taken_may_be_broken() -> None:
+    assert place(resolve(tf_config(0, 2) | {"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "2"})) == (0, 2)
