@@ -20,6 +20,7 @@ __all__ = [
     "InputWarning",
     "InvalidArgumentError",
     "Mismatch",
+    "NoMatchError",
     "NotFoundError",
     "OutOfRangeError",
     "PeerLost",
@@ -40,6 +41,10 @@ class InvalidArgumentError(DistinputError, ValueError):
 
 class NotFoundError(DistinputError, FileNotFoundError):
     """A file, or a source that can be sharded, is not there."""
+
+
+class NoMatchError(NotFoundError, InvalidArgumentError):
+    """No file matches a pattern: TensorFlow calls that an invalid argument, Python a file that is not found."""
 
 
 class DataLossError(DistinputError, ValueError):

@@ -485,15 +485,15 @@ class Arrays(Objects):
 
 
 class Datasets(Objects):
-    """Rows that are data sets themselves: nodes, shown to users as their handles."""
+    """Rows that are datasets themselves, or lists of them: nodes, or tuples of nodes, shown to users as their handles."""
 
     __slots__ = ()
 
     def row(self, index: int) -> Any:
-        return self.items[index].to_user()
+        return _shown(self.items[index])
 
     def values(self) -> Iterator[Any]:
-        return (item.to_user() for item in self.items)
+        return map(_shown, self.items)
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Datasets":
         return Datasets(self.items[start:stop:step], self.dtype)
@@ -510,8 +510,22 @@ class Datasets(Objects):
     def copied(self) -> "Datasets":
         return self
 
-    def unstack(self) -> Column:
-        raise TypeError("a component that is a data set cannot be unbatched; flat_map it instead")
+    def lengths(self) -> Ints | int | None:
+        if any(not isinstance(item, tuple) for item in self.items):
+            return None
+        return np.fromiter(map(len, self.items), np.int64, len(self.items))
+
+    def unstack(self) -> "Datasets":
+        return Datasets([node for item in self.items for node in item], self.dtype)
+
+
+def _shown(item: Any) -> Any:
+    """A dataset as its handle; a list of them as an array [n] of handles."""
+    if not isinstance(item, tuple):
+        return item.to_user()
+    handles = np.empty(len(item), object)
+    handles[:] = [node.to_user() for node in item]
+    return handles
 
 
 def column_of_values(values: Sequence[Any]) -> Column:

@@ -2,7 +2,7 @@
 """What an element looks like: dtype and shape of each leaf, and the structure of the nest."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -74,9 +74,27 @@ class DatasetSpec:
 
     Args:
       element_spec: the spec nest of its elements.
+      dataset_shape: `[]` for one dataset, `[n]` for a list of n.
     """
 
     element_spec: Any
+    dataset_shape: TensorShape = field(default=TensorShape(()))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dataset_shape", TensorShape(self.dataset_shape))
+
+    @property
+    def shape(self) -> TensorShape:
+        """`dataset_shape`, as a leaf that is an array calls it."""
+        return self.dataset_shape
+
+    def with_shape(self, shape: Shape) -> "DatasetSpec":
+        """The same datasets in a list of another length."""
+        return DatasetSpec(self.element_spec, TensorShape(shape))
+
+    def __repr__(self) -> str:
+        shape = f", {self.dataset_shape!r}" if self.dataset_shape else ""
+        return f"DatasetSpec(element_spec={self.element_spec!r}{shape})"
 
 
 LeafSpec = TensorSpec | DatasetSpec

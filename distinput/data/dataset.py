@@ -124,7 +124,7 @@ class Dataset:
           generator: returns an iterable of elements.
           output_types: a nest of dtypes; the older way to give the signature.
           output_shapes: a nest of shapes that goes with it.
-          args: arguments for `generator`.
+          args: arguments for `generator`, which it gets as arrays, NumPy scalars and bytes.
           output_signature: a nest of `TensorSpec`.
           name: a label.
 
@@ -154,7 +154,7 @@ class Dataset:
           name: a label.
 
         Raises:
-          NotFoundError: no file matches.
+          NoMatchError: no file matches; an InvalidArgumentError, as TensorFlow's is, and a FileNotFoundError.
 
         >>> import distinput as di
         >>> import pathlib
@@ -240,7 +240,8 @@ class Dataset:
 
         Args:
           datasets: at least one; same structure and dtypes.
-          weights: one for each; equal when None; a data set of weight 0 is left out.
+          weights: one for each; equal when None; a dataset of weight 0 is left out. Or a dataset of vectors of weights: each
+            draw takes the next one.
           seed: any whole number; None draws one, which a saved state remembers.
           stop_on_empty_dataset: end at the first data set that has run out, rather than passing over it.
           rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
@@ -257,7 +258,8 @@ class Dataset:
         Source: `tf.data.Dataset.sample_from_datasets`.
         """
         nodes = [_node("sample_from_datasets", d) for d in datasets]
-        made = ops.choose.sample_from_datasets(nodes, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
+        shares = weights.node if isinstance(weights, Dataset) else weights
+        made = ops.choose.sample_from_datasets(nodes, shares, seed, stop_on_empty_dataset, rerandomize_each_iteration)
         if made is None:
             return Dataset(ops.take.Take(nodes[0], 0))
         for dataset in datasets:

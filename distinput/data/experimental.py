@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from distinput.data.dataset import Dataset
+from distinput.data.optional import Optional
 from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.features import Feature
 from distinput.ops.files import Files
@@ -36,6 +37,7 @@ __all__ = [
     "AutotuneOptions",
     "DistributeOptions",
     "OptimizationOptions",
+    "Optional",
     "Part",
     "ShardPlan",
     "ThreadingOptions",

@@ -9,6 +9,7 @@ from typing import Any, Self
 from distinput.core.block import Block
 from distinput.core.run import Counter, Run
 from distinput.core.state import VERSION, State
+from distinput.data.optional import Optional
 from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import OutOfRangeError, StateError
 from distinput.ops.identity import WithOptions
@@ -101,6 +102,19 @@ class DatasetIterator:
             return next(self)
         except StopIteration:
             raise OutOfRangeError("End of sequence") from None
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, if there is one.
+
+        >>> import distinput as di
+        >>> it = iter(di.data.Dataset.range(1))
+        >>> it.get_next_as_optional(), it.get_next_as_optional()
+        (Optional(np.int64(0)), Optional())
+        """
+        try:
+            return Optional(next(self), self.element_spec)
+        except StopIteration:
+            return Optional(element_spec=self.element_spec)
 
     def state(self) -> State:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""

@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+_FILES = 16
+"""Files read at a time with AUTOTUNE, on every machine."""
+
+
 class TextLineDataset(Dataset):
     r"""The lines of text files, as bytes without their line ends.
 
@@ -249,8 +253,7 @@ def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
 
-    # AUTOTUNE stands for the default number of files, as in `interleave`.
-    cycle = None if num_parallel_reads < 1 else num_parallel_reads
+    cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
     return ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads)
 
 

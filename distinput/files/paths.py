@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from glob import glob, has_magic
 from typing import Any
 
-from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.errors import InvalidArgumentError, NoMatchError
 
 __all__ = ["as_paths", "file_system", "list_matching", "local_path"]
 
@@ -73,12 +73,12 @@ def list_matching(patterns: Paths) -> list[str]:
       patterns: one or many patterns or plain paths, local or URLs.
 
     Raises:
-      NotFoundError: a list of patterns of which none matches anything.
+      NoMatchError: a list of patterns of which none matches anything.
     """
     wanted = as_paths(patterns)
     found = {path for pattern in wanted for path in _matches(pattern)}
     if not found:
-        raise NotFoundError(f"No files matched pattern: {', '.join(wanted)}")
+        raise NoMatchError(f"No files matched pattern: {', '.join(wanted)}")
     return sorted(found)
 
 

@@ -2,6 +2,7 @@
 """What is wanted of `tf.train.Example` messages, declared as with TensorFlow."""
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,10 +38,11 @@ class FixedLenFeature:
     Args:
       shape: of the value of a record; `()` or `[]` for a scalar.
       dtype: int64, float32 or string.
-      default_value: what a record without the feature gets, a scalar or of the shape; None: such a record is an error.
+      default_value: what a record without the feature gets: a scalar, or as many values as the shape has, in whatever shape;
+        None: such a record is an error.
 
     Raises:
-      InvalidArgumentError: a dtype that no feature has, an unknown dimension, or a default of another shape.
+      InvalidArgumentError: a dtype that no feature has, an unknown rank or dimension, or a default of another size.
     """
 
     shape: tuple[int, ...]
@@ -64,12 +66,12 @@ class FixedLenFeature:
         if self.default_value is None:
             return None
         made = as_feature_array(self.default_value, self.dtype)
-        if made.size != 1 and made.shape != self.shape:
+        if made.size not in (1, self.size):
             raise InvalidArgumentError(
                 f"FixedLenFeature: default_value must be a scalar or of shape {list(self.shape)}, "
-                f"got shape {list(made.shape)}"
+                f"got shape {list(made.shape)}, which has not as many values"
             )
-        return np.broadcast_to(made.reshape(()) if made.size == 1 else made, self.shape)
+        return made.reshape(self.shape) if made.size == self.size else np.broadcast_to(made.reshape(()), self.shape)
 
     @property
     def spec(self) -> TensorSpec:
@@ -171,13 +173,26 @@ def features_spec(features: Features) -> Spec:
 
 
 def _known_shape(shape: Any, what: str) -> tuple[int, ...]:
-    dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    if any(d is None or d < 0 for d in dims):
+    dims = _dims(shape)
+    if dims is None or any(d is None or d < 0 for d in dims):
+        given = shape if dims is None else list(dims)
         raise InvalidArgumentError(
-            f"{what}: all dimensions of the shape must be known, got {list(dims)}; "
+            f"{what}: all dimensions of the shape must be known, got {given}; "
             "use FixedLenSequenceFeature or VarLenFeature for values that differ in number"
         )
-    return tuple(int(d) for d in dims)
+    return tuple(d for d in dims if d is not None)
+
+
+def _dims(shape: Any) -> tuple[int | None, ...] | None:
+    """The dimensions of a shape, negative ones too; None where they are not known or are none."""
+    if isinstance(shape, int | np.integer):
+        return (int(shape),)
+    if shape is None or getattr(shape, "rank", 0) is None:
+        return None
+    try:
+        return tuple([None if d is None else operator.index(d) for d in shape])
+    except TypeError:
+        return None
 
 
 def _feature_dtype(dtype: Any) -> np.dtype[Any]:

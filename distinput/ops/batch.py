@@ -103,4 +103,4 @@ class Batch(Grouped):
 
 def batched(leaf: LeafSpec, first: int | None) -> LeafSpec:
     """The spec of stacked elements: a first dimension before the others."""
-    return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))  # type: ignore[union-attr]
+    return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))

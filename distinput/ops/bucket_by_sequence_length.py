@@ -106,7 +106,7 @@ class BucketBySequenceLength(Keyed):
             made = self._batch(0, self.input).spec
         sizes = set(map(int, self.bucket_batch_sizes))
         first = sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
-        return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[union-attr, index]
+        return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[index]
 
     def stream(self, state: State, run: Run) -> Stream:
         boundaries = np.asarray([int(b) for b in self.bucket_boundaries], np.int64)

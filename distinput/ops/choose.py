@@ -14,10 +14,10 @@ from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of, uniform_at
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec
+from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.ops.concatenate import common_spec
+from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "sample_from_datasets"]
@@ -158,19 +158,74 @@ class Draw(Node):
         return bool(self.rerandomize_each_iteration)
 
     def start(self, epoch: int) -> State:
-        return self.start_at(0, epoch)
+        return {"seed": self.drawn_seed if self.seed is None else self.seed, "epoch": epoch, "row": 0}
 
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"seed": self.drawn_seed if self.seed is None else self.seed, "epoch": epoch, "row": row}
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return {**self.start(epoch), "row": row}
+
+    def key(self, state: State) -> int:
+        """The key of the numbers in this pass."""
+        return key_of(state["seed"], state["epoch"] if self.rerandomize_each_iteration else 0)
 
     def stream(self, state: State, run: Run) -> Stream:
-        key = key_of(state["seed"], state["epoch"] if self.rerandomize_each_iteration else 0)
+        key = self.key(state)
         edges = np.cumsum(self.weights) / np.sum(self.weights)
         row = state["row"]
         while True:
             drawn = np.searchsorted(edges[:-1], uniform_at(key, row, _MOST), side="right")
             row += _MOST
             yield Block(LEAF, [Dense(drawn.astype(np.int64))], _MOST), {**state, "row": row}
+
+
+@dataclass(frozen=True, eq=False)
+class DrawByWeights(Draw):
+    """Numbers of datasets, each drawn by the next weights of a dataset; ends with it.
+
+    Args:
+      rows: gives vectors of weights, relative, not all 0.
+
+    Source: the selector of `tf.data.Dataset.sample_from_datasets` with a dataset of weights.
+    """
+
+    rows: Node = field(kw_only=True)
+
+    @property
+    def cardinality(self) -> int:
+        return self.rows.cardinality
+
+    def start(self, epoch: int) -> State:
+        return {**super().start(epoch), "input": self.rows.start(epoch)}
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = self.rows.start_at(row, epoch)
+        return None if at is None else {**super().start(epoch), "row": row, "input": at}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        key = self.key(state)
+        row = state["row"]
+        for block, after in self.rows.open(state["input"], run):
+            drawn: list[int] = []
+            failure: InvalidArgumentError | None = None
+            try:
+                for weights, place in zip(block.elements(), uniform_at(key, row, block.size), strict=True):
+                    drawn.append(self._number(weights, place))
+            except InvalidArgumentError as error:
+                failure = error
+            row += len(drawn)
+            if drawn:  # what was drawn before weights that are none is sent first
+                yield (
+                    Block(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn)),
+                    {**state, "row": row, "input": after},
+                )
+            if failure is not None:
+                raise failure
+
+    def _number(self, weights: Any, place: float) -> int:
+        shares = _shares(weights, len(self.weights))
+        if not sum(shares):
+            raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {shares}")
+        edges = np.cumsum(shares) / np.sum(shares)
+        return int(np.searchsorted(edges[:-1], place, side="right"))
 
 
 def choose_from_datasets(datasets: Sequence[Node], choice_dataset: Node, stop_on_empty_dataset: bool = True) -> Node:
@@ -205,16 +260,55 @@ def sample_from_datasets(
     """
     if not datasets:
         raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
-    shares = [1.0] * len(datasets) if weights is None else [float(w) for w in np.asarray(weights).reshape(-1)]
-    if len(shares) != len(datasets):
-        raise InvalidArgumentError(
-            f"sample_from_datasets: there must be one weight for each of the {len(datasets)} data sets, got {len(shares)}"
-        )
-    if min(shares) < 0:
-        raise InvalidArgumentError(f"sample_from_datasets: weights must not be negative, got {shares}")
     common_spec("sample_from_datasets", tuple(datasets))
+    if isinstance(weights, Node):
+        _check_weights(weights, len(datasets))
+        drawn = DrawByWeights((1.0,) * len(datasets), seed, rerandomize_each_iteration, rows=weights)
+        return Choose(tuple(datasets), drawn, stop_on_empty_dataset)
+    shares = [1.0] * len(datasets) if weights is None else _shares(weights, len(datasets))
     kept = [(node, share) for node, share in zip(datasets, shares, strict=True) if share > 0]
     if len(kept) < 2:
         return kept[0][0] if kept else None
     draw = Draw(tuple(share for _, share in kept), seed, rerandomize_each_iteration)
     return Choose(tuple(node for node, _ in kept), draw, stop_on_empty_dataset)
+
+
+def _check_weights(weights: Node, count: int) -> None:
+    """Refuse a dataset that does not give vectors of `count` weights.
+
+    Raises:
+      TypeError: its elements are no vectors of numbers.
+      InvalidArgumentError: they have another length.
+    """
+    spec = weights.spec
+    leaf = spec.leaves[0] if spec.structure.is_leaf else None
+    if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "fiu":
+        raise TypeError(f"sample_from_datasets: a dataset of weights must give vectors of numbers, got {spec.nest}")
+    if leaf.shape is not None and not leaf.shape.is_compatible_with([count]):
+        raise InvalidArgumentError(
+            f"sample_from_datasets: there must be one weight for each of the {count} data sets, got vectors of shape "
+            f"{leaf.shape}"
+        )
+
+
+def _shares(weights: Any, count: int) -> list[float]:
+    """The weights as numbers.
+
+    Raises:
+      TypeError: they are no numbers.
+      InvalidArgumentError: there is not one for each dataset, one is negative, or all are 0.
+    """
+    found = np.asarray(weights)
+    if found.dtype.kind not in "fiub":
+        raise TypeError(
+            f"sample_from_datasets: weights must be numbers or a dataset of vectors of numbers, got {weights!r}"
+        )
+    if found.shape != (count,):
+        given = len(found) if found.ndim == 1 else found.shape
+        raise InvalidArgumentError(
+            f"sample_from_datasets: there must be one weight for each of the {count} data sets, got {given}"
+        )
+    shares = [float(weight) for weight in found]
+    if not all(share >= 0 for share in shares):
+        raise InvalidArgumentError(f"sample_from_datasets: weights must not be negative, got {shares}")
+    return shares

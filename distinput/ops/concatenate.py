@@ -11,11 +11,12 @@ from distinput.core.column import Ints
 from distinput.core.gather import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
+from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
-__all__ = ["Concatenate", "common_spec"]
+__all__ = ["Concatenate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,32 +84,3 @@ class Concatenate(Node):
             return self.dataset.fetch(rows - n, epoch)
         parts = [self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)]
         return put_in_order(parts, [np.flatnonzero(first), np.flatnonzero(~first)])
-
-
-def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
-    """The spec that the elements of all sources fit.
-
-    Raises:
-      TypeError: structures or dtypes differ.
-    """
-    merged = sources[0].spec
-    for source in sources[1:]:
-        other = source.spec
-        if other.structure != merged.structure:
-            raise TypeError(
-                f"{op}: all data sets must have the same structure of elements, got {merged.structure} and {other.structure}"
-            )
-        merged = Spec(
-            merged.structure, tuple([_common(op, a, b) for a, b in zip(merged.leaves, other.leaves, strict=True)])
-        )
-    return merged
-
-
-def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
-    if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
-        if a != b:
-            raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}")
-        return a
-    if a.dtype != b.dtype:
-        raise TypeError(f"{op}: all data sets must have the same dtypes, got {a.dtype} and {b.dtype}")
-    return a.with_shape(merge_shapes(a.shape, b.shape))

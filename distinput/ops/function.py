@@ -124,7 +124,12 @@ def _probe_leaf(leaf: LeafSpec, value: int, size: int) -> Any:
         elements = [_probe(inner, value + i, size) for i in range(size)]
         rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
         columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
-        return rows_node(Block(inner.structure, columns, size), inner.leaves).to_user()
+        made = rows_node(Block(inner.structure, columns, size), inner.leaves).to_user()
+        if not leaf.dataset_shape:
+            return made
+        listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
+        listed.fill(made)
+        return listed
     if leaf.shape is None:
         raise InvalidArgumentError("an element of unknown rank cannot be made up")
     shape = tuple([size if d is None else d for d in leaf.shape])

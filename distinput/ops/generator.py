@@ -203,14 +203,33 @@ def from_generator(
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
     callable_argument("from_generator", "generator", generator)
+    given = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")
     if output_signature is not None:
         if output_shapes is not None:
             raise TypeError("from_generator: output_shapes does not go with output_signature")
-        return Generator(generator, Spec.of(output_signature), tuple(args or ()))
+        return Generator(generator, Spec.of(output_signature), given)
     types = structure_of(output_types, lists=True)
     dtypes = types.flatten(output_types)
     shapes = [None] * len(dtypes) if output_shapes is None else types.flatten(output_shapes)
     leaves = tuple([TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
-    return Generator(generator, Spec(types, leaves), tuple(args or ()))
+    return Generator(generator, Spec(types, leaves), given)
+
+
+def _given(args: Any) -> tuple[Any, ...]:
+    """The arguments of a generator as it gets them: arrays, NumPy scalars and bytes, as TensorFlow hands them over.
+
+    Raises:
+      TypeError: `args` is no tuple, or one of them cannot be an array.
+    """
+    if args is None:
+        return ()
+    if not isinstance(args, tuple | list):
+        raise TypeError(f"from_generator: args must be a tuple, got {args!r}")
+    try:
+        return tuple([arg if getattr(arg, "nest_leaf", False) else as_leaf(arg) for arg in args])
+    except TypeError as error:
+        raise TypeError(
+            f"from_generator: args must be numbers, text or arrays: {error}; bind others with a lambda"
+        ) from None

@@ -12,6 +12,7 @@ import numpy as np
 from distinput.core.block import Block, concat_blocks
 from distinput.core.nest import structure_of
 from distinput.core.random import fresh_seed, key_of
+from distinput.core.room import cores
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -23,10 +24,12 @@ from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer,
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 
-__all__ = ["FlatMap", "Interleave", "node_of"]
+__all__ = ["FlatMap", "Interleave", "default_cycle", "node_of"]
 
-_DEFAULT_CYCLE = 16
 _READ_AHEAD_ROWS = 1024
+
+_THREADS_OF_ONE = 3
+"""Threads that TensorFlow counts for each open dataset where it chooses both their number and that of the threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +97,9 @@ class Interleave(Node):
 
     Args:
       map_func: called as `map` calls its function; returns a data set.
-      cycle_length: data sets open at a time; 16 when None or AUTOTUNE.
+      cycle_length: datasets open at a time. None or AUTOTUNE: as many as the process has cores; a third of that with
+        `num_parallel_calls=AUTOTUNE`, and at most another `num_parallel_calls`. Then the order is another one on a machine with
+        more cores, unless the dataset is distributed over several workers.
       block_length: elements in a turn; 1 when None.
       num_parallel_calls: read that many of them ahead, on threads; at most `cycle_length`, or AUTOTUNE.
       deterministic: accepted as TensorFlow's; the order is kept either way.
@@ -124,15 +129,22 @@ class Interleave(Node):
         if self.block_length is not None:
             at_least("interleave", "block_length", self.block_length, 1)
         parallel_calls("interleave", self.num_parallel_calls)
-        if self.num_parallel_calls is not None and self.num_parallel_calls > self.cycle:
+        if self.num_parallel_calls is not None and self.is_fixed and self.num_parallel_calls > self.cycle:
             raise InvalidArgumentError(
                 f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
             )
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether `cycle_length` is a number."""
+        return self.cycle_length is not None and self.cycle_length != AUTOTUNE
+
     @cached_property
     def cycle(self) -> int:
-        """Data sets open at a time."""
-        return _DEFAULT_CYCLE if self.cycle_length in (None, AUTOTUNE) else int(self.cycle_length)
+        """Datasets open at a time. Without `cycle_length` it depends on the cores of the machine, as in TensorFlow."""
+        if self.is_fixed:
+            return int(self.cycle_length)  # type: ignore[arg-type]
+        return default_cycle(self.num_parallel_calls)
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:
@@ -188,7 +200,9 @@ class _Cycle:
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
-        self.slots: list[_Slot | None] = [None] * op.cycle
+        self.slots: list[_Slot | None] = [None] * len(
+            state["slots"]
+        )  # it may have been saved where there are more cores
         for index, saved in enumerate(state["slots"]):
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
@@ -252,6 +266,18 @@ class _Cycle:
         """Where the next element stands, and the state of every open data set."""
         slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
         return {"epoch": self.epoch, **self.queue.mark(), "turn": self.turn, "done": self.done, "slots": slots}
+
+
+def default_cycle(num_parallel_calls: int | None) -> int:
+    """How many datasets an `interleave` without `cycle_length` opens at a time.
+
+    Source: tensorflow/core/kernels/data/interleave_dataset_op.cc and parallel_interleave_dataset_op.cc.
+    """
+    if num_parallel_calls is None:
+        return cores()
+    if num_parallel_calls == AUTOTUNE:
+        return -(-cores() // _THREADS_OF_ONE)
+    return min(int(num_parallel_calls), cores())
 
 
 def node_of(op: str, result: Any) -> Node:

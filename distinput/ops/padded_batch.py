@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.nest import Structure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import STRING, as_leaf, dtype_of, shape_of, zero
+from distinput.core.values import as_leaf, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
 from distinput.ops.padding import Padding
 from distinput.plan.check import at_least
@@ -32,7 +33,8 @@ class PaddedBatch(Grouped):
     Args:
       batch_size: elements in a batch, at least 1.
       padded_shapes: a nest of shapes; those of the element spec when None.
-      padding_values: a nest of scalars, or one for all components; 0 or an empty string when None.
+      padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
+        an empty string.
       drop_remainder: leave out a last batch that is not full.
 
     Raises:
@@ -72,7 +74,7 @@ class PaddedBatch(Grouped):
         if self.padded_shapes is None:
             given: Sequence[Any] = [leaf.shape for leaf in leaves]
         else:
-            given = spec.structure.flatten(self.padded_shapes)
+            given = _leaves("padded_shapes", spec.structure, self.padded_shapes)
         made = []
         for shape, leaf, path in zip(given, leaves, spec.structure.paths, strict=True):
             made.append(_padded_shape(shape, leaf, path or "of the element"))
@@ -87,7 +89,7 @@ class PaddedBatch(Grouped):
         if values is None or not isinstance(values, tuple | dict):
             given: list[Any] = [values] * len(leaves)
         else:
-            given = spec.structure.flatten(values)
+            given = _leaves("padding_values", spec.structure, _spread(values, spec.structure))
         paths = spec.structure.paths
         return tuple([_fill(v, leaf, p or "of the element") for v, leaf, p in zip(given, leaves, paths, strict=True)])
 
@@ -141,11 +143,9 @@ class PaddedBatch(Grouped):
 
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:
-    if given is None:
+    if given is None or getattr(given, "rank", 0) is None:
         raise InvalidArgumentError(f"padded_batch: component {path} has an unknown rank; give padded_shapes for it")
-    if isinstance(given, int | np.integer):
-        given = (given,)
-    shape = tuple([None if d is None or int(d) == -1 else int(d) for d in given])
+    shape = _dims(given, path)
     known: Shape = leaf.shape
     if known is None:
         return shape
@@ -163,6 +163,64 @@ def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, 
     return shape
 
 
+def _holds(dtype: np.dtype[Any], number: int | float) -> bool:
+    """Whether a number of Python means the same as one of this dtype: 1.5 is no integer, and 300 no uint8."""
+    if dtype.kind in "iu":
+        return isinstance(number, int) and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+    return dtype.kind in "fc"
+
+
+def _dims(given: Any, path: str) -> tuple[int | None, ...]:
+    """A padded shape as a tuple; -1 stands for None.
+
+    Raises:
+      InvalidArgumentError: it is no list of dimensions.
+      TypeError: a dimension is no integer.
+    """
+    sizes = np.asarray(given, object)
+    if sizes.ndim > 1:
+        raise InvalidArgumentError(
+            f"padded_batch: the padded shape of component {path} must be one list of dimensions, such as [None, 3], got "
+            f"{given!r}"
+        )
+    shape: list[int | None] = []
+    for size in sizes.reshape(-1).tolist():
+        if size is not None and not isinstance(size, int | np.integer):
+            raise TypeError(
+                f"padded_batch: the dimensions of the padded shape of component {path} must be integers or None, got {given!r}"
+            )
+        if size is not None and size < -1:
+            raise InvalidArgumentError(
+                f"padded_batch: the dimensions of the padded shape of component {path} must be at least 0, or None, got "
+                f"{given!r}"
+            )
+        shape.append(None if size is None or size == -1 else int(size))
+    return tuple(shape)
+
+
+def _spread(given: Any, structure: Structure) -> Any:
+    """A nest in which None stands for whole parts of the structure, with a None for each leaf of them."""
+    if given is None:
+        return structure.build([None] * structure.num_leaves)
+    if structure.kind in ("tuple", "namedtuple") and isinstance(given, tuple) and len(given) == len(structure.children):
+        return tuple([_spread(part, child) for part, child in zip(given, structure.children, strict=True)])
+    if structure.kind == "dict" and isinstance(given, dict) and given.keys() == set(structure.keys):
+        return {key: _spread(given[key], child) for key, child in zip(structure.keys, structure.children, strict=True)}
+    return given
+
+
+def _leaves(argument: str, structure: Structure, given: Any) -> list[Any]:
+    """What is given for each leaf.
+
+    Raises:
+      TypeError: it is not nested as the elements are.
+    """
+    try:
+        return structure.flatten(given)
+    except TypeError as error:
+        raise TypeError(f"padded_batch: {argument}: {error}; nest it as the elements, {structure}") from None
+
+
 def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
     if given is None:
         return zero(leaf.dtype, ())
@@ -177,7 +235,7 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
         )
     if dtype_of(value) == leaf.dtype:
         return value
-    if isinstance(given, int | float) and not isinstance(given, np.generic) and leaf.dtype != STRING:
+    if isinstance(given, int | float) and not isinstance(given, np.generic) and _holds(leaf.dtype, given):
         return leaf.dtype.type(given)
     raise TypeError(
         f"padded_batch: the padding value of component {path} must have its dtype {leaf.dtype}, got {dtype_of(value)}"

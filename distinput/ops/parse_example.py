@@ -81,7 +81,7 @@ class ParseExample(Node):
         return made if self._first is _SCALAR else made.map(self._of_batch)
 
     def _of_batch(self, leaf: LeafSpec) -> LeafSpec:
-        return leaf.with_shape((self._first, *leaf.shape))  # type: ignore[union-attr, misc]
+        return leaf.with_shape((self._first, *leaf.shape))  # type: ignore[misc]
 
     @property
     def cardinality(self) -> int:

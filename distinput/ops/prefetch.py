@@ -44,7 +44,7 @@ class Prefetch(SameElements):
     delivered is made again after a restart. The thread hands over whole blocks and ends with the iteration.
 
     Args:
-      buffer_size: elements ahead; 0 does nothing. AUTOTUNE measures whether a thread pays, since handing over costs more
+      buffer_size: elements ahead; 0 does nothing. AUTOTUNE or None measures if a thread pays, since handing over costs more
         than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
         chose is told by `stats()`, and the next pass begins with it.
 
@@ -58,11 +58,13 @@ class Prefetch(SameElements):
     Source: `tf.data.Dataset.prefetch`.
     """
 
-    buffer_size: int
+    buffer_size: int | None
 
     def __post_init__(self) -> None:
-        if integer("prefetch", "buffer_size", self.buffer_size) < 0 and self.buffer_size != AUTOTUNE:
-            raise InvalidArgumentError(f"prefetch: buffer_size must be at least 0, or AUTOTUNE, got {self.buffer_size}")
+        size = AUTOTUNE if self.buffer_size is None else integer("prefetch", "buffer_size", self.buffer_size)
+        if size < 0 and size != AUTOTUNE:
+            raise InvalidArgumentError(f"prefetch: buffer_size must be at least 0, or AUTOTUNE, got {size}")
+        object.__setattr__(self, "buffer_size", size)
 
     @property
     def cardinality(self) -> int:
@@ -80,7 +82,7 @@ class Prefetch(SameElements):
             return upstream
         if self.buffer_size == AUTOTUNE:
             return _tuned(upstream, run, run.counter(self), self.found)
-        return _ahead(upstream, _Buffer(int(self.buffer_size)), run, run.counter(self))
+        return _ahead(upstream, _Buffer(self.buffer_size), run, run.counter(self))
 
     @cached_property
     def found(self) -> "_Found":

@@ -19,7 +19,7 @@ from distinput.plan.seeds import own_draw
 __all__ = ["SHARD_HINT", "Shard"]
 
 SHARD_HINT = -1
-"""Both arguments of `shard` where the policy HINT is to put the worker's own; `tf.data.experimental.SHARD_HINT`."""
+"""The arguments of `shard` where the policy HINT is to put the worker's own; `tf.data.experimental.SHARD_HINT`."""
 
 
 _WARNED: dict[Any, Any] = {}
@@ -53,13 +53,14 @@ class Shard(SameElements):
     index: int
 
     def __post_init__(self) -> None:
+        integer("shard", "index", self.index)
         if self.is_hint:
             return
         if integer("shard", "num_shards", self.num_shards) < 1:
             raise InvalidArgumentError(
                 f"shard: Number of shards must be greater than zero, got num_shards={self.num_shards}"
             )
-        if not 0 <= integer("shard", "index", self.index) < self.num_shards:
+        if not 0 <= self.index < self.num_shards:
             raise InvalidArgumentError(
                 f"shard: Index must be between 0 and {self.num_shards - 1}, got index={self.index}"
             )
@@ -76,16 +77,16 @@ class Shard(SameElements):
 
     @property
     def is_hint(self) -> bool:
-        """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`."""
-        return self.num_shards == SHARD_HINT and self.index == SHARD_HINT
+        """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`; the index of a placeholder means nothing."""
+        return bool(self.num_shards == SHARD_HINT)
 
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
         if n < 0:
             return n
-        if self.is_hint:  # TensorFlow's formula, count // -1 + 1; such a data set cannot be iterated
-            return 1 - n
+        if self.is_hint:  # TensorFlow's formula, count // -1 + (index < 0); such a dataset cannot be iterated
+            return (1 if self.index < 0 else 0) - n
         return len(range(self.index, n, self.num_shards))
 
     def start(self, epoch: int) -> State:

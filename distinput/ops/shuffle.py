@@ -24,14 +24,19 @@ from distinput.core.sizes import gathered_rows, picked_rows
 from distinput.core.slots import Slots
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
+from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
 from distinput.ops.fetched import fetched
 from distinput.plan.check import at_least, integer
+from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Shuffle", "order_key"]
 
 _CHUNK = 4096
+
+_ALL = 1 << 62
+"""A buffer that no input fills."""
 
 _LOOKS = 8
 """How often the oldest row is looked for while as many rows are sent as the buffer holds."""
@@ -45,9 +50,12 @@ class Shuffle(SameElements):
     buffer stands, never a row. Where the input has random access only row numbers are shuffled.
 
     Args:
-      buffer_size: elements waiting, at least 1; 1 changes nothing.
+      buffer_size: elements waiting, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all of them, however many there are.
       seed: any whole number; None draws one, which the state remembers.
       reshuffle_each_iteration: False gives the same order in every pass.
+
+    Raises:
+      InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an input without end.
 
     >>> import distinput as di
     >>> sorted(di.data.Dataset.range(5).shuffle(3, seed=7).to_list())
@@ -65,9 +73,19 @@ class Shuffle(SameElements):
     """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
-        at_least("shuffle", "buffer_size", self.buffer_size, 1)
+        if integer("shuffle", "buffer_size", self.buffer_size) != UNKNOWN:
+            at_least("shuffle", "buffer_size", self.buffer_size, 1)
+        elif self.input.cardinality == INFINITE:
+            raise InvalidArgumentError(
+                "shuffle: buffer_size=UNKNOWN_CARDINALITY is a buffer of all elements, and the input has no end; give a number"
+            )
         if self.seed is not None:
             integer("shuffle", "seed", self.seed)
+
+    @property
+    def most(self) -> int:
+        """How many elements may wait."""
+        return _ALL if self.buffer_size == UNKNOWN else int(self.buffer_size)
 
     @property
     def cardinality(self) -> int:
@@ -95,7 +113,7 @@ class Shuffle(SameElements):
         if total < 0:
             return None
         begin = self.start(epoch)
-        slots = np.empty(int(self.buffer_size), np.int64)
+        slots = _slots(self.most, total)
         key = order_key(begin, reshuffle=self.reshuffle_each_iteration is not False)
         left = slots_at(key, row, total, slots)
         first = int(slots[:left].min()) if left else total
@@ -123,10 +141,10 @@ class Shuffle(SameElements):
         most = picked_rows(self.spec.row_bytes, self.group)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
-        slots = np.empty(min(int(self.buffer_size), total) if total >= 0 else int(self.buffer_size), np.int64)
         row = state["row"]
-        if not len(slots):
+        if not total:
             return
+        slots = _slots(self.most, total)
         slots_at(key, row, total, slots)
         while total < 0 or row < total:
             numbers: Ints = empty((most if total < 0 else min(most, total - row),), slots.dtype)
@@ -143,13 +161,18 @@ class Shuffle(SameElements):
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
         """Rows wait in the buffer itself; the state leads back to the oldest of them."""
         most = gathered_rows(self.spec.row_bytes, self.group)
-        buffer = _Buffer(self.spec, int(self.buffer_size), key, state, self.input.open(state["input"], run), most)
+        buffer = _Buffer(self.spec, self.most, key, state, self.input.open(state["input"], run), most)
         for block in buffer.shuffled():
             yield block, {"seed": state["seed"], "epoch": state["epoch"], **buffer.state()}
 
     @property
     def random_access(self) -> bool:
         return False
+
+
+def _slots(size: int, total: int) -> Ints:
+    """Room for the numbers of the rows that wait, at least one: no more than there are, where that is known."""
+    return np.empty(size if total < 0 else max(1, min(size, total)), np.int64)
 
 
 def order_key(state: State, *, reshuffle: bool) -> int:
@@ -197,7 +220,7 @@ class _Buffer:
                 self.slots.add(more)
             self.numbers = np.arange(self.slots.count)
             return
-        held = np.empty(self.size, np.int64)
+        held = _slots(self.size, self.total)
         left = slots_at(self.key, self.row, self.total, held)
         wanted = np.sort(held[:left])
         parts: list[Block] = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_tensors` and `from_tensor_slices`: elements that are in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,18 +13,20 @@ from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_
 from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.block import Block
 from distinput.core.chunked import chunked
-from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
+from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings, column_of
 from distinput.core.gather import put_in_order
 from distinput.core.nest import structure_of
 from distinput.core.owned import frozen
 from distinput.core.picked import picked
 from distinput.core.rows import Stream
 from distinput.core.run import Run
+from distinput.core.shape import TensorShape
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
+from distinput.plan.common_spec import common_spec
 from distinput.plan.node import Node
 
 __all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
@@ -182,7 +184,7 @@ def leaf_spec(column: Column) -> LeafSpec:
         sizes = set(column.sizes.tolist())
         return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *_inner(column)), column.dtype)
     if isinstance(column, Datasets):
-        return DatasetSpec(column.items[0].element_spec)
+        return _datasets_spec(column.items)
     assert isinstance(column, Objects)
     shape = shape_of(column.items[0])
     merged: tuple[int | None, ...] | None = shape
@@ -201,7 +203,7 @@ def from_tensors(tensors: Any) -> Slices:
     """One element: `tensors` itself.
 
     Args:
-      tensors: a nest of arrays, numbers, text or lists (a list becomes an array).
+      tensors: a nest of arrays, numbers, text or lists (a list becomes an array), datasets or lists of datasets.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.from_tensors({"a": [1, 2]}))
@@ -210,8 +212,11 @@ def from_tensors(tensors: Any) -> Slices:
     Source: `tf.data.Dataset.from_tensors`.
     """
     structure = structure_of(tensors)
-    block = Block.of_elements(structure, [tensors])
-    return Slices(block, "1 element")
+    columns = []
+    for leaf in structure.flatten(tensors):
+        listed = _listed(leaf)
+        columns.append(column_of([as_leaf(leaf)]) if listed is None else Datasets([listed], STRING))
+    return Slices(Block(structure, columns, 1), "1 element")
 
 
 def from_tensor_slices(tensors: Any) -> Slices:
@@ -219,10 +224,11 @@ def from_tensor_slices(tensors: Any) -> Slices:
 
     Args:
       tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. An array of pyarrow may hold
-        lists of several lengths; its values are not copied.
+        lists of several lengths; its values are not copied. A list of n datasets gives each of them as an element.
 
     Raises:
-      InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls.
+      InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls; the
+        elements of datasets in a list differ in structure or dtype.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
@@ -241,11 +247,16 @@ def from_tensor_slices(tensors: Any) -> Slices:
             columns.append(_from_arrow(leaf, path or "of the element"))
             sizes.append(len(leaf))
             continue
+        listed = _listed(leaf)
+        if listed is not None:
+            columns.append(Datasets(list(listed), STRING))
+            sizes.append(len(listed))
+            continue
         value = as_leaf(leaf)
-        if not shape_of(value):
+        if isinstance(value, Node) or not shape_of(value):
             raise InvalidArgumentError(
-                f"from_tensor_slices: component {path or 'of the element'} must have a first axis to slice, got a scalar; "
-                "use from_tensors for a single element"
+                f"from_tensor_slices: component {path or 'of the element'} must have a first axis to slice, got "
+                f"{'a dataset' if isinstance(value, Node) else 'a scalar'}; use from_tensors for a single element"
             )
         sizes.append(len(value))
         columns.append(_slices_of(value))
@@ -258,6 +269,36 @@ def from_tensor_slices(tensors: Any) -> Slices:
         raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
     return Slices(Block(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
+
+
+def _listed(leaf: Any) -> tuple[Node, ...] | None:
+    """The nodes of a list or array of datasets; None for any other leaf."""
+    if not isinstance(leaf, list) and not (isinstance(leaf, np.ndarray) and leaf.dtype == STRING and leaf.ndim == 1):
+        return None
+    nodes: list[Any] = [getattr(item, "node", item) for item in leaf]
+    if not nodes or not any(isinstance(node, Node) for node in nodes):
+        return None
+    others = [item for item in nodes if not isinstance(item, Node)]
+    if others:
+        raise InvalidArgumentError(f"a list of datasets must hold nothing else, got {others[0]!r}")
+    _datasets_spec(nodes)
+    return tuple(nodes)
+
+
+def _datasets_spec(items: Sequence[Any]) -> DatasetSpec:
+    """The spec of datasets, or of tuples of them, that are rows of one column.
+
+    Raises:
+      InvalidArgumentError: their elements differ in structure or dtype.
+    """
+    nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
+    shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
+    shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
+    try:
+        merged = common_spec("a list of datasets", tuple(nodes))
+    except TypeError as error:
+        raise InvalidArgumentError(str(error)) from None
+    return DatasetSpec(merged.nest, TensorShape(shape))
 
 
 def _from_arrow(array: Any, name: str) -> Column:

@@ -82,13 +82,13 @@ def first_dimension(op: str, spec: Spec) -> int | None:
       InvalidArgumentError: a leaf is a scalar, or two leaves disagree.
     """
     known: dict[str, int] = {}
-    for leaf, path in zip(spec.tensors(op), spec.structure.paths, strict=True):
+    for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if leaf.shape is None:
             continue
         if not leaf.shape:
+            what = "scalar elements" if isinstance(leaf, TensorSpec) else "a dataset, to be flat_mapped,"
             raise InvalidArgumentError(
-                f"{op}: All components must have at least one dimension, got scalar elements in component "
-                f"{path or 'of the element'}"
+                f"{op}: All components must have at least one dimension, got {what} in component {path or 'of the element'}"
             )
         if leaf.shape[0] is not None:
             known[path] = leaf.shape[0]
@@ -137,5 +137,4 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
 
 
 def _row_of(leaf: LeafSpec) -> LeafSpec:
-    assert isinstance(leaf, TensorSpec)
     return leaf.with_shape(None if leaf.shape is None else leaf.shape[1:])

@@ -36,6 +36,7 @@ from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite.balance import by_balance
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
+from distinput.rewrite.common_cycle import with_common_cycle
 from distinput.rewrite.options import options_of
 from distinput.rewrite.own_rows import own_rows
 from distinput.rewrite.shared_seed import with_shared_seed
@@ -101,6 +102,8 @@ def auto_shard(
         policy = policy_of(node)
     if policy == AutoShardPolicy.OFF:
         return node
+    if num_workers > 1:
+        node = with_common_cycle(node)
     if policy == AutoShardPolicy.HINT:
         return _by_hint(node, num_workers, index)
     if policy == AutoShardPolicy.BALANCED:

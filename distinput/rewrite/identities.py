@@ -92,6 +92,6 @@ def prefetch_of_views(node: Node) -> Node | None:
 def prefetch_of_prefetch(node: Node) -> Node | None:
     """Two prefetches in a row are one with the larger buffer."""
     match node:
-        case Prefetch(Prefetch(x, a), b):
+        case Prefetch(Prefetch(x, int(a)), int(b)):
             return Prefetch(x, AUTOTUNE if AUTOTUNE in (a, b) else max(a, b), origin=node.origin)
     return None

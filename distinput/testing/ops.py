@@ -25,7 +25,7 @@ from distinput.ops.global_shuffle import GlobalShuffle
 from distinput.ops.group_by_window import GroupByWindow
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.ignore_errors import IgnoreErrors
-from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.interleave import FlatMap, Interleave, default_cycle
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
 from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
@@ -644,7 +644,7 @@ def _build_interleave(ds: Dataset, a: Arguments) -> Dataset:
 
 
 def _model_interleave(p: Pipeline, a: Arguments) -> list[Any]:
-    return interleaved(_inner_lists(p, a["function"]), a["cycle"] or 16, a["block"] or 1)
+    return interleaved(_inner_lists(p, a["function"]), a["cycle"] or default_cycle(a["parallel"]), a["block"] or 1)
 
 
 # --- groups by key

@@ -10,6 +10,7 @@ from tests.ops.iterating import until_error
 
 Dataset = di.data.Dataset
 RANGE = Dataset.range
+AUTOTUNE = di.data.AUTOTUNE
 
 
 def three(x: int) -> di.data.Dataset:
@@ -111,3 +112,27 @@ def test_elements_before_an_error_arrive(op: str) -> None:
     before, error = until_error(getattr(RANGE(2, 3), op)(inner))
     assert before == [3, 6]
     assert isinstance(error, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("calls, cycle", [(None, 7), (AUTOTUNE, 3), (4, 4), (20, 7)])
+@pytest.mark.parametrize("given", [None, AUTOTUNE])
+def test_without_a_cycle_length_the_cores_decide(
+    monkeypatch: pytest.MonkeyPatch, calls: int | None, cycle: int, given: int | None
+) -> None:
+    monkeypatch.setattr("distinput.ops.interleave.cores", lambda: 7)
+    ds = RANGE(30).interleave(lambda x: RANGE(x, x + 2), given, num_parallel_calls=calls)
+    assert ds.to_list() == RANGE(30).interleave(lambda x: RANGE(x, x + 2), cycle).to_list()
+    it = iter(ds)
+    first = [int(next(it)) for _ in range(11)]
+    monkeypatch.setattr("distinput.ops.interleave.cores", lambda: 2)  # a state goes on as it began, on any machine
+    again = RANGE(30).interleave(ds.node.map_func, given, num_parallel_calls=calls)
+    assert first + [int(x) for x in again.restore(it.state())] == ds.to_list()
+
+
+def test_workers_with_other_cores_have_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    ds = RANGE(40).interleave(lambda x: RANGE(x, x + 3)).batch(2)
+    parts = []
+    for worker, cores in enumerate([2, 96, 5]):
+        monkeypatch.setattr("distinput.ops.interleave.cores", lambda cores=cores: cores)
+        parts += di.data.experimental.auto_shard_dataset(ds, 3, worker).to_list()
+    assert sorted(x for batch in parts for x in batch) == sorted(x for a in range(40) for x in range(a, a + 3))

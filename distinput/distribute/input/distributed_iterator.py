@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 from distinput.core.nest import map_leaves
 from distinput.core.spec import TensorSpec
 from distinput.core.state import VERSION, State
+from distinput.data.optional import Optional
 from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.input.dealing import StandIn, dealer
 from distinput.distribute.input.lockstep import Lockstep
-from distinput.distribute.input.optional import Optional
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import short
 from distinput.distribute.values import PartialPerReplica, PerReplica

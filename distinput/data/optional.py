@@ -17,9 +17,11 @@ class Optional:
       value: the value; leave it out for an empty one.
       element_spec: what the value looks like.
 
-    >>> from distinput.distribute.input.optional import Optional
-    >>> Optional(3).has_value(), Optional(3).get_value(), Optional().has_value()
-    (True, 3, False)
+    >>> import distinput as di
+    >>> it = iter(di.data.Dataset.range(1))
+    >>> first, second = it.get_next_as_optional(), it.get_next_as_optional()
+    >>> first.get_value(), second.has_value()
+    (np.int64(0), False)
 
     Source: `tf.experimental.Optional`.
     """
@@ -29,6 +31,16 @@ class Optional:
     def __init__(self, value: Any = _NOTHING, element_spec: Any = None) -> None:
         self._value = value
         self.element_spec = element_spec
+
+    @staticmethod
+    def from_value(value: Any) -> "Optional":
+        """One that has this value."""
+        return Optional(value)
+
+    @staticmethod
+    def empty(element_spec: Any) -> "Optional":
+        """One without a value, which would look like this."""
+        return Optional(element_spec=element_spec)
 
     def has_value(self) -> bool:
         """True when there is a value."""

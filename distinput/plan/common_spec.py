@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What elements of several datasets have in common."""
+
+from distinput.core.shape import TensorShape
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
+from distinput.plan.node import Node
+
+__all__ = ["common_spec"]
+
+
+def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
+    """The spec that the elements of all sources fit.
+
+    Raises:
+      TypeError: structures or dtypes differ.
+    """
+    merged = sources[0].spec
+    for source in sources[1:]:
+        merged = _merged(op, merged, source.spec)
+    return merged
+
+
+def _merged(op: str, a: Spec, b: Spec) -> Spec:
+    if a.structure != b.structure:
+        raise TypeError(
+            f"{op}: all data sets must have the same structure of elements, got {a.structure} and {b.structure}"
+        )
+    return Spec(a.structure, tuple([_common(op, x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]))
+
+
+def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
+    if isinstance(a, DatasetSpec) and isinstance(b, DatasetSpec):
+        try:
+            inner = _merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest
+        except TypeError:
+            raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}") from None
+        return DatasetSpec(inner, TensorShape(merge_shapes(a.shape, b.shape)))
+    if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
+        raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}")
+    if a.dtype != b.dtype:
+        raise TypeError(f"{op}: all data sets must have the same dtypes, got {a.dtype} and {b.dtype}")
+    return a.with_shape(merge_shapes(a.shape, b.shape))
