@@ -77,6 +77,11 @@ class Block:
             return iter([self.structure.build([])] * self.size)
         return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
 
+    @property
+    def atomic(self) -> bool:
+        """Whether several threads may take from `elements()` at a time; see `Column.atomic`."""
+        return all(column.atomic for column in self.columns)
+
     def copies(self) -> Iterator[Any]:
         """All elements as users see them, each copied when it is reached to memory that nobody else refers to."""
         if self.structure.is_leaf:

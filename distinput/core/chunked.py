@@ -57,6 +57,10 @@ class Chunked(Block):
     def row(self, index: int) -> Any:
         return next(self.rows(index, index + 1).elements())
 
+    @property
+    def atomic(self) -> bool:
+        return False
+
     def elements(self) -> Iterator[Any]:
         return self._elements(iter)
 

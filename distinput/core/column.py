@@ -75,6 +75,11 @@ class Column(ABC):
     def values(self) -> Iterator[Any]:
         """All rows as users see them."""
 
+    @property
+    def atomic(self) -> bool:
+        """Whether the next of `values()` comes without running Python or releasing the GIL on the way."""
+        return False
+
     @abstractmethod
     def rows(self, start: int, stop: int, step: int = 1) -> "Column":
         """Rows start, start + step, ... before stop; a view."""
@@ -136,6 +141,10 @@ class Dense(Column):
 
     def row(self, index: int) -> Any:
         return self.array[index]
+
+    @property
+    def atomic(self) -> bool:
+        return True
 
     def values(self) -> Iterator[Any]:
         return iter(self.array)
@@ -221,6 +230,10 @@ class Strings(Column):
             return Strings(self.data, self.starts[index], self.sizes[index], made).objects()
         start = self.starts[index]
         return self.data[start : start + self.sizes[index]].tobytes()
+
+    @property
+    def atomic(self) -> bool:
+        return True
 
     def values(self) -> Iterator[Any]:
         return iter(self.objects() if self.starts.ndim > 1 else self.objects().tolist())
@@ -321,6 +334,10 @@ class Ragged(Column):
         start = self.starts[index]
         return self.flat.rows(start, start + self.sizes[index]).whole()
 
+    @property
+    def atomic(self) -> bool:
+        return True
+
     def values(self) -> Iterator[Any]:
         whole = self.flat.whole()
         return map(whole.__getitem__, map(slice, self.starts.tolist(), (self.starts + self.sizes).tolist()))
@@ -401,6 +418,10 @@ class Objects(Column):
 
     def row(self, index: int) -> Any:
         return self.items[index]
+
+    @property
+    def atomic(self) -> bool:
+        return True
 
     def values(self) -> Iterator[Any]:
         return iter(self.items)
@@ -491,6 +512,10 @@ class Datasets(Objects):
 
     def row(self, index: int) -> Any:
         return _shown(self.items[index])
+
+    @property
+    def atomic(self) -> bool:
+        return False
 
     def values(self) -> Iterator[Any]:
         return map(_shown, self.items)

@@ -38,6 +38,10 @@ class Copies(Block):
     def row(self, index: int) -> Any:
         return next(self.rows(index, index + 1).elements())
 
+    @property
+    def atomic(self) -> bool:
+        return False
+
     def elements(self) -> Iterator[Any]:
         copies = self.block.copies()
         while True:

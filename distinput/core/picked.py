@@ -129,6 +129,10 @@ class Picked(Dense):
     def row(self, index: int) -> Any:
         return self.source.take(self.numbers[index], 0) if self._made is None else self._made[index]
 
+    @property
+    def atomic(self) -> bool:
+        return self._made is not None or self.numbers.ndim == 1
+
     def values(self) -> Iterator[Any]:
         numbers = self.numbers
         if self._made is not None or numbers.ndim == 1:  # many small rows are gathered by one call

@@ -11,12 +11,12 @@ import os
 import pickle
 import socket
 import sys
-import threading
-import weakref
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.ending import Ending
 from distinput.core.segments import Channel, Closed
 from distinput.core.worker import this_is_one
 from distinput.errors import FailedPreconditionError, UnavailableError
@@ -28,6 +28,9 @@ __all__ = ["Processes", "Workforce", "check_sendable"]
 
 _PATIENCE = 0.5
 """Seconds that an idle worker gets to end by itself."""
+
+_RUNNING: "set[Processes]" = set()
+"""Those not closed yet, so that none is collected as garbage before that, together with what would close it."""
 
 
 class Processes:
@@ -51,10 +54,10 @@ class Processes:
                 "`if __name__ == '__main__':`"
             )
         self.op = op
-        self.function = function
         self._unanswered = [0] * count
         self._workers: list[tuple[subprocess.Popen[bytes], Channel]] = []
         self.broken = False
+        _RUNNING.add(self)
         message = [sys.path, *_payload(op, function)]
         try:
             for _ in range(count):
@@ -119,6 +122,7 @@ class Processes:
         """End the workers; what they are doing is lost."""
         import subprocess
 
+        _RUNNING.discard(self)
         self.broken = True
         workers, self._workers = self._workers, []
         for (process, channel), busy in zip(workers, self._unanswered, strict=False):
@@ -165,15 +169,12 @@ class Workforce:
 
     def __init__(self, make: Callable[[], Processes]) -> None:
         self._make = make
-        self._idle: list[Processes] = []
-        self._lock = threading.Lock()
-        weakref.finalize(self, _close_all, self._idle)
+        self._idle = _Idle()
 
     @contextmanager
     def lent(self) -> Iterator[Processes]:
         """Workers for one stream, which nobody else uses meanwhile."""
-        with self._lock:
-            workers = self._idle.pop() if self._idle else None
+        workers = self._idle.take()
         if workers is not None and not workers.alive:  # the system may end a process that is idle, too
             workers.close()
             workers = None
@@ -184,13 +185,47 @@ class Workforce:
             if workers.broken:
                 workers.close()
             else:
-                with self._lock:
-                    self._idle.append(workers)
+                self._idle.give(workers)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_idle"):
+            self._idle.drop()
 
 
-def _close_all(idle: list[Processes]) -> None:
-    while idle:
-        idle.pop().close()
+class _Idle(Ending):
+    """Workers that nobody uses at the moment."""
+
+    def __init__(self) -> None:
+        self.workers: list[Processes] = []
+        self.begun()
+
+    def take(self) -> Processes | None:
+        """Some of them, if there are any."""
+        try:
+            return self.workers.pop()
+        except IndexError:
+            return None
+
+    def give(self, workers: Processes) -> None:
+        """They are not used any more; a stream that is dropped gives them back as well, so this waits for nothing."""
+        if self._ended:
+            _in_background(workers.close)
+        else:
+            self.workers.append(workers)
+
+    def end(self, patience: float | None) -> None:
+        while (workers := self.take()) is not None:
+            if patience == 0:
+                _in_background(workers.close)
+            else:
+                workers.close()
+
+
+def _in_background(close: Callable[[], None]) -> None:
+    try:
+        start_new_thread(close, ())
+    except RuntimeError:  # the program is ending
+        close()
 
 
 def _started() -> "tuple[subprocess.Popen[bytes], Channel]":

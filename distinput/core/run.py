@@ -3,8 +3,8 @@
 
 import copy
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import get_ident
 from time import perf_counter
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from distinput.core.room import Room
 from distinput.core.rows import Stream
+from distinput.core.threads import Threads
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -106,9 +107,7 @@ class Run:
         self._reading: list[Callable[[], str]] = []
         self.ignore: Callable[[Exception], None] | None = None
         """Told of an error of a function whose element is then left out; None where errors are raised."""
-        self._closers: list[Callable[[], None]] = []
-        self._pools: list[ThreadPoolExecutor] = []
-        self._lock = threading.Lock()
+        self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
     @property
@@ -210,44 +209,27 @@ class Run:
             if close is not None:
                 close()
 
-    @contextmanager
-    def pool(self, threads: int) -> "Iterator[ThreadPoolExecutor]":
-        """A thread pool for one stream: it ends with that stream, or with the run if the run ends first."""
-        from concurrent.futures import ThreadPoolExecutor  # most runs have none, and it takes a while to load
+    def pool(self, threads: int) -> "AbstractContextManager[ThreadPoolExecutor]":
+        """A thread pool for one stream; see `Threads.pool`."""
+        return self._threads.pool(threads)
 
-        made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
-        with self._lock:
-            self._pools.append(made)
-        try:
-            yield made
-        finally:
-            made.shutdown(wait=True, cancel_futures=True)
-            with self._lock:
-                if made in self._pools:
-                    self._pools.remove(made)
+    def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
+        """A thread for one stream; see `Threads.beside`."""
+        return self._threads.beside(thread, end)
 
-    @contextmanager
-    def closing(self, close: Callable[[], None]) -> Iterator[None]:
-        """Call `close` when the run ends, unless the stream that asked for it has ended before."""
-        with self._lock:
-            self._closers.append(close)
-        try:
-            yield
-        finally:
-            with self._lock:
-                if close in self._closers:
-                    self._closers.remove(close)
-
-    def close(self) -> None:
-        """Cancel what is under way and wait until it is gone; may be called again."""
+    def cancel(self) -> None:
+        """Tell what is under way to end, without waiting for it."""
         self.cancelled.set()
-        with self._lock:
-            closers, self._closers = self._closers, []
-            pools, self._pools = self._pools, []
-        for close in reversed(closers):
-            close()
-        for pool in pools:
-            pool.shutdown(wait=True, cancel_futures=True)
+        self._threads.end()
+
+    def close(self, patience: float | None = None) -> None:
+        """Cancel what is under way and wait until it is gone; may be called again.
+
+        Args:
+          patience: seconds to wait for threads that are in the middle of something; None: as long as it takes.
+        """
+        self.cancel()
+        self._threads.join(patience)
 
     def __enter__(self) -> Self:
         return self

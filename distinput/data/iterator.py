@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators of a data set, whose place can be saved after any element."""
 
+import sys
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import compress, repeat
 from operator import length_hint
+from threading import RLock
 from typing import Any, Self
 
 from distinput.core.block import Block
 from distinput.core.run import Counter, Run
 from distinput.core.state import VERSION, State
+from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
 from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import OutOfRangeError, StateError
@@ -21,6 +24,9 @@ from distinput.rewrite.options import options_of
 __all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
 
 _EMPTY: Iterator[Any] = iter(())
+
+_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether an iterator that is written in C is in one thread at a time."""
 
 
 class DatasetIterator:
@@ -43,6 +49,7 @@ class DatasetIterator:
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._run = _run_of(node)
         self._run.by_element = True
+        self._lock = RLock()
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
         self._over: int = state["skip"]
@@ -52,15 +59,18 @@ class DatasetIterator:
         self._left = _EMPTY  # knows how many elements of the current block have not been given
         self._failure: BaseException | None = None
         self._ended = False
-        self._stream = node.open(self._at, self._run)
+        self._iteration = Iteration(node, self._at, self._run)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        for element in self._elements:
+        for element in self._elements:  # which several threads may do at a time; see `_counted`
             return element
-        return self._next_block()
+        with self._lock:
+            for element in self._elements:  # another thread got the next block meanwhile
+                return element
+            return self._next_block()
 
     def _next_block(self) -> Any:
         """The first element of the next block that has one."""
@@ -70,21 +80,24 @@ class DatasetIterator:
             self._at, self._size, self._left = self._after, 0, _EMPTY
             self._elements = _EMPTY  # lets go of the block, so that its memory can serve the next one
             try:
-                item = next(self._stream, None)
+                item = next(self._iteration.stream, None)
             except Exception as error:
                 self._failure = error
-                self._run.close()
+                self._iteration.close()
                 raise
             if item is None:
                 self._ended = True
-                self._run.close()
+                if not self._run.cancelled.is_set():  # else whoever closes it waits for its threads
+                    self._iteration.close()
                 break
             block, self._after = item
             over, self._over = self._over, max(0, self._over - block.size)
             if over < block.size:
                 self._size = block.size
-                self._elements, self._left = _counted(block.rows(over, block.size))
-                return next(self._elements)
+                elements, self._left = _counted(block.rows(over, block.size))
+                first = next(elements)
+                self._elements = elements
+                return first
         raise StopIteration
 
     @property
@@ -118,6 +131,10 @@ class DatasetIterator:
 
     def state(self) -> State:
         """The place after the last element given: a small JSON value for `Dataset.restore`."""
+        with self._lock:
+            return self._state()
+
+    def _state(self) -> State:
         made = {"version": VERSION, "plan": self._plan.fingerprint, "epoch": self._epoch}
         left = length_hint(self._left)
         if not left and not self._over:  # the block is used up, so nothing of it need be made again
@@ -155,13 +172,11 @@ class DatasetIterator:
 
     def close(self) -> None:
         """End the iteration and its threads; may be called again."""
-        self._elements = _EMPTY
-        self._ended = True
-        close = getattr(self._stream, "close", None)
-        self._run.cancelled.set()
-        if close is not None:
-            close()
-        self._run.close()
+        self._run.cancel()  # also for another thread that waits for an element
+        with self._lock:
+            self._elements = _EMPTY
+            self._ended = True
+            self._iteration.close()
 
     def __enter__(self) -> Self:
         return self
@@ -170,8 +185,8 @@ class DatasetIterator:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_stream"):
-            self.close()
+        if hasattr(self, "_iteration"):
+            self._iteration.drop()
 
 
 class BlockIterator:
@@ -183,20 +198,17 @@ class BlockIterator:
     """
 
     def __init__(self, node: Node, state: State) -> None:
-        self._run = _run_of(node)
-        self._stream = node.open(state, self._run)
+        self._iteration = Iteration(node, state, _run_of(node))
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Block:
-        return next(self._stream)[0]
+        return next(self._iteration.stream)[0]
 
     def close(self) -> None:
         """End the iteration and its threads."""
-        self._run.cancelled.set()
-        self._stream.close()  # type: ignore[attr-defined]
-        self._run.close()
+        self._iteration.close()
 
     def __enter__(self) -> Self:
         return self
@@ -205,17 +217,40 @@ class BlockIterator:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_stream"):
-            self.close()
+        if hasattr(self, "_iteration"):
+            self._iteration.drop()
 
 
 def _counted(block: Block) -> tuple[Iterator[Any], Iterator[Any]]:
-    """The elements of a block, and an iterator that goes with them and whose length hint is the number of those left."""
+    """The elements of a block, and an iterator that goes with them and whose length hint is the number of those left.
+
+    Several threads may take elements from it at a time, and each goes to one of them.
+    """
     elements = block.elements()
+    if not (block.atomic and _GIL):
+        elements = _Turns(elements)
     if hasattr(elements, "__length_hint__"):
         return elements, elements
     left = repeat(True, block.size)
     return compress(elements, left), left
+
+
+class _Turns:
+    """An iterator from which several threads take in turn.
+
+    Args:
+      elements: an iterator that only one thread may be in.
+    """
+
+    def __init__(self, elements: Iterator[Any]) -> None:
+        self._elements, self._lock = elements, RLock()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        with self._lock:
+            return next(self._elements)
 
 
 def _run_of(node: Node) -> Run:

@@ -178,7 +178,7 @@ def _on_threads(
                         task = pool.submit(work, chain, part[0], lambda: over.is_set() or run.cancelled.is_set())
                         waiting.append((task, part[1]))
         finally:
-            over.set()  # before the pool waits for what is under way
+            over.set()  # what is under way ends early
 
 
 def trial() -> Trial:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import ref as weakref
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
@@ -201,41 +202,59 @@ class _Stopped(Exception):
     """Nothing more comes from the thread, but the stream goes on."""
 
 
-def _fill(upstream: Stream, buffer: _Buffer) -> None:
-    stopped = False
-    try:
-        for item in upstream:
-            gather(item[0])
-            if not buffer.put(item):
-                stopped = buffer.stopping
-                if stopped:
-                    buffer.put(_Stopped())
-                return
-        buffer.put(None)
-    except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
-        buffer.put(error)
-    finally:
-        if not stopped:
-            upstream.close()  # type: ignore[attr-defined]
+class _Source:
+    """The stream that a thread reads. It belongs to the consumer: the thread refers to it only while it makes a block."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def next(self) -> _Item:
+        """A block; the end, or an error, closes the stream."""
+        try:
+            item = next(self.stream, None)
+            if item is not None:
+                gather(item[0])
+                return item
+        except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
+            self.close()
+            return error
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """The consumer has gone."""
+        self.stream.close()  # type: ignore[attr-defined]
+
+
+def _fill(source: "weakref[_Source]", buffer: _Buffer) -> None:
+    while True:
+        stream = source()
+        if stream is None:  # nobody refers to the consumer any more
+            return
+        item = stream.next()
+        del stream  # so that a consumer that is dropped now can be collected
+        if not buffer.put(item):
+            break
+        if not isinstance(item, tuple):
+            return
+    if buffer.stopping:
+        buffer.put(_Stopped())
+    elif (stream := source()) is not None:
+        stream.close()
 
 
 def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
     """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
-    thread = threading.Thread(target=_fill, args=(upstream, buffer), name="distinput-prefetch", daemon=True)
-    counter.waits(thread.start)
-    try:
-        with run.closing(buffer.close):
-            while True:
-                item = counter.waits(buffer.get)
-                if item is None:
-                    return
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-    finally:
-        buffer.close()
-        if thread is not threading.current_thread():
-            counter.waits(thread.join)
+    source = _Source(upstream)
+    thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
+    with run.beside(thread, buffer.close):
+        while True:
+            item = counter.waits(buffer.get)
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
 
 
 def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Iterator[tuple[Block, State]]:
@@ -245,13 +264,17 @@ def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Itera
     it save anything. So it is tried where that time is worth it, and kept where elements then come faster.
     """
     ahead, fresh = found.begin(), True
+    here = True
     try:
         while ahead or (yield from _inline(upstream, counter, found, fresh)):
+            here = False
             if not (yield from _threaded(upstream, run, counter, found, ahead)):
                 return
+            here = True
             ahead = fresh = False
     finally:
-        upstream.close()  # type: ignore[attr-defined]
+        if here:  # else the thread closes it
+            upstream.close()  # type: ignore[attr-defined]
 
 
 class _Window:

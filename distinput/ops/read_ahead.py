@@ -53,7 +53,7 @@ def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
     """
     with ExitStack() as stack:
         ahead = _Ahead(portions, run, stack)
-        stack.callback(ahead.give_up)  # after the threads have ended, since they come on the stack later
+        stack.callback(ahead.give_up)
         while (pulled := ahead.next()) is not None:
             yield from _blocks(pulled, ahead, run)
 
@@ -116,8 +116,8 @@ def made_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> St
     """
     aside = run.aside()
     with ExitStack() as stack:
+        # Closed where it is let go of last: here, or by a task that is under way when this ends.
         stream = open_stream(aside)
-        stack.callback(stream.close)  # type: ignore[attr-defined]  # after the thread has ended
         pool: ThreadPoolExecutor | None = None
         ahead: deque[Future[_Made]] = deque()
         alone = cores() == 1
@@ -250,7 +250,7 @@ class _Ahead:
         return None if item is None else _Pulled(item, reading)
 
     def give_up(self) -> None:
-        """Nothing more is wanted; the threads have ended."""
+        """Nothing more is wanted."""
         for pulled in self._decoding:
             if not isinstance(pulled.item, Exception):
                 self._run.room.leave(pulled.item[2].nbytes)

@@ -162,7 +162,7 @@ STEPS = [lambda ds: ds, lambda ds: ds.take(9), lambda ds: ds.repeat(2), lambda d
 def blocks_of(dataset: di.data.Dataset) -> list[int]:
     """How many elements each block has that its iterator gets."""
     iterator = iter(dataset)
-    return [block.size for block, _ in iterator._stream]
+    return [block.size for block, _ in iterator._iteration.stream]
 
 
 @pytest.mark.parametrize("steps", STEPS)

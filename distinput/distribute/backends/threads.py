@@ -7,13 +7,14 @@ thread start. Replica 0 runs on the caller's own thread.
 
 import os
 import threading
-import weakref
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
 
 import numpy as np
+
+from distinput.core.ending import Ending
 
 __all__ = ["ThreadDevices"]
 
@@ -38,8 +39,7 @@ class ThreadDevices:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._local = tuple(labels)
-        self._idle: list[_Crew] = []
-        self._stop = weakref.finalize(self, _stop_all, self._idle)
+        self._crews = _Crews()
 
     @property
     def local(self) -> tuple[str, ...]:
@@ -59,18 +59,13 @@ class ThreadDevices:
         count = len(per_device_args)
         if count == 1:
             return [copy_context().run(function, *per_device_args[0])]
-        try:
-            crew = self._idle.pop()
-        except IndexError:
-            crew = _Crew(len(self._local) - 1)
-        if crew.process != os.getpid():  # a forked child has the object, but not the threads
-            crew = _Crew(len(self._local) - 1)
+        crew = self._crews.take(len(self._local) - 1)
         try:
             results, failures = crew.run(function, per_device_args)
         except BaseException:  # interrupted while waiting: these threads are still busy, so they are not used again
             crew.stop()
             raise
-        self._idle.append(crew)
+        self._crews.idle.append(crew)
         if failures:
             try:
                 raise failures[0]
@@ -80,7 +75,10 @@ class ThreadDevices:
 
     def close(self) -> None:
         """End the idle threads."""
-        _stop_all(self._idle)
+        self._crews.close()
+
+    def __del__(self) -> None:
+        self._crews.drop()
 
 
 class _Work:
@@ -171,12 +169,32 @@ class _Crew:
         return [member.thread for member in self.members]
 
 
-def _stop_all(idle: list[_Crew]) -> None:
-    threads: list[threading.Thread] = []
-    while idle:
-        crew = idle.pop()
-        if crew.process == os.getpid():
-            threads += crew.stop()
-    for thread in threads:
-        if thread is not threading.current_thread():
-            thread.join(_STOP_WAIT)
+class _Crews(Ending):
+    """The crews that no run uses at the moment."""
+
+    def __init__(self) -> None:
+        self.idle: list[_Crew] = []
+        self.begun()
+
+    def take(self, count: int) -> _Crew:
+        """One of so many threads."""
+        try:
+            crew = self.idle.pop()
+        except IndexError:
+            crew = None
+        if crew is None or crew.process != os.getpid():  # a forked child has the object, but not the threads
+            self.begun()
+            crew = _Crew(count)
+        return crew
+
+    def end(self, patience: float | None) -> None:
+        threads: list[threading.Thread] = []
+        while self.idle:
+            crew = self.idle.pop()
+            if crew.process == os.getpid():
+                threads += crew.stop()
+        if patience == 0:
+            return
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(_STOP_WAIT)

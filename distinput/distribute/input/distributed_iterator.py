@@ -2,11 +2,13 @@
 """The steps of a distributed data set, one after the other, and a place between any two of them."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from distinput.core.nest import map_leaves
+from distinput.core.nest import Structure, map_leaves
 from distinput.core.spec import TensorSpec
 from distinput.core.state import VERSION, State
 from distinput.data.optional import Optional
@@ -79,11 +81,15 @@ class DistributedIterator:
         self._seen = seen
         self._ended = ended
         self._lockstep: Lockstep | None = None
+        self._lock = RLock()
+        self._rows = partial(_rows, feed.spec.structure)
         control = dataset._control()
         if control is not None:
             before = self._iterators[0].state()  # type: ignore[attr-defined]
+            # Neither refers to this iterator, which would keep it from being dropped.
+            draw = partial(_drawn, self._iterators[0], self._replicas if feed.cutter is None else 1)
             rows_of = self._rows if dataset._cuts else None
-            self._lockstep = Lockstep(control, self._draw, before, rows_of, about=self._strategy._next_input)
+            self._lockstep = Lockstep(control, draw, before, rows_of, about=self._strategy._next_input)
 
     @property
     def element_spec(self) -> Any:
@@ -137,20 +143,21 @@ class DistributedIterator:
                 "first and "
                 "give it to run as an argument"
             )
-        if self._ended:
-            return _END
-        try:
-            step = self._next(keeps_partial)
-        except Exception as error:
-            self._dataset._failed(error, self._given_out)
-            raise
-        if step is _END:
-            self._ended = True
-        else:
-            self._given_out += 1
-            if self._strategy._peers is not None:
-                self._strategy._peers.reached(self._given_out)
-        return step
+        with self._lock:
+            if self._ended:
+                return _END
+            try:
+                step = self._next(keeps_partial)
+            except Exception as error:
+                self._dataset._failed(error, self._given_out)
+                raise
+            if step is _END:
+                self._ended = True
+            else:
+                self._given_out += 1
+                if self._strategy._peers is not None:
+                    self._strategy._peers.reached(self._given_out)
+            return step
 
     def _next(self, keeps_partial: bool) -> Any:
         cutter, full, replicas = self._feed.cutter, self._feed.full_rows, self._replicas
@@ -220,16 +227,6 @@ class DistributedIterator:
         ]
         return spec.structure.build(leaves)
 
-    def _rows(self, parts: list[Any]) -> int:
-        """How many rows elements have."""
-        structure = self._feed.spec.structure
-        return sum([len(structure.flatten(part)[0]) for part in parts if part is not _END])
-
-    def _draw(self) -> tuple[list[Any], State]:
-        """The elements of one step, and the input's state after them; for lockstep."""
-        parts = list(islice(self._iterators[0], 1 if self._feed.cutter is not None else self._replicas))
-        return parts, self._iterators[0].state()  # type: ignore[attr-defined]
-
     def _fill(self, parts: list[Any]) -> list[bool]:
         """Elements without rows where there are none; tells which are data."""
         present = [part is not _END for part in parts] + [False] * (self._replicas - len(parts))
@@ -256,6 +253,10 @@ class DistributedIterator:
         Raises:
           StateError: the last step failed half-way; the state taken before it is the one to restart from.
         """
+        with self._lock:
+            return self._state()
+
+    def _state(self) -> State:
         if self._pending:
             raise StateError(
                 "DistributedIterator.state: the last step failed when some replicas had their element already; go on with "
@@ -298,8 +299,6 @@ class DistributedIterator:
         self._given_out, self._left, self._own = other._given_out, other._left, other._own
         self._seen, self._last, self._ended = other._seen, None, other._ended
         self._lockstep = other._lockstep
-        if self._lockstep is not None:
-            self._lockstep._draw = self._draw
 
     # ---- end
 
@@ -322,6 +321,16 @@ class DistributedIterator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
+    """The next elements of a worker's input, at most `count`, and the input's state after them."""
+    return list(islice(iterator, count)), iterator.state()
+
+
+def _rows(structure: Structure, parts: list[Any]) -> int:
+    """How many rows elements have."""
+    return sum([len(structure.flatten(part)[0]) for part in parts if part is not _END])
 
 
 class _End:

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads of one run. A stream tells its threads to end and does not wait for them; closing the run waits for all.
+
+A stream that nobody refers to any more is closed by Python's garbage collector, on any thread, also on one of the stream's
+own. So nothing here waits but `join`, which is called by whoever closes an iteration, and never by a finalizer.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["Threads"]
+
+
+class Threads:
+    """Thread pools, and single threads with what tells each of them to end."""
+
+    def __init__(self) -> None:
+        self._pools: list[ThreadPoolExecutor] = []
+        self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
+        # The garbage collector may end a stream while its own thread is in here.
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def pool(self, threads: int) -> "Iterator[ThreadPoolExecutor]":
+        """A thread pool for one stream. When the stream ends, it takes no more tasks, and drops those not begun."""
+        from concurrent.futures import ThreadPoolExecutor  # most runs have none, and it takes a while to load
+
+        made = ThreadPoolExecutor(threads, thread_name_prefix="distinput")
+        with self._lock:
+            self._pools = [pool for pool in self._pools if _alive(pool)]
+            self._pools.append(made)
+        try:
+            yield made
+        finally:
+            made.shutdown(wait=False, cancel_futures=True)
+
+    @contextmanager
+    def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
+        """A thread for one stream, started here; `end` tells it to end when the stream does."""
+        with self._lock:
+            self._single = [each for each in self._single if each[0].is_alive()]
+            thread.start()
+            self._single.append((thread, end))
+        try:
+            yield
+        finally:
+            end()
+
+    def end(self) -> None:
+        """Tell all threads to end."""
+        with self._lock:
+            pools, single = list(self._pools), list(self._single)
+        for _, end in reversed(single):
+            end()
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def join(self, patience: float | None) -> None:
+        """Wait until all threads have ended, but for the one that calls this.
+
+        Args:
+          patience: the most seconds for all together; None: as long as it takes.
+        """
+        with self._lock:
+            pools, self._pools = self._pools, []
+            single, self._single = self._single, []
+        if patience == 0:
+            return
+        until = None if patience is None else monotonic() + patience
+        for thread in [*[thread for thread, _ in single], *[thread for pool in pools for thread in _of(pool)]]:
+            if thread.ident != threading.get_ident():
+                thread.join(None if until is None else max(0.0, until - monotonic()))
+
+
+def _of(pool: "ThreadPoolExecutor") -> list[threading.Thread]:
+    return list(pool._threads)
+
+
+def _alive(pool: "ThreadPoolExecutor") -> bool:
+    return any(thread.is_alive() for thread in _of(pool))

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An iteration: the stream of a pipeline that is being read, and the run that its threads share."""
+
+from distinput.core.ending import Ending
+from distinput.core.run import Run
+from distinput.core.state import State
+from distinput.plan.node import Node
+
+__all__ = ["Iteration"]
+
+
+class Iteration(Ending):
+    """What an iterator reads from. Nothing in here refers to the iterator, so that dropping that one ends this.
+
+    Args:
+      node: the node that runs.
+      state: where to begin.
+      run: for its threads and counters.
+    """
+
+    __slots__ = ("run", "stream")
+
+    def __init__(self, node: Node, state: State, run: Run) -> None:
+        self.run = run
+        self.stream = node.open(state, run)
+        self.begun()
+
+    def end(self, patience: float | None) -> None:
+        self.run.cancel()
+        try:
+            if not getattr(self.stream, "gi_running", False):  # another thread is in it, and finds it cancelled
+                self.stream.close()  # type: ignore[attr-defined]
+        finally:
+            self.run.close(patience)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators end: dropped on any thread, used by several, and unfinished at the end of a program."""
+
+import gc
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from tests.depth import cases
+
+Dataset = di.data.Dataset
+INT64 = di.TensorSpec([], "int64")
+
+
+def run(script: str, folder: Path, *args: str) -> tuple[str, str, int]:
+    """What a program prints, and its exit status."""
+    (folder / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1]), "PYTHONWARNINGS": "default"}
+    done = subprocess.run(
+        [sys.executable, "script.py", *args], cwd=folder, capture_output=True, text=True, timeout=60, env=environment
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+COLLECTED = """
+import gc, sys, threading, time, weakref
+import distinput as di
+
+Dataset, kind = di.data.Dataset, sys.argv[1]
+
+
+class Trainer:  # refers to its iterator, and the iterator's pipeline to it
+    def __init__(self):
+        numbers = Dataset.range(10**7).map(self.step)
+        if kind == "prefetch":
+            numbers = numbers.prefetch(4)
+        if kind == "threads":
+            numbers = numbers.map(self.step, num_parallel_calls=2)
+        if kind == "interleave":
+            inner = lambda x: Dataset.range(10**6).map(self.step).prefetch(2)
+            numbers = numbers.interleave(inner, cycle_length=2, num_parallel_calls=2)
+        self.iterator = iter(numbers)
+
+    def step(self, x):
+        return x
+
+
+gc.disable()
+trainer = Trainer()
+next(trainer.iterator)
+gone = weakref.ref(trainer)
+del trainer
+for _ in range(1000):
+    gc.collect()
+    if gone() is None and threading.active_count() == 1:
+        print("collected")
+        break
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("kind", ["plain", "prefetch", "threads", "interleave"])
+def test_a_dropped_iterator_in_a_cycle_is_collected_with_its_threads(kind: str, tmp_path: Path) -> None:
+    assert run(COLLECTED, tmp_path, kind) == ("collected\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    "ahead", [lambda ds: ds.prefetch(100), lambda ds: ds.map(lambda x: x, num_parallel_calls=2).batch(2).prefetch(9)]
+)
+def test_a_dropped_iterator_may_be_collected_by_its_own_thread(ahead: Callable[[Any], Any]) -> None:
+    entered, dropped, collected = threading.Event(), threading.Event(), threading.Event()
+
+    def collect(x: Any) -> Any:
+        if x == 20:
+            entered.set()
+            dropped.wait(20)
+            gc.collect()
+            collected.set()
+        return x
+
+    cycle: list[Any] = [iter(ahead(Dataset.range(30).map(collect, output_signature=INT64)))]
+    cycle.append(cycle)
+    taking = threading.Thread(target=next, args=(cycle[0],))
+    taking.start()
+    assert entered.wait(20)
+    taking.join(0.2)  # some have what they asked for by now, others wait
+    gone = weakref.ref(cycle[0])
+    del cycle, taking
+    dropped.set()
+    assert collected.wait(20)
+    for _ in range(500):
+        gc.collect()
+        if gone() is None and not any(thread.name.startswith("distinput") for thread in threading.enumerate()):
+            return
+        time.sleep(0.01)
+    pytest.fail("the iterator, or a thread of it, is still there")
+
+
+NUMBERS = np.arange(600)
+WIDE = np.stack([NUMBERS] * 300, axis=1)
+SHARED: dict[str, Callable[[], Any]] = {
+    "range": lambda: Dataset.range(600),
+    "map": lambda: Dataset.range(600).map(lambda x: x + 0),
+    "map in threads": lambda: Dataset.range(600).map(lambda x: x + 0, num_parallel_calls=2),
+    "generator": lambda: Dataset.from_generator(lambda: iter(range(600)), output_signature=INT64),
+    "dict": lambda: Dataset.from_tensor_slices({"x": NUMBERS, "y": NUMBERS}).map(same),
+    "shuffled rows": lambda: Dataset.from_tensor_slices((NUMBERS, WIDE)).shuffle(100).batch(1),
+    "padded": lambda: (
+        Dataset.range(600)
+        .map(lambda x: np.full(int(x) % 7 + 1, x), output_signature=di.TensorSpec([None], "int64"))
+        .padded_batch(1)
+    ),
+    "copied": lambda: Dataset.from_tensor_slices((NUMBERS, WIDE)).copied(),
+    "datasets": lambda: Dataset.range(600).window(1).flat_map(lambda w: w),
+    "distributed": lambda: di.distribute.OneDeviceStrategy("CPU:0").experimental_distribute_dataset(Dataset.range(600)),
+}
+
+
+def same(element: Any) -> Any:
+    assert element["x"] == element["y"]
+    return element["x"]
+
+
+def number(element: Any) -> int:
+    """The one number that all of an element must hold."""
+    leaves = element if isinstance(element, tuple) else (element,)
+    found = {int(x) for leaf in leaves for x in np.asarray(leaf).reshape(-1)}
+    assert len(found) == 1, f"parts of different elements: {found}"
+    return found.pop()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_that_share_an_iterator_get_each_element_once(name: str) -> None:
+    before = sys.getswitchinterval()
+    iterator = iter(SHARED[name]())
+    found: list[int] = []
+    failures: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            for element in iterator:
+                found.append(number(element))  # noqa: PERF401 - what came before an error counts
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            failures.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert failures == []
+    assert sorted(found) == list(range(600))
+
+
+def test_closing_ends_the_wait_of_another_thread() -> None:
+    entered, released = threading.Event(), threading.Event()
+
+    def slow(x: Any) -> Any:
+        entered.set()
+        released.wait(20)
+        return x
+
+    iterator = iter(Dataset.range(10).map(slow, output_signature=INT64).prefetch(1))
+    outcome: list[Any] = []
+    waiting = threading.Thread(target=lambda: outcome.append(next(iterator, "end")))
+    waiting.start()
+    entered.wait()
+    closing = threading.Thread(target=iterator.close)
+    closing.start()
+    waiting.join(10)
+    assert outcome == ["end"]
+    released.set()
+    closing.join(20)
+    assert not closing.is_alive()
+
+
+# A module that something keeps (frameworks do) is taken apart late, when the names of other modules are gone already.
+UNFINISHED = """
+import ctypes, importlib, sys, tempfile
+for name in sys.argv[1].split(","):
+    if name:
+        importlib.import_module(name)
+import distinput as di
+for name in sys.argv[2].split(","):
+    if name:
+        importlib.import_module(name)
+
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(sys.modules["__main__"]))
+Dataset = di.data.Dataset
+
+
+def endless():
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+with di.io.TFRecordWriter("a.tfrecord") as writer:
+    for number in range(20_000):
+        writer.write(b"%d" % number)
+del writer
+numbers = Dataset.range(10**6)
+strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+iterators = [
+    iter(each)
+    for each in (
+        numbers.map(lambda x: x + 1),
+        numbers.map(lambda x: x + 1).prefetch(2),
+        numbers.map(lambda x: x + 1, num_parallel_calls=2).batch(3),
+        numbers.shuffle(100).interleave(lambda x: Dataset.range(10).prefetch(1), num_parallel_calls=2),
+        Dataset.from_generator(endless, output_signature=di.TensorSpec([], "int64")).prefetch(1),
+        di.data.TFRecordDataset("a.tfrecord").prefetch(di.data.AUTOTUNE),
+        strategy.experimental_distribute_dataset(numbers.batch(4)),
+    )
+]
+firsts = [next(iterator) for iterator in iterators]
+strategy.run(lambda x: x, args=(firsts[-1],))
+"""
+FRAMEWORKS = [name for name in ("torch", "jax", "keras", "datasets") if importlib.util.find_spec(name)]
+ORDERS = [("", ""), *[(name, "") for name in FRAMEWORKS], *[("", name) for name in FRAMEWORKS]]
+
+
+@pytest.mark.parametrize("times", range(cases(1, 60)))
+@pytest.mark.parametrize("before, after", ORDERS)
+def test_a_program_with_unfinished_iterators_ends_in_silence(
+    before: str, after: str, times: int, tmp_path: Path
+) -> None:
+    assert run(UNFINISHED, tmp_path, before, after) == ("", "", 0)
+
+
+STUCK = """
+import threading
+import distinput as di
+
+started = threading.Event()
+
+
+def stuck(x):
+    if x == 3:
+        started.set()
+        threading.Event().wait()
+    return x
+
+
+numbers = di.data.Dataset.range(10).map(stuck, output_signature=di.TensorSpec([], "int64"))
+iterator = iter(numbers.prefetch(8))
+threading.Thread(target=lambda: next(iterator, None), daemon=True).start()
+started.wait()
+"""
+
+
+def test_a_function_that_never_returns_does_not_hold_up_the_end_of_the_program(tmp_path: Path) -> None:
+    assert run(STUCK, tmp_path) == ("", "", 0)
