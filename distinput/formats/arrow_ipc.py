@@ -96,7 +96,7 @@ class ArrowIpc(TableFormat):
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        begin = 0 if position is None else position["row"]
+        begin = self.first_row(path, position)
         file, row = self._file(path), 0
         for number, batch in file.each(begin):
             if file.batches is not None:
@@ -296,10 +296,11 @@ class _File:
             with self._opened(self._fields) as reader:
                 for number in numbers:
                     self._listed(reader, number)
-        elif not self.listed and (len(numbers) == len(self.batches) or self.batches.dictionaries):
-            if numbers or not len(self.batches):  # of a stream without rows nobody would look at any message
-                for _ in self.each(0):
-                    pass
+        elif not self.listed and (
+            not self.schema.names or not len(self.batches) or (numbers and self.batches.dictionaries)
+        ):
+            for _ in self.each(0):  # which reads all messages
+                pass
         else:
             for number in numbers:
                 self.batch(number)

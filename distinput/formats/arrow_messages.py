@@ -22,6 +22,7 @@ __all__ = ["Batches", "batches_of_file", "batches_of_stream", "check_end_of_stre
 MAGIC = b"ARROW1"
 _CONTINUED = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
 
 
@@ -94,7 +95,7 @@ def batches_of_file(path: str) -> Batches:
     for number, message in enumerate(found):
         if message.kind != _BATCH or message.rows < 0:
             raise _damage(path, f"record batch {number} is none")
-    return _batches(starts, heads + bodies, found, dictionaries=len(others) > 0)
+    return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0)
 
 
 def batches_of_stream(path: str, data: Bytes) -> Batches:
@@ -107,6 +108,9 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
     Raises:
       DataLossError: it is damaged, or ends without saying that it ends.
     """
+    from pyarrow import py_buffer
+    from pyarrow.ipc import read_message
+
     view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
     at, size = 0, len(data)
     starts, sizes, found = [], [], []
@@ -120,15 +124,19 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
                 raise _damage(path, f"there is no message of kind {message.kind} at byte {at}")
             if message.body < 0 or message.rows < 0 or at + head + message.body > size:
                 raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
+            if message.kind == _DICTIONARY:  # which nobody looks at unless a batch follows
+                read_message(py_buffer(data[at : at + head + message.body]))
             if message.kind == _BATCH:
                 starts.append(at)
                 sizes.append(head + message.body)
                 found.append(message)
             dictionaries |= message.kind == _DICTIONARY
             at += head + message.body
-    except (struct.error, ValueError, IndexError) as error:
+    except DataLossError:
+        raise
+    except (struct.error, ValueError, IndexError, OSError) as error:
         raise _damage(path, f"at byte {at}: {error}; it was cut short") from error
-    return _batches(np.array(starts, np.int64), np.array(sizes, np.int64), found, dictionaries=dictionaries)
+    return _batches(path, np.array(starts, np.int64), np.array(sizes, np.int64), found, dictionaries=dictionaries)
 
 
 def check_end_of_stream(path: str) -> None:
@@ -153,8 +161,10 @@ class _Message:
     compressed: bool
 
 
-def _batches(starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool) -> Batches:
+def _batches(path: str, starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool) -> Batches:
     ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
+    if (ends < 0).any():
+        raise _damage(path, "nobody can count its rows")
     return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries)
 
 
@@ -171,12 +181,16 @@ def _message(data: bytes | memoryview) -> tuple[_Message, int]:
         raise ValueError(f"a message should have {length} bytes, but {len(data) - before} are left")
     table = _Table.root(data[before : before + length])
     kind, body = table.number(1, "<B"), table.number(3, "<q")
-    if kind != _BATCH:
+    if kind not in (_DICTIONARY, _BATCH):
         return _Message(kind, body, 0, False), before + length
-    batch = table.table(2)
+    batch = table.table(2) if kind == _BATCH else table.table(2).table(1)
+    rows = batch.number(0, "<q")
     if not batch.place(1) or not batch.place(2):
         raise ValueError("a record batch without its columns")
-    return _Message(kind, body, batch.number(0, "<q"), bool(batch.place(3))), before + length
+    columns = batch.structs(1, _NODE)
+    if rows < 0 or (len(columns) and columns["rows"][0] != rows):
+        raise ValueError(f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}")
+    return _Message(kind, body, rows, bool(batch.place(3))), before + length
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from distinput.kernels.example_values import (
     SPLIT,
     WIDTHS,
 )
+from distinput.kernels.protobuf import MalformedError
 
 __all__ = ["ExampleParser", "RaggedValues", "parse_example", "parse_examples", "parse_single_example"]
 
@@ -390,7 +391,7 @@ def _with_joined(given: _Messages, index: int) -> _Messages:
     """The messages, those from number `index` on written anew with each of their lists in one piece."""
     messages = list(Strings(given.data, given.starts[index:], given.sizes[index:]).values())
     for i, message in enumerate(messages):
-        with suppress(IndexError):  # a damaged one stays as it is, and the kernels will find it
+        with suppress(MalformedError):  # a damaged one stays as it is, and the kernels will find it
             messages[i] = with_joined_lists(message)
     joined = Strings.of(messages)
     return _Messages(

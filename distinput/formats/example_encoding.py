@@ -10,6 +10,7 @@ from distinput.core.block import Block
 from distinput.core.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
+from distinput.kernels.protobuf import read_fields
 
 __all__ = ["encode_example", "encode_examples", "with_joined_lists"]
 
@@ -94,37 +95,9 @@ def _text(value: Any) -> bytes:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Number, form and content of each field of a message that the kernels found to be well-formed so far."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            value |= (byte & 127) << shift
-            at, shift = at + 1, shift + 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        tag = varint()
-        start = at
-        match tag & 7:
-            case 0:
-                varint()
-            case 1:
-                at += 8
-            case 2:
-                size = varint()
-                start, at = at, at + size
-            case 5:
-                at += 4
-            case _:
-                raise IndexError
-        if at > len(message):
-            raise IndexError
-        yield tag >> 3, tag & 7, message[start:at]
+    """Number, form and content of each field of a message."""
+    for tag, start, stop in read_fields(message):
+        yield tag >> 3, tag & 7, message[start:stop]
 
 
 def with_joined_lists(message: bytes) -> bytes:
@@ -132,6 +105,9 @@ def with_joined_lists(message: bytes) -> bytes:
 
     Two pieces of a message mean the same as the piece made by writing them one after the other; of a map the last entry
     with a key counts, and of a choice the last kind.
+
+    Raises:
+      MalformedError: it is no message.
     """
     found: dict[bytes, bytes] = {}
     for number, form, features in _fields(message):

@@ -10,18 +10,28 @@ from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.picked import Rows
 from distinput.core.spec import Spec
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.source import size_of
 from distinput.files.table import FileTable
 from distinput.formats.portion import Portion
 
-__all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "cut_rows"]
+__all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "check_position", "cut_rows"]
 
 Position = dict[str, Any]
 """Where a reader stands in one file: small, and plain JSON. `row` is the number of the next record."""
 
 BLOCK_ROWS = 32768
 """The most rows that a block of a format has."""
+
+
+def check_position(path: str, position: Position) -> None:
+    """Refuse a position before the beginning of a file; one behind its end is found out by whoever goes there.
+
+    Raises:
+      StateError: it is one.
+    """
+    if any(place < 0 for place in position.values()):
+        raise StateError(f"{path}: {position} is no position in a file; the state that holds it is damaged")
 
 
 def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[tuple[int, int]]:

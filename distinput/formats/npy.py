@@ -2,7 +2,6 @@
 """NumPy's own files: every row of the array, along its first axis, is a record."""
 
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,7 +63,7 @@ class Npy(TableFormat):
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        row = 0 if position is None else position["row"]
+        row = self.first_row(path, position)
         stamp = stamp_of(path)
         header = _header_of(path, stamp)
         rows = header.shape[0]
@@ -207,6 +206,7 @@ def _parsed(path: str) -> tuple[_Header, bool]:
             if version == (3, 0):  # as 2.0, with letters of any script in the names of fields
                 version = (2, 0)
             shape, in_columns, dtype = readers[version](file)
+            np.broadcast_to(np.empty((), dtype), shape)  # refuses what no array can be, and takes no memory
         except Exception as error:  # a header is Python's own text: what damage makes of it may raise anything
             if len(data) < most or most > 1 << 20:
                 raise DataLossError(f"{path}: not a .npy file, or damaged: {error}") from error
@@ -214,8 +214,6 @@ def _parsed(path: str) -> tuple[_Header, bool]:
             continue
         if any(size < 0 for size in shape):
             raise DataLossError(f"{path}: not a .npy file, or damaged: its shape is {shape}")
-        if prod(max(1, size) for size in (*shape, dtype.itemsize)) > sys.maxsize:
-            raise DataLossError(f"{path}: not a .npy file, or damaged: no memory holds an array {dtype}{list(shape)}")
         return _Header(shape, dtype, file.tell()), in_columns
 
 

@@ -120,13 +120,14 @@ class Parquet(TableFormat):
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
     ) -> Iterator[Portion]:
         """The rows of each row group, or of slices of it where it would take much memory."""
-        begin = 0 if position is None else position["row"]
+        begin = self.first_row(path, position)
+        stamp = stamp_of(path)  # before the footer is read: a file that is replaced in between is found out
         footer = footer_of(path)
         rows = footer.num_rows
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
-        readers, stamp = Readers(path, footer), stamp_of(path)
+        readers = Readers(path, footer, stamp)
         spec = self.spec(path)  # refuses columns that are not there
         passing = _Pass(self, readers, spec, decoding_order(path, stamp, self._columns), size, given - begin)
         try:

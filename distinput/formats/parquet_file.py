@@ -164,10 +164,11 @@ class Readers:
     Args:
       path: of the file.
       footer: as `footer_of` gives it.
+      stamp: of the version of the file that the footer is of.
     """
 
-    def __init__(self, path: str, footer: Any) -> None:
-        self.path, self.footer = path, footer
+    def __init__(self, path: str, footer: Any, stamp: str) -> None:
+        self.path, self.footer, self._stamp = path, footer, stamp
         self._idle: list[tuple[Any, AbstractContextManager[Any]]] = []
         self._closed = False
         self._lock = threading.Lock()
@@ -180,6 +181,7 @@ class Readers:
         if lent is None:
             opening = opened(self.path, self.footer)
             lent = opening.__enter__(), opening
+            self._check_same(opening)
         try:
             yield lent[0]
         finally:
@@ -189,6 +191,14 @@ class Readers:
                     self._idle.append(lent)
             if closed:
                 lent[1].__exit__(None, None, None)
+
+    def _check_same(self, opening: AbstractContextManager[Any]) -> None:
+        """Refuse a file that was opened for one more thread, and is not the one that the footer is of."""
+        if local_path(self.path) is not None and stamp_of(self.path) != self._stamp:
+            opening.__exit__(None, None, None)
+            raise DataLossError(
+                f"{self.path}: changed while it was read; what was read of it so far belongs to another file"
+            )
 
     def close(self) -> None:
         """Close the file; readers that are lent are closed when they come back."""

@@ -19,7 +19,7 @@ from distinput.core.spec import Spec
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, Source
-from distinput.formats.format import BLOCK_ROWS, Format, Position
+from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 
 __all__ = ["Found", "Piece", "SpanFormat"]
 
@@ -126,6 +126,7 @@ class SpanFormat(Format):
         self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
     ) -> Iterator[tuple[Block, Position]]:
         """The records from a position on; what lies behind byte `until` is only read where a record goes on there."""
+        check_position(path, wanted)
         source, row = self.open(path, wanted)
         with source:
             over = wanted["row"] - row

@@ -8,7 +8,7 @@ from typing import ClassVar
 from distinput.core.block import Block
 from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Fragment, Position, check_position
 
 __all__ = ["TableFormat"]
 
@@ -45,6 +45,19 @@ class TableFormat(Format):
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         return self.read_groups(path, position, 1, 0)
+
+    @staticmethod
+    def first_row(path: str, position: Position | None) -> int:
+        """The row where reading begins.
+
+        Raises:
+          StateError: the position is none.
+        """
+        if position is None:
+            return 0
+        check_position(path, position)
+        row: int = position["row"]
+        return row
 
     @abstractmethod
     def read_groups(

@@ -14,7 +14,7 @@ from distinput.core.nest import LEAF
 from distinput.files.compression import as_compression
 from distinput.files.source import Source, size_of
 from distinput.files.table import FileTable
-from distinput.formats.format import Fragment, Position
+from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
 from distinput.kernels.lines import scan_lines
 
@@ -76,6 +76,7 @@ class TextLines(SpanFormat):
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         at = fragment.start if position is None else position
+        check_position(fragment.path, at)
         if fragment.stop is None and "near" not in at:
             yield from self.read(fragment.path, at)
             return

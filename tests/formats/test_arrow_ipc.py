@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from distinput.files.mapping import mapped
 from distinput.formats import arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
 from distinput.formats.kept_blocks import KeptBlocks
+from tests.depth import cases
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 from tests.formats.test_parquet import N, in_python, table
 
@@ -284,7 +286,7 @@ def test_a_flipped_bit_is_an_error_or_other_values(tmp_path: Path, stream: bool)
     write_arrow(
         str(path), {"i": np.arange(6), "s": [b"%d" % i for i in range(6)], "l": [[1], []] * 3}, 3, stream=stream
     )
-    for damaged in flipped(path.read_bytes()):
+    for damaged in islice(flipped(path.read_bytes()), 0, None, cases(7, 1)):  # tests of `hostile` damage more
         path.write_bytes(damaged)
         _, error = records_until_error(ArrowIpc(), path)
         if error is not None:

@@ -359,7 +359,7 @@ def test_blocks_of_many_columns_are_larger(columns: int, rows: int, tmp_path: Pa
 
 
 def test_a_reader_is_lent_to_one_at_a_time(small: Path) -> None:
-    readers = Readers(str(small), footer_of(str(small)))
+    readers = Readers(str(small), footer_of(str(small)), stamp_of(str(small)))
     with readers.lent() as first, readers.lent() as second:
         assert first is not second
     with readers.lent() as again:

@@ -43,6 +43,7 @@ class Sample:
       damage: how the content is damaged.
       ways: to read it; "all", in order, "shuffled", by the numbers of rows, "skipped", all but the first, "batch" of messages.
       names_file: whether errors must name the file.
+      most_bytes: the most memory that reading a file of a few kilobytes may take.
     """
 
     name: str
@@ -55,7 +56,11 @@ class Sample:
     damage: Callable[[bytes, Random], bytes] = damaged
     ways: tuple[str, ...] = ("all", "skipped")
     names_file: bool = True
+    most_bytes: int = 256 << 20
 
+
+PAGE_BYTES = 2 << 30
+"""What pyarrow makes room for where the header of a Parquet page says so, in each column that is decoded at a time."""
 
 COUNTED = ("all", "shuffled", "skipped")
 
@@ -376,7 +381,7 @@ def _arrow_samples() -> Iterator[Sample]:
     read = reader(lambda path: di.data.ArrowDataset(str(path)))
     with_fill = reader(lambda path: di.data.ArrowDataset(str(path), nulls=FILL))
     for stream in (False, True):
-        rows = strict.arrow_stream if stream else strict.arrow_file
+        rows = strict.arrow
         where = "arrow stream" if stream else "arrow file"
         for kind, columns in kinds.items():
             yield Sample(f"{where} {kind}", _arrow(columns, stream=stream), read, _of(rows), ways=COUNTED)
@@ -396,6 +401,7 @@ def _parquet(columns: Mapping[str, Any], **options: Any) -> bytes:
 def _parquet_samples() -> Iterator[Sample]:
     read = reader(lambda path: di.data.ParquetDataset(str(path)))
     with_fill = reader(lambda path: di.data.ParquetDataset(str(path), nulls=FILL))
+    most = 3 * PAGE_BYTES
     kinds: dict[str, tuple[Mapping[str, Any], dict[str, Any]]] = {
         "plain": ({**NUMBERS, **SPANS}, {"compression": "none", "use_dictionary": False, "store_schema": False}),
         "dictionary": ({"i": NUMBERS["i"], **SPANS}, {"compression": "snappy"}),
@@ -415,9 +421,16 @@ def _parquet_samples() -> Iterator[Sample]:
         "split": ({"f": NUMBERS["f"]}, {"use_dictionary": False, "column_encoding": {"f": "BYTE_STREAM_SPLIT"}}),
     }
     for kind, (columns, options) in kinds.items():
-        yield Sample(f"parquet {kind}", _parquet(columns, **options), read, _of(strict.parquet), ways=COUNTED)
+        yield Sample(
+            f"parquet {kind}",
+            _parquet(columns, **options),
+            read,
+            _of(strict.parquet),
+            ways=COUNTED,
+            most_bytes=most,
+        )
     holes = {name: HOLES[name] for name in ("i", "text", "coded")}
-    yield Sample("parquet nulls", _parquet(holes), with_fill, _filled(strict.parquet), ways=COUNTED)
+    yield Sample("parquet nulls", _parquet(holes), with_fill, _filled(strict.parquet), ways=COUNTED, most_bytes=most)
 
 
 def _all() -> Iterator[Sample]:

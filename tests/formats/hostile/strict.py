@@ -101,19 +101,31 @@ def npy(content: bytes) -> Iterator[Any]:
     yield from array.tolist() if array.dtype.kind not in "mM" else array.view(np.int64).tolist()
 
 
-def arrow_file(content: bytes) -> Iterator[Any]:
-    reader = ipc.open_file(pa.BufferReader(content))
+def _aligned(content: bytes) -> Any:
+    """The content for pyarrow, at a multiple of 64 bytes as a mapped file is: on others it depends whether it takes them."""
+    buffer = pa.allocate_buffer(len(content))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8)
+    return pa.BufferReader(buffer)
+
+
+def arrow(content: bytes) -> Iterator[Any]:
+    """Rows of a file or a stream, which its first bytes tell."""
+    return _arrow_file(content) if content.startswith(b"ARROW1") else _arrow_stream(content)
+
+
+def _arrow_file(content: bytes) -> Iterator[Any]:
+    reader = ipc.open_file(_aligned(content))
     for number in range(reader.num_record_batches):
         yield from _rows(reader.get_batch(number))
 
 
-def arrow_stream(content: bytes) -> Iterator[Any]:
-    for batch in ipc.open_stream(pa.BufferReader(content)):
+def _arrow_stream(content: bytes) -> Iterator[Any]:
+    for batch in ipc.open_stream(_aligned(content)):
         yield from _rows(batch)
 
 
 def parquet(content: bytes) -> Iterator[Any]:
-    with pa.parquet.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+    with pa.parquet.ParquetFile(_aligned(content), page_checksum_verification=True) as file:
         rows = 0
         for group in range(file.num_row_groups):
             table = file.read_row_group(group)

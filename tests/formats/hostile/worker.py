@@ -16,9 +16,6 @@ from typing import Any
 from distinput.errors import DistinputError
 from tests.formats.hostile.samples import SAMPLES, Sample
 
-MOST_BYTES = 256 << 20
-"""The most memory that reading a file of a few kilobytes may take."""
-
 
 def case(number: int, samples: list[Sample]) -> tuple[Sample, bytes]:
     """A sample, and what is in its file."""
@@ -46,7 +43,7 @@ def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
     finally:
         for name in files:
             name.unlink()
-    if more > MOST_BYTES:
+    if more > sample.most_bytes:
         return f"bad: took {more >> 20} MiB"
     if error is not None and not isinstance(error, DistinputError):
         return f"bad: {type(error).__name__}: {error!s:.200}"
