@@ -41,6 +41,12 @@ class Concatenate(Node):
     input: Node
     dataset: Node
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.dataset, Node):
+            raise TypeError(f"concatenate: dataset must be a dataset, got {self.dataset!r}")
+        if self.input.known_spec is not None and self.dataset.known_spec is not None:
+            assert self.spec is not None
+
     @cached_property
     def spec(self) -> Spec:
         return common_spec("concatenate", (self.input, self.dataset))

@@ -58,6 +58,7 @@ class FlatMap(Node):
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
+        _check_first("flat_map", self.map_func, self.input)
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:
@@ -133,6 +134,7 @@ class Interleave(Node):
             raise InvalidArgumentError(
                 f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
             )
+        _check_first("interleave", self.map_func, self.input)
 
     @property
     def is_fixed(self) -> bool:
@@ -290,6 +292,22 @@ def node_of(op: str, result: Any) -> Node:
     if not isinstance(node, Node):
         raise TypeError(f"{op}: the function must return a data set, got {type(result).__name__}")
     return node
+
+
+def _check_first(op: str, function: Callable[..., Any], source: Node) -> None:
+    """Refuse a function that returns no dataset for the first element, where that is in memory.
+
+    Raises:
+      TypeError: it does so. What else it raises is raised in the iteration.
+    """
+    first = source.first_in_memory
+    if first is None:
+        return
+    try:
+        made = calling(function)(*first)
+    except Exception:  # noqa: BLE001 - an error of the function belongs to the iteration
+        return
+    node_of(op, made)
 
 
 def _making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Range(Node):
     Source: `tf.data.Dataset.range`.
     """
 
+    in_memory: ClassVar[bool] = True
     first: int
     stop: int
     step: int = 1

@@ -58,6 +58,8 @@ class Rebatch(Node):
         sizes = self.sizes
         if not sizes or max(sizes) == 0:
             raise InvalidArgumentError(f"rebatch: batch_size must hold a positive size, got {self.batch_size}")
+        if self.input.known_spec is not None:
+            first_dimension("rebatch", self.input.known_spec)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

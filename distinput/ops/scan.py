@@ -84,6 +84,9 @@ class Scan(Node):
 
     def __post_init__(self) -> None:
         callable_argument("scan", "scan_func", self.scan_func)
+        first = self.input.first_in_memory
+        if first is not None:
+            self._check(*first)
 
     def arguments(self) -> dict[str, Any]:
         return {"scan_func": self.scan_func}
@@ -93,8 +96,18 @@ class Scan(Node):
         """The rule of the carried value."""
         return Carry("scan", self.initial_state)
 
+    def _check(self, element: Any) -> None:
+        """Refuse a function that does not return (state, output) for the first element, the state as it is."""
+        try:
+            result = self.scan_func(self.carry.initial, element)
+        except Exception:  # noqa: BLE001 - an error of the function belongs to the iteration
+            return
+        self._parts(result)
+
     def _step(self, carried: Any, element: Any) -> tuple[Any, Any]:
-        result = self.scan_func(carried, element)
+        return self._parts(self.scan_func(carried, element))
+
+    def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
         output = tuple(result[1]) if type(result[1]) is list else result[1]

@@ -49,6 +49,7 @@ class Slices(Node):
     Source: `tf.data.Dataset.from_tensor_slices`.
     """
 
+    in_memory: ClassVar[bool] = True
     block: Block
     description: str = ""
     leaves: tuple[LeafSpec, ...] | None = None
@@ -98,6 +99,7 @@ class SlicesInTurn(Node):
       common: the spec that all elements fit.
     """
 
+    in_memory: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     sources: tuple[Slices, ...]
     common: Spec

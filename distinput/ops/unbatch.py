@@ -38,6 +38,10 @@ class Unbatch(Node):
 
     input: Node
 
+    def __post_init__(self) -> None:
+        if self.input.known_spec is not None:
+            first_dimension("unbatch", self.input.known_spec)
+
     @cached_property
     def spec(self) -> Spec:
         first_dimension("unbatch", self.input.spec)

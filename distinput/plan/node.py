@@ -70,6 +70,37 @@ class Node(ABC):
     def spec(self) -> Spec:
         """What an element looks like."""
 
+    @cached_property
+    def known_spec(self) -> Spec | None:
+        """`spec`, where that takes neither a call of a function nor a look at a file; None elsewhere."""
+        if self._asks or any(source.known_spec is None for source in self.inputs):
+            return None
+        return self.spec
+
+    @property
+    def _asks(self) -> bool:
+        """Whether it needs a function, or a file, to tell what its elements look like."""
+        if getattr(self, "signature", None) is not None:
+            return False
+        of_file = getattr(getattr(self, "format", None), "spec_from_file", False)
+        return of_file or (bool(self.inputs) and self._calls)
+
+    @property
+    def _calls(self) -> bool:
+        return any(callable(value) for value in self.arguments().values())
+
+    @cached_property
+    def in_memory(self) -> bool:
+        """Whether an element can be had at once, without a call of a function or a look at a file."""
+        return bool(self.inputs) and not self._calls and all(source.in_memory for source in self.inputs)
+
+    @property
+    def first_in_memory(self) -> tuple[Any] | None:
+        """The first element where it is in memory; None elsewhere, or where there is none."""
+        if not self.in_memory or not self.random_access or self.lasting or not self.cardinality:
+            return None
+        return (self.fetch(np.zeros(1, np.int64), 0).row(0),)
+
     @property
     def cardinality(self) -> int:
         """How many elements: a number, `INFINITE` or `UNKNOWN`."""
