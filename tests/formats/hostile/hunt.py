@@ -23,14 +23,18 @@ FINE = ("error", "refused", "same", "text")
 """What may come of a file; see `worker.outcome`."""
 
 
+def environment() -> dict[str, str]:
+    """In which the modules of the tests are found."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def outcomes(first: int, stop: int, name: str = "") -> Iterator[tuple[int, str, str]]:
     """For each number: the name of its sample, and what came of it; `crash` and `hang` among it."""
     number, sample = first, "the beginning"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
         while number < stop:
             command = [sys.executable, "-m", "tests.formats.hostile.worker", folder, str(number), str(stop), name]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, cwd=ROOT, env=environment) as worker:
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, cwd=ROOT, env=environment()) as worker:
                 phase = "read"
                 for line in _lines(worker):
                     if line.startswith("begin "):

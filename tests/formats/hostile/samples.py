@@ -182,7 +182,7 @@ EXAMPLES = [
 ]
 
 
-def _unpacked() -> bytes:
+def unpacked() -> bytes:
     """Numbers that are not packed, a feature twice, lists in pieces, unknown fields, all of which protobuf reads."""
 
     def part(number: int, content: bytes) -> bytes:
@@ -455,7 +455,7 @@ def _all() -> Iterator[Sample]:
     ):
         suffix = ".idx" if name == "idx" else ".index"
         yield Sample(name, content, indexed, _records_beside, beside={"": data}, suffix=suffix, ways=COUNTED)
-    for number, message in enumerate([*EXAMPLES, _unpacked()]):
+    for number, message in enumerate([*EXAMPLES, unpacked()]):
         yield Sample(f"example {number}", message, _parsed, _features, ways=("all", "batch"), names_file=False)
     text = b"first\nsecond\r\n\n\0nul\0\r\r\n" + b"long" * 100 + b"\nlast"
     yield Sample("text", text, reader(lambda path: di.data.TextLineDataset(str(path))), _of(strict.lines))

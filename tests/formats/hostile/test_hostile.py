@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever is wrong with a file, reading it ends in an error that names it, or gives what a strict reader finds in it."""
 
+import subprocess
+import sys
 from random import Random
 
 import pytest
 
 from tests.depth import cases
-from tests.formats.hostile.hunt import FINE, outcomes
+from tests.formats.hostile.hunt import FINE, ROOT, environment, outcomes
 from tests.formats.hostile.samples import SAMPLES, Sample
 from tests.formats.hostile.worker import case, until_error
 
@@ -29,6 +31,12 @@ def test_what_is_whole_is_read_as_it_is(sample: Sample, tmp_path_factory: pytest
 def test_the_same_numbers_make_the_same_files() -> None:
     for number in range(len(SAMPLES)):
         assert case(number, SAMPLES)[1] == case(number, SAMPLES)[1]
+
+
+def test_no_kernel_looks_before_or_behind_the_bytes_it_is_given() -> None:
+    command = [sys.executable, "-m", "tests.formats.hostile.guarded", str(cases(300, 20_000))]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
 
 
 def test_damaged_files() -> None:
