@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.failure import Failure
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.state import Mark
 
 __all__ = ["Called", "applied", "bytes_of", "called", "calls_of", "element_text", "note_element", "stopped"]
 
 Called = tuple[list[Any], Block, int, Mark]
-Ignore = Callable[[Exception], None] | None
 
 _RESULT_BYTES = 1 << 20
 """Arrays that are kept for one block: more would be fresh memory each time, and leave the caches before it is used."""
 
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
+
+_BEHIND_ERROR = 64
+"""Elements that are made ready for calls behind one that failed: the more fail, the more often that is done."""
 
 
 def called(
@@ -31,15 +34,15 @@ def called(
     most: int = 4096,
     *,
     unpack: bool = False,
-    ignore: Ignore = None,
+    tolerant: bool = False,
 ) -> Iterator[Called]:
     """`call` on every element: yields (results, block, first row of them, mark after them).
 
     Results are sent when the block is over, when `most` are there, when `PACE_SECONDS` have passed, and before an error
     of `call` is raised, so that nothing that was made before the error is lost. With `unpack`, the components of a tuple are
-    its arguments.
+    its arguments. A failure of the stream, and with `tolerant` one of `call`, comes as a block without results.
     """
-    return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most, ignore=ignore)
+    return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most, tolerant=tolerant)
 
 
 def applied(
@@ -48,23 +51,28 @@ def applied(
     results_of: Callable[[Block], Iterator[Any]],
     most: int = 4096,
     note: Callable[[Exception, Any], None] | None = None,
-    ignore: Ignore = None,
+    *,
+    tolerant: bool = False,
 ) -> Iterator[Called]:
     """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
 
     The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes
-    between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element. With
-    `ignore`, which is told of it then, that element is left out and the next one follows.
+    between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element.
     """
     clock = perf_counter
     stride = 1
     for rows, _, _, at in passing_over(stream, mark):
-        calls = results_of(rows)
-        first = 0
+        if type(rows) is Failure:
+            yield [], rows, 0, at(0)
+            continue
+        calls, first, until = results_of(rows), 0, rows.size
         while first < rows.size:
             results: list[Any] = []
             failure: Exception | None = None
-            end = min(rows.size, first + most)
+            if first == until:
+                until = rows.size
+                calls = results_of(rows.rows(first, until))
+            end = min(until, first + most)
             now = clock()
             deadline = now + PACE_SECONDS
             try:
@@ -90,11 +98,12 @@ def applied(
                 yield results, rows, first, at(first + len(results))
             first += len(results)
             if failure is not None:
-                if ignore is None:
+                if not tolerant:
                     raise failure
-                ignore(failure)
                 first += 1
-                calls = results_of(rows.rows(first, rows.size))
+                yield [], Failure(failure), 0, at(first)
+                until = min(first + _BEHIND_ERROR, rows.size)
+                calls = results_of(rows.rows(first, until))
 
 
 def calls_of(call: Callable[..., Any], rows: Block, *, unpack: bool) -> Iterator[Any]:

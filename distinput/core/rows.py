@@ -6,9 +6,11 @@ Every op that regroups rows (batch, rebatch, window, zip, ...) uses a `RowQueue`
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.chunked import chunked
+from distinput.core.failure import Failure
 from distinput.core.state import Mark, State
 
 __all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over"]
@@ -28,9 +30,12 @@ class RowQueue:
     Args:
       stream: (block, state) pairs.
       mark: where the stream begins: the state it was opened with, and how many of its first rows to pass over.
+
+    Attributes:
+      failure: what comes behind the rows that wait, where that is a failure; nothing is pulled until it was `passed`.
     """
 
-    __slots__ = ("_blocks", "_chunks", "_over", "_skip", "_state", "_stream", "ended", "size")
+    __slots__ = ("_after", "_blocks", "_chunks", "_over", "_skip", "_state", "_stream", "ended", "failure", "size")
 
     def __init__(self, stream: Stream, mark: Mark) -> None:
         self._stream = stream
@@ -41,12 +46,17 @@ class RowQueue:
         self._chunks = True  # until it was tried in vain
         self.size = 0
         self.ended = False
+        self.failure: Failure | None = None
+        self._after: State = {}  # behind the failure
 
     def pull(self) -> bool:
-        """Get the stream's next block; False at its end."""
-        if self.ended:
+        """Get the stream's next block; False at its end, and before a failure."""
+        if self.ended or self.failure is not None:
             return False
         for block, state in self._stream:
+            if type(block) is Failure:
+                self.failure, self._after = block, state
+                return False
             if self._over >= block.size and not self._blocks:
                 self._over -= block.size
                 self._state, self._skip = state, 0
@@ -60,7 +70,7 @@ class RowQueue:
         return False
 
     def fill(self, size: int) -> bool:
-        """Pull until `size` rows wait; False when the stream ended before."""
+        """Pull until `size` rows wait; False when the stream ended before, or a failure comes first."""
         while self.size < size:
             if not self.pull():
                 return False
@@ -68,13 +78,16 @@ class RowQueue:
 
     def whole(self, size: int) -> Block | None:
         """The stream's next block, if no rows wait and it holds a multiple of `size`; None: `fill` and `take` do the rest."""
-        if self.size or self._over or self.ended:
+        if self.size or self._over or self.ended or self.failure is not None:
             return None
         item = next(self._stream, None)
         if item is None:
             self.ended = True
             return None
         block, state = item
+        if type(block) is Failure:
+            self.failure, self._after = block, state
+            return None
         self._drop_spent()
         if block.size and not block.size % size:
             self._state, self._skip = state, 0
@@ -160,6 +173,14 @@ class RowQueue:
             self._state, self._skip = state, 0
             size -= left
 
+    def passed(self) -> Failure:
+        """The failure that comes next, which is thereby taken; rows that wait before it are dropped."""
+        failure = self.failure
+        assert failure is not None
+        self._blocks.clear()
+        self._state, self._skip, self._over, self.size, self.failure = self._after, 0, 0, 0, None
+        return failure
+
     def mark(self) -> Mark:
         """Where the oldest row not yet taken stands."""
         self._drop_spent()
@@ -172,9 +193,17 @@ class RowQueue:
 
 
 def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:
-    """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows)."""
+    """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows).
+
+    Failures come as they are, with the mark behind them for both.
+    """
     over, before = mark["skip"], mark["input"]
     for block, after in stream:
+        if type(block) is Failure:
+            behind = {"input": after, "skip": 0}
+            yield block, after, behind, partial(_same, behind)
+            over, before = 0, after
+            continue
         if over >= block.size:
             over -= block.size
             before = after
@@ -188,3 +217,7 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
 
         yield rows, after, at(0), at
         over, before = 0, after
+
+
+def _same(mark: Mark, _: int) -> Mark:
+    return mark

@@ -10,6 +10,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
+from distinput.core.failure import Failure
 from distinput.core.room import Room
 from distinput.core.rows import Stream
 from distinput.core.threads import Threads
@@ -58,6 +59,8 @@ class Counter:
       late: the part of `own` that was spent on elements when they were handed out, to the loop that takes them.
       thread: the thread on which it ran last.
       choice: what AUTOTUNE chose for it, in words.
+      dropped: elements that were left out because of an error.
+      error: the last such error, in words.
     """
 
     blocks: int = 0
@@ -71,6 +74,8 @@ class Counter:
     late: float = 0.0
     thread: int = 0
     choice: str = ""
+    dropped: int = 0
+    error: str = ""
 
     @property
     def busy(self) -> float:
@@ -105,8 +110,8 @@ class Run:
         self.by_element = False
         """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
-        self.ignore: Callable[[Exception], None] | None = None
-        """Told of an error of a function whose element is then left out; None where errors are raised."""
+        self.tolerant = False
+        """Whether a stream goes on after an error, with a `Failure` in the place of the element; otherwise it raises."""
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
@@ -133,10 +138,12 @@ class Run:
         made.by_element = False
         return made
 
-    def ignoring(self, ignore: Callable[[Exception], None]) -> "Run":
-        """The same run for steps in which errors of functions are left out."""
+    def tolerating(self, tolerant: bool = True) -> "Run":
+        """The same run for steps that go on after an error, or that do not."""
+        if self.tolerant == tolerant:
+            return self
         made = copy.copy(self)
-        made.ignore = ignore
+        made.tolerant = tolerant
         return made
 
     def counter(self, step: Step) -> Counter:
@@ -161,7 +168,10 @@ class Run:
         return count
 
     def watch(self, step: Step, stream: Stream) -> Stream:
-        """`stream`, counted, and with a note on its errors that says which step raised them and where it was made."""
+        """`stream`, counted, and with a note on its errors that says which step raised them and where it was made.
+
+        In a tolerant run an error that it raises, rather than hand it on as a failure, is one after which nothing follows.
+        """
         return self._watched(step, self.counter(step), stream)
 
     def annotate(self, error: BaseException, where: Callable[[], str]) -> None:
@@ -200,9 +210,14 @@ class Run:
                         inner[thread] = outer + spent
                 counter.blocks += 1
                 counter.rows += item[0].size
+                if type(item[0]) is Failure:
+                    self.annotate(item[0].error, step.where)
                 yield item
         except Exception as error:
             self.annotate(error, step.where)
+            if self.tolerant and not getattr(error, "_distinput_last", False):
+                error._distinput_last = True  # type: ignore[attr-defined]
+                error.add_note(f"no element can follow: {step.op} does not go on after this error")
             raise
         finally:
             close = getattr(stream, "close", None)

@@ -140,6 +140,11 @@ class Spec:
         """The same structure with changed leaves."""
         return Spec(self.structure, tuple([change(leaf) for leaf in self.leaves]))
 
+    @property
+    def is_static(self) -> bool:
+        """Whether all leaves are arrays of known shapes."""
+        return all(isinstance(leaf, TensorSpec) and leaf.size is not None for leaf in self.leaves)
+
     @cached_property
     def row_bytes(self) -> int:
         """Memory that an element needs, as far as the spec tells: 16 bytes for a leaf of unknown size."""

@@ -9,12 +9,13 @@ from threading import RLock
 from typing import Any, Self
 
 from distinput.core.block import Block
+from distinput.core.failure import Failure
 from distinput.core.run import Counter, Run
 from distinput.core.state import VERSION, State
 from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
 from distinput.data.stats import Stats, stats_of, steps_of
-from distinput.errors import OutOfRangeError, StateError
+from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.ops.identity import WithOptions
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
@@ -28,9 +29,14 @@ _EMPTY: Iterator[Any] = iter(())
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether an iterator that is written in C is in one thread at a time."""
 
+_LAST = (AbortedError, CancelledError, UnavailableError)
+"""Errors of what makes the elements rather than of one of them: nothing follows."""
+
 
 class DatasetIterator:
     """Elements of a data set, one by one; a context manager that ends its threads when it is closed or dropped.
+
+    An error takes the place of an element: the next call goes on behind it. Where nothing can follow, it is raised again.
 
     Args:
       plan: the node as the user described it, for the fingerprint.
@@ -50,6 +56,9 @@ class DatasetIterator:
         self._run = _run_of(node)
         self._run.by_element = True
         self._lock = RLock()
+        self._run.tolerant = state.get("tolerant", False)
+        self._passed: str | None = state.get("passed")  # the code of an error that was raised, and comes once more
+        self._rows_since = False  # whether there were elements since then
         self._at: State = state["at"]
         self._epoch: int = state["epoch"]
         self._over: int = state["skip"]
@@ -74,15 +83,17 @@ class DatasetIterator:
 
     def _next_block(self) -> Any:
         """The first element of the next block that has one."""
-        if self._failure is not None:
-            raise self._failure
+        if self._failure is not None and not self._ended:
+            self._go_on(self._failure)
         while not self._ended:
             self._at, self._size, self._left = self._after, 0, _EMPTY
             self._elements = _EMPTY  # lets go of the block, so that its memory can serve the next one
             try:
                 item = next(self._iteration.stream, None)
-            except Exception as error:
+            except BaseException as error:
                 self._failure = error
+                if isinstance(error, Exception) and not self._run.tolerant:
+                    self._passed = _code(error)
                 self._iteration.close()
                 raise
             if item is None:
@@ -91,6 +102,12 @@ class DatasetIterator:
                     self._iteration.close()
                 break
             block, self._after = item
+            if type(block) is Failure:
+                if self._is_passed(block.error):
+                    self._passed = None
+                    continue
+                raise block.error
+            self._rows_since = self._rows_since or block.size > 0
             over, self._over = self._over, max(0, self._over - block.size)
             if over < block.size:
                 self._size = block.size
@@ -99,6 +116,30 @@ class DatasetIterator:
                 self._elements = elements
                 return first
         raise StopIteration
+
+    def _go_on(self, error: BaseException) -> None:
+        """Begin again behind the last element that was given, in a run that goes on after errors.
+
+        That is done when the next element is asked for, since most loops end at an error.
+
+        Raises:
+          BaseException: `error` once more, where nothing can follow it.
+        """
+        if isinstance(error, _LAST) or (isinstance(error, Exception) and self._run.tolerant):
+            raise error
+        place, counters = self._state(), self._run.counters
+        self._run = _run_of(self._node)
+        self._run.counters, self._run.by_element, self._run.tolerant = counters, True, True
+        self._at = self._after = place["at"]
+        self._over, self._failure, self._rows_since = place["skip"], None, False
+        self._iteration = Iteration(self._node, self._at, self._run)
+
+    def _is_passed(self, error: Exception) -> bool:
+        """Whether an error is the one that was raised before, and is met again on the way behind it."""
+        code = _code(error)
+        if self._passed is None or self._rows_since:
+            return self._passed == code
+        return self._passed.partition(":")[0] == code.partition(":")[0]  # its words may depend on what was made with it
 
     @property
     def element_spec(self) -> Any:
@@ -130,7 +171,7 @@ class DatasetIterator:
             return Optional(element_spec=self.element_spec)
 
     def state(self) -> State:
-        """The place after the last element given: a small JSON value for `Dataset.restore`."""
+        """The place after the last element given, or error raised: a small JSON value for `Dataset.restore`."""
         with self._lock:
             return self._state()
 
@@ -141,6 +182,10 @@ class DatasetIterator:
             made |= {"at": self._after, "skip": 0}
         else:
             made |= {"at": self._at, "skip": self._size - left + self._over}
+        if self._passed is not None:
+            made["passed"] = self._passed
+        if self._run.tolerant or self._failure is not None:
+            made["tolerant"] = True
         if self._seeds:
             made["seeds"] = self._seeds
         if self._stores:
@@ -219,6 +264,13 @@ class BlockIterator:
     def __del__(self) -> None:
         if hasattr(self, "_iteration"):
             self._iteration.drop()
+
+
+def _code(error: Exception) -> str:
+    """What an error is known by again: its class, and a number that follows from its words."""
+    from zlib import crc32  # errors are rare
+
+    return f"{type(error).__name__[:40]}:{crc32(str(error).encode())}"
 
 
 def _counted(block: Block) -> tuple[Iterator[Any], Iterator[Any]]:

@@ -15,7 +15,8 @@ class Stats(dict[str, dict[str, Any]]):
 
     An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
     work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
-    seconds of all of them together, and what AUTOTUNE `chose`. Steps of data sets that functions made (`interleave`) are
+    seconds of all of them together, and what AUTOTUNE `chose`; that of `ignore_errors` how many elements it has `dropped`, and
+    the `last_error`. Steps of data sets that functions made (`interleave`) are
     named `inner`, one for each line that makes them.
 
     Attributes:
@@ -47,6 +48,8 @@ class Stats(dict[str, dict[str, Any]]):
             busy = told["busy"] + told.get("worked", 0.0)
             figures = [f"{told['blocks']}", f"{told['rows']}", f"{busy:.3f}", f"{told['waiting']:.3f}"]
             lines.append((name, *figures, str(told.get("workers", "")), str(told.get("chose", ""))))
+            if "dropped" in told:
+                lines[-1] = (*lines[-1][:-1], f"dropped {told['dropped']}, last: {told['last_error']}")
         widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
         table = [
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -98,6 +101,8 @@ def _entry(counter: Counter) -> dict[str, Any]:
         told |= {"workers": counter.workers, "worked": counter.worked}
     if counter.choice:
         told["chose"] = counter.choice
+    if counter.dropped:
+        told |= {"dropped": counter.dropped, "last_error": counter.error}
     return told
 
 

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, stack_prefix
-from distinput.core.column import Ints
+from distinput.core.block import Block
+from distinput.core.column import Ints, StackError
+from distinput.core.failure import Failure, stacked_parts
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec
@@ -43,6 +44,7 @@ class Batch(Grouped):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
     batch_size: int
     drop_remainder: bool = False
     num_parallel_calls: int | None = None
@@ -70,23 +72,41 @@ class Batch(Grouped):
         queue = RowQueue(self.input.open(state["input"], run), state)
         size = int(self.batch_size)
         while True:
+            before = queue.mark()
             block = queue.whole(size)
             if block is None:
                 if queue.fill(size):
                     block = queue.take_groups(size, lazily=run.by_element)
+                elif queue.failure is not None:
+                    yield self._lost(queue), queue.mark()
+                    continue
                 elif queue.size and not self.drop_remainder:
                     size = queue.size
                     block = queue.take(size)
                 else:
                     return
-            made, error = stack_prefix(block, size)
-            if made.size:
-                yield made, queue.mark()
-            if error is not None:
-                raise InvalidArgumentError(
-                    f"Cannot batch tensors with different shapes: {error}; pad them with padded_batch, or bring them to one "
-                    "shape"
-                )
+            for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
+                yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+
+    def _lost(self, queue: RowQueue) -> Failure:
+        """The failure that comes next; with it go the elements gathered for its batch, behind a `map` all of that batch."""
+        left = self.batch_size - queue.size - 1
+        failure = queue.passed()
+        while left and self.num_parallel_calls is None and self.input.fails_in_place:
+            queue.fill(left)
+            size = min(left, queue.size)
+            queue.skip(size)
+            left -= size
+            if left:
+                if queue.failure is None:
+                    break
+                queue.passed()
+                left -= 1
+        return failure
+
+    @cached_property
+    def may_fail(self) -> bool:
+        return self.input.may_fail or not self.input.spec.is_static
 
     @property
     def random_access(self) -> bool:
@@ -99,6 +119,12 @@ class Batch(Grouped):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         wanted = (rows[:, None] * self.batch_size + np.arange(self.batch_size)).reshape(-1)
         return self.input.fetch(wanted, epoch).stack(int(self.batch_size))
+
+
+def _differing(error: StackError) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Cannot batch tensors with different shapes: {error}; pad them with padded_batch, or bring them to one shape"
+    )
 
 
 def batched(leaf: LeafSpec, first: int | None) -> LeafSpec:

@@ -11,6 +11,7 @@ import numpy as np
 from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
@@ -150,13 +151,19 @@ class BucketBySequenceLength(Keyed):
         ):
             results = _lengths(upstream, state)
         else:
-            results = called(upstream, state, self.element_length_func, MOST_ROWS, unpack=True)
+            results = called(upstream, state, self.element_length_func, MOST_ROWS, unpack=True, tolerant=run.tolerant)
         together = None if shared is None else made_together
-        return Groups(self.input, state, results, bucket_of, size_of, made, buckets_of, together).stream()
+        groups = Groups(
+            self.input, state, results, bucket_of, size_of, made, buckets_of, together, tolerant=run.tolerant
+        )
+        return groups.stream()
 
 
 def _lengths(stream: Stream, mark: Mark) -> Iterator[tuple[Any, Block, int, Mark]]:
     """As `called` with `len` for elements that have a first axis, without making the elements."""
     for rows, _, _, at in passing_over(stream, mark):
+        if type(rows) is Failure:
+            yield [], rows, 0, at(0)
+            continue
         lengths = np.asarray(rows.columns[0].lengths(), np.int64)
         yield np.broadcast_to(lengths, rows.size), rows, 0, at(rows.size)

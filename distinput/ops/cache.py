@@ -3,11 +3,13 @@
 
 import threading
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -26,7 +28,23 @@ class Store:
         self.lock = threading.Lock()
         self.block: Block | None = None
         self.complete = False
+        self.begun: tuple[int, list[Block]] | None = None  # a pass that an error ended: its epoch, and its elements
+        self.holes = False  # an element is an error, so that not all can be kept
         self.epoch: int | None = None
+
+    def take_up(self, row: int, epoch: int) -> list[Block] | None:
+        """The elements before `row`, where a pass that an error ended came as far as that; it goes on then."""
+        with self.lock:
+            begun, self.begun = self.begun, None
+        if begun is None or begun[0] != epoch:
+            return None
+        blocks = []
+        for block in begun[1]:
+            if row <= 0:
+                break
+            blocks.append(block)
+            row -= block.size
+        return None if row else blocks
 
     def keep(self, blocks: list[Block] | None, epoch: int) -> None:
         """Keep the elements of a complete pass, unless another pass was first; None: it was complete, but began elsewhere."""
@@ -60,6 +78,8 @@ class Cache(SameElements):
     Source: `tf.data.Dataset.cache`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     filename: str = ""
     store: Store = field(default_factory=Store, repr=False)
 
@@ -86,21 +106,29 @@ class Cache(SameElements):
         if store.complete and store.epoch == epoch:
             yield from self._served(row)
             return
-        kept: list[Block] = []
-        whole = row == 0 or state["input"] is None
-        upstream = self.input.start(epoch) if whole else state["input"]
-        at = 0 if whole else row
-        for made, after in self.input.open(upstream, run):
-            block = frozen(made)  # later passes look at the same arrays
-            if whole:
-                kept.append(block)
-            at += block.size
-            if at > row:
-                yield (
-                    block.rows(max(0, row - (at - block.size)), block.size),
-                    {"row": at, "epoch": epoch, "input": after},
-                )
-        store.keep(kept if whole else None, epoch)
+        kept = [] if row == 0 or state["input"] is None else store.take_up(row, epoch)
+        again = kept is not None and state["input"] is None
+        at = 0 if again else row
+        try:
+            for made, after in self.input.open(self.input.start(epoch) if again else state["input"], run):
+                if type(made) is Failure:
+                    if at >= row:
+                        yield made, {"row": at, "epoch": epoch, "input": after}
+                    continue
+                block = frozen(made)  # later passes look at the same arrays
+                if kept is not None:
+                    kept.append(block)
+                at += block.size
+                if at > row:
+                    yield (
+                        block.rows(max(0, row - (at - block.size)), block.size),
+                        {"row": at, "epoch": epoch, "input": after},
+                    )
+        except Exception:
+            if kept is not None:
+                store.begun = epoch, kept
+            raise
+        store.keep(kept, epoch)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block
@@ -115,8 +143,15 @@ class Cache(SameElements):
         return self.input.random_access and self.input.cardinality >= 0
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        store = self.store
-        if not store.complete:
+        store, every = self.store, self.input.cardinality
+        if not store.complete and not store.holes:
             kept = epoch if store.epoch is None else store.epoch
-            store.keep([self.input.fetch(np.arange(self.input.cardinality), kept)], kept)
-        return self.input.fetch(rows, epoch) if store.block is None else store.block.take(rows)
+            try:
+                store.keep([self.input.fetch(np.arange(every), kept)], kept)
+            except Exception:  # noqa: BLE001 - raised again when that element is asked for
+                store.keep(None, kept)
+                store.holes = True
+        whole = store.block if store.block is not None and store.block.size == every else None
+        return (
+            self.input.fetch(rows, epoch if store.epoch is None else store.epoch) if whole is None else whole.take(rows)
+        )

@@ -4,12 +4,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Dense, Ints
+from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of, uniform_at
 from distinput.core.rows import RowQueue, Stream
@@ -40,6 +41,7 @@ class Choose(Node):
     Source: `tf.data.Dataset.choose_from_datasets`.
     """
 
+    tolerant: ClassVar[bool] = True
     sources: tuple[Node, ...]
     selector: Node
     stop_on_empty_dataset: bool = True
@@ -64,7 +66,14 @@ class Choose(Node):
         most = 1
         over: set[int] = set(state["over"])
         failures: dict[int, Exception] = {}
-        while selector.fill(1):
+
+        def mark() -> State:
+            return {"inputs": [queue.mark() for queue in queues], "over": sorted(over)}
+
+        while selector.fill(1) or selector.failure is not None:
+            if not selector.size:
+                yield selector.passed(), mark()
+                continue
             values = _numbers(selector.peek(min(most, selector.size)))
             most = min(_MOST, 2 * most)
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
@@ -72,18 +81,25 @@ class Choose(Node):
             used, block, empty = _gathered(sources, sound, failures)
             selector.skip(used)
             if block is not None:
-                yield block, {"inputs": [queue.mark() for queue in queues], "over": sorted(over)}
+                yield block, mark()
             if empty in failures:
                 raise failures[empty]
-            if empty is not None:
+            if empty is not None and sources[empty].failure is not None:
+                selector.skip(1)
+                yield sources[empty].passed(), mark()
+            elif empty is not None:
                 over.add(empty)
                 if self.stop_on_empty_dataset or len(over) == len(sources):
                     return
                 selector.skip(1)
             elif len(bad) and used == len(sound):
-                raise InvalidArgumentError(
+                error = InvalidArgumentError(
                     f"choose_from_datasets: the selector must give numbers from 0 to {len(sources) - 1}, got {values[bad[0]]}"
                 )
+                if not run.tolerant:
+                    raise error
+                selector.skip(1)
+                yield Failure(error), mark()
 
 
 def _numbers(block: Block) -> Ints:
@@ -136,6 +152,7 @@ class Draw(Node):
     Source: the selector of `tf.data.Dataset.sample_from_datasets`.
     """
 
+    harmless: ClassVar[bool] = True
     weights: tuple[float, ...]
     seed: int | None = None
     rerandomize_each_iteration: bool | None = None

@@ -2,17 +2,18 @@
 """A function compiled by numba, called for every element in compiled code."""
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.buffers import empty
 from distinput.core.column import Dense
+from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import LEAF, Structure, tuple_of
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
-from distinput.core.state import Mark, State
+from distinput.core.state import State
 from distinput.kernels.rows import RowLoop, row_loop
 
 __all__ = ["Compiled", "compiled"]
@@ -69,36 +70,31 @@ class Compiled:
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, (self.functions[0], self._given)
 
-    def stream(self, upstream: Stream, state: State, note: Callable[[Exception, Any], None]) -> Stream:
+    def stream(self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]) -> Stream:
         """Blocks of the results; they are sent after a few milliseconds, and before an error is raised."""
         most = _FEWEST
         for rows, _, _, at in passing_over(upstream, state):
+            if type(rows) is Failure:
+                yield rows, at(0)
+                continue
             first = 0
             while first < rows.size:
                 part = rows.rows(first, first + most)
                 begin = Run.clock()
-                try:
-                    made = self.block(part)
-                except Exception:  # noqa: BLE001 - raised again by the row at fault
-                    made = None
-                if made is None:
-                    yield from self._one_by_one(part, first, at, note)
-                else:
+                for made, done in sound_parts(part.size, partial(self._noted, part, note), tolerant=run.tolerant):
                     seconds = Run.clock() - begin
-                    yield made, at(first + part.size)
-                    most = int(max(1, min(PACE_SECONDS * part.size / max(seconds, 1e-9), 8 * part.size, 1 << 20)))
+                    yield made, at(first + done)
+                    if made.size == part.size:
+                        most = int(max(1, min(PACE_SECONDS * part.size / max(seconds, 1e-9), 8 * part.size, 1 << 20)))
                 first += part.size
 
-    def _one_by_one(
-        self, part: Block, first: int, at: Callable[[int], Mark], note: Callable[[Exception, Any], None]
-    ) -> Stream:
-        for row in range(part.size):
-            try:
-                made = self.block(part.rows(row, row + 1))
-            except Exception as error:
-                note(error, part.row(row))
-                raise
-            yield made, at(first + row + 1)
+    def _noted(self, part: Block, note: Callable[[Exception, Any], None], first: int, end: int) -> Block:
+        try:
+            return self.block(part.rows(first, end))
+        except Exception as error:
+            if end - first == 1:
+                note(error, part.row(first))
+            raise
 
 
 def compiled(function: Any, spec: Spec) -> Compiled | None:

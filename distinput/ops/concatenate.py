@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Concatenate(Node):
     Source: `tf.data.Dataset.concatenate`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     input: Node
     dataset: Node
 

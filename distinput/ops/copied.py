@@ -8,6 +8,7 @@ from typing import ClassVar
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.copies import Copies
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -45,6 +46,8 @@ class Copied(OneForOne):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
 
     @cached_property
     def spec(self) -> Spec:
@@ -53,6 +56,9 @@ class Copied(OneForOne):
     def stream(self, state: State, run: Run) -> Stream:
         late = run.late(self)
         for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            if type(block) is Failure:
+                yield block, at(0)
+                continue
             if run.by_element and block.nbytes > _LARGE_BYTES * block.size:
                 yield Copies(block, late), at(block.size)
                 continue

@@ -2,10 +2,12 @@
 """Elements that an op has chosen by their numbers."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from time import perf_counter
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.failure import sound_parts
 from distinput.core.picked import WIDE_BYTES, Picked
 from distinput.core.rows import PACE_SECONDS
 from distinput.core.run import Run
@@ -36,12 +38,20 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
         first = 0
         while first < len(numbers):
             begin = perf_counter()
-            block = source.fetch(numbers[first : first + most], epoch)
+            some = numbers[first : first + most]
+            made = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
+            block, done = next(made)
             first += most
-            if most < len(numbers) and run.by_element and group > 1 and _is_picked(block):
+            if done == len(some) and most < len(numbers) and run.by_element and group > 1 and _is_picked(block):
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace
             yield block
+            for block, _ in made:
+                yield block
+
+
+def _fetched(source: Node, numbers: Ints, epoch: int, first: int, end: int) -> Block:
+    return source.fetch(numbers[first:end], epoch)
 
 
 def _is_picked(block: Block) -> bool:

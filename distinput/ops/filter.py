@@ -3,11 +3,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.calls import called
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -37,6 +38,7 @@ class Filter(SameElements):
     Source: `tf.data.Dataset.filter`.
     """
 
+    tolerant: ClassVar[bool] = True
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -48,7 +50,10 @@ class Filter(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state["input"], run)
         predicate = _predicate("filter", self.predicate)
-        for kept, rows, first, mark in called(upstream, state, predicate, unpack=True, ignore=run.ignore):
+        for kept, rows, first, mark in called(upstream, state, predicate, unpack=True, tolerant=run.tolerant):
+            if type(rows) is Failure:
+                yield rows, mark
+                continue
             indices = np.flatnonzero(kept)
             if len(indices) == len(kept):
                 yield rows.rows(first, first + len(kept)), mark
@@ -72,6 +77,7 @@ class TakeWhile(SameElements):
     Source: `tf.data.Dataset.take_while`.
     """
 
+    tolerant: ClassVar[bool] = True
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -91,7 +97,8 @@ class TakeWhile(SameElements):
             ended = ended or not predicate(*arguments)  # after the end the predicate is not called any more
             return not ended
 
-        for kept, rows, first, mark in called(self.input.open(state["input"], run), state, going_on, unpack=True):
+        upstream = self.input.open(state["input"], run)
+        for kept, rows, first, mark in called(upstream, state, going_on, unpack=True, tolerant=run.tolerant):
             if ended:
                 yield rows.rows(first, first + kept.index(False)), {**mark, "ended": True}
                 return

@@ -4,20 +4,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import NotFoundError
-from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
-from distinput.ops.read_ahead import Pace, Place, made_ahead, read_ahead
+from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 from distinput.shard.fragments import END, Fragments
 
@@ -59,6 +60,7 @@ class FragmentReader(Node):
       example: a file to tell what records look like where there is no part; None: there is no file at all.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     fragments: Fragments
     format: Format
@@ -138,33 +140,30 @@ class FragmentReader(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
-            return read_ahead(self._portions(self._parts(state, run)), run)
+            return read_ahead(portions_in(self._parts(state, run), self._portions, run), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._blocks(self._parts(state, aside)), run, self.pace)
-        return self._blocks(self._parts(state, run))
+            return made_ahead(lambda aside: self._read(state, aside), run, self.pace)
+        return self._read(state, run)
 
-    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place, Fragment]]:
-        """The mark of each number, where to begin in its part's file, and the part; its file is as it was listed."""
-        position: Position | None = state["position"]
-        numbers = RowQueue(self.input.open(state["input"], run), state)
-        while numbers.fill(1):
-            mark = numbers.mark()
-            number = int(numbers.take(1).row(0))
+    def _read(self, state: State, run: Run) -> Stream:
+        return blocks_in(self._parts(state, run), self._blocks, run)
+
+    def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
+        """The mark of each number, and where to begin in its part; the part's file is as it was listed."""
+
+        def opened(value: Any, position: Position | None) -> Place:
+            number = int(value)
             fragment = self.fragments.fragment(number, self.format)
             self.fragments.files.check(int(self.fragments.file[number]))
-            place: Place = {"path": fragment.path, "position": position or fragment.start}
+            place: Place = {"path": fragment.path, "position": position or fragment.start, "fragment": fragment}
             run.reading = partial("{path} at {position}".format_map, place)
             self.format.check_spec(fragment.path, self.spec)
-            yield mark, place, fragment
-            position = None
+            return place
 
-    def _blocks(self, parts: Iterator[tuple[Mark, Place, Fragment]]) -> Stream:
-        for mark, place, fragment in parts:
-            for block, after in self.format.read_fragment(fragment, place["position"]):
-                place["position"] = after
-                yield block, {**mark, "position": after}
+        return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
-    def _portions(self, parts: Iterator[tuple[Mark, Place, Fragment]]) -> Iterator[tuple[Mark, Place, Portion]]:
-        for mark, place, fragment in parts:
-            for portion in self.format.portions(fragment.path, place["position"], fragment.stop, 1, 0):
-                yield mark, place, portion
+    def _blocks(self, place: Place) -> Iterator[tuple[Block, Position]]:
+        return self.format.read_fragment(place["fragment"], place["position"])
+
+    def _portions(self, place: Place) -> Iterator[Portion]:
+        return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)

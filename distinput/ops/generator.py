@@ -3,16 +3,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import bytes_of
 from distinput.core.column import column_of
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
@@ -49,6 +50,7 @@ class Generator(Node):
     Source: `tf.data.Dataset.from_generator`.
     """
 
+    tolerant: ClassVar[bool] = True
     generator: Callable[..., Iterable[Any]]
     signature: Spec
     args: tuple[Any, ...] = ()
@@ -71,15 +73,31 @@ class Generator(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         row = state["row"]
+        if state.get("failed"):
+            return
+        for elements, error in _pulled(partial(self._begun, row)):
+            while elements:
+                block, misfit = self._block(elements, row)
+                row += block.size
+                if block.size:
+                    yield block, {"row": row}
+                if misfit is None:
+                    break
+                if not run.tolerant:
+                    raise misfit
+                elements = elements[block.size + 1 :]
+                row += 1
+                yield Failure(misfit), {"row": row}
+            if error is not None:
+                if not run.tolerant:
+                    raise error
+                yield Failure(error), {"row": row, "failed": True}  # a generator that raised gives nothing more
+
+    def _begun(self, row: int) -> Iterator[Any]:
+        """What the generator gives from its element `row` on."""
         iterator = iter(self.generator(*self.args))
         next(islice(iterator, row, row), None)
-        for elements, error in _pulled(map(owned, iterator)):
-            block, misfit = self._block(elements, row)
-            if block.size:
-                row += block.size
-                yield block, {"row": row}
-            if misfit is not None or error is not None:
-                raise misfit or error  # type: ignore[misc]  # one of them is there
+        return map(owned, iterator)
 
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
         """Elements from number `row` on, cast and checked, as far as the first that does not fit; and the error of that."""
@@ -126,25 +144,28 @@ class Generator(Node):
         return leaves
 
 
-def _pulled(iterator: Iterator[Any]) -> Iterator[tuple[list[Any], Exception | None]]:
+def _pulled(begin: Callable[[], Iterator[Any]]) -> Iterator[tuple[list[Any], Exception | None]]:
     """Elements as they come in a short time, as many as a core's cache holds, and the error that came in the place of the next.
 
     The loop over elements runs inside the interpreter; how many come between two looks at the clock depends on how long the
     last ones took.
     """
     stride, error, ended = 1, None, False
+    iterator: Iterator[Any] | None = None
     while not ended:
         elements: list[Any] = []
         nbytes, now = 0, perf_counter()
         deadline = now + PACE_SECONDS
         try:
+            if iterator is None:
+                iterator = begin()
             while not ended:
-                begin, wanted = now, len(elements) + stride
+                before, wanted = now, len(elements) + stride
                 elements.extend(islice(iterator, stride))  # keeps what was made before an error
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
-                quick = now - begin < PACE_SECONDS / 8
+                quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
                 if now > deadline or nbytes >= _BLOCK_BYTES or len(elements) >= MOST_ROWS:
                     break

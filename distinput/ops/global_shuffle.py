@@ -10,6 +10,7 @@ import numpy as np
 from distinput.core.block import Block, concat_blocks
 from distinput.core.buffers import empty
 from distinput.core.column import Ints
+from distinput.core.failure import sound_parts
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -52,6 +53,8 @@ class GlobalShuffle(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, repr=False)
@@ -94,10 +97,20 @@ class GlobalShuffle(SameElements):
             blocks = fetched(self.input, choices, epoch, self.group, run)
         else:
             # A row can only be reached through its neighbours: many at once find more of them together.
-            blocks = (_reached(self.input, numbers, epoch, run) for numbers in self._choices(state, _CHUNK))
+            blocks = self._reached(state, run)
         for block in blocks:
-            row += block.size
+            row += block.size or 1  # a failure stands for one element
             yield block, {**state, "row": row}
+
+    def _reached(self, state: State, run: Run) -> Iterator[Block]:
+        strict, epoch = run.tolerating(False), state["epoch"]
+        for numbers in self._choices(state, _CHUNK):
+
+            def make(first: int, end: int, numbers: Ints = numbers) -> Block:
+                return _reached(self.input, numbers[first:end], epoch, strict)
+
+            for block, _ in sound_parts(len(numbers), make, tolerant=run.tolerant):
+                yield block
 
     def _choices(self, state: State, size: int) -> Iterator[Ints]:
         """Where the elements from a state on stand in the input, so many at a time."""

@@ -97,8 +97,9 @@ class GroupByWindow(Keyed):
             node = self._reduced(key, parts)
             return node.open(node.start(state["epoch"]) if inner is None else inner, run)
 
-        results = called(self.input.open(state["input"], run), state, self.key_func, unpack=True)
-        return Groups(self.input, state, results, key_of, self._size, made).stream()
+        upstream = self.input.open(state["input"], run)
+        results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)
+        return Groups(self.input, state, results, key_of, self._size, made, tolerant=run.tolerant).stream()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import note_element
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.state import Mark, State
 from distinput.kernels.windows import fill_windows
@@ -24,12 +25,15 @@ _MOST_BLOCKS = 16
 
 
 class _Group:
-    """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them."""
+    """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them.
 
-    __slots__ = ("first", "fresh", "mark", "parts")
+    `failures` tells how many there were before it.
+    """
 
-    def __init__(self, first: int, mark: Mark) -> None:
-        self.first, self.mark = first, mark
+    __slots__ = ("failures", "first", "fresh", "mark", "parts")
+
+    def __init__(self, first: int, mark: Mark, failures: int) -> None:
+        self.first, self.mark, self.failures = first, mark, failures
         self.parts: list[Block] = []
         self.fresh = 0
 
@@ -91,6 +95,7 @@ class Groups:
       keys_of: as `key_of` for many whole numbers at once, where that can be.
       made_together: (rows, how many of them are of each group) -> what is made of groups of consecutive rows, a block with one
         row for each of some groups; None where groups have to be made one by one.
+      tolerant: whether an error is a failure in the place of the element, or of what is made of a group.
 
     At the oldest row that waits all earlier ones have been sent. So a restart from there needs to know only, for groups that
     were sent since, up to which row that was. Where these are too many for a state it restarts from the first row of all.
@@ -106,10 +111,12 @@ class Groups:
         made: Callable[[int, list[Block], State | None], Stream],
         keys_of: Callable[[Ints], Ints] | None = None,
         made_together: Callable[[Block, Ints], Iterator[Block]] | None = None,
+        *,
+        tolerant: bool = False,
     ) -> None:
         self.source, self.results = source, results
         self.key_of, self.size_of, self.made, self.keys_of = key_of, size_of, made, keys_of
-        self.made_together = made_together
+        self.made_together, self.tolerant = made_together, tolerant
         self.epoch: int = state["epoch"]
         self.saved = state
         self.done: int = state["row"]
@@ -118,6 +125,8 @@ class Groups:
         self.sent: dict[int, int] = {int(k): n for k, n in state["sent"]}
         self.groups: dict[int, _Group] = {}
         self.row: int = state["from"]
+        # Failures from the first row of all on: those before `mark`, and those that were handed on.
+        self.failures, self.known = state.get("failures", (0, 0))
         self.mark: Mark = {"input": state["input"], "skip": state["skip"]}
         # Keys are numbered as they come; by these numbers: key, elements of a full group, elements that wait.
         self.numbers: dict[int, int] = {}
@@ -129,23 +138,37 @@ class Groups:
         """Blocks of what was made of full groups, and at the end of the others."""
         inner = self.saved["inner"]
         for results, rows, first, after in self.results:
-            numbers, error = self._numbered(results)
-            size = len(numbers)
-            end = after if size == len(results) else None
-            # What was sent before the state was saved is collected again in silence.
-            again = min(max(0, self.done - self.row), size)
-            if again:
-                yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
-                if inner is not None and self.row == self.done:
-                    yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
-            if size > again:
-                yield from self._join(rows, first + again, numbers[again:], end, replayed=False)
-            if error is not None:
+            if type(rows) is Failure:
+                yield from self._lost(rows, after)
+            while len(results):
+                numbers, error = self._numbered(results)
+                size = len(numbers)
+                end = after if size == len(results) else None
+                # What was sent before the state was saved is collected again in silence.
+                again = min(max(0, self.done - self.row), size)
+                if again:
+                    yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
+                    if inner is not None and self.row == self.done:
+                        yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
+                if size > again:
+                    yield from self._join(rows, first + again, numbers[again:], end, replayed=False)
+                if error is None:
+                    break
                 note_element(error, rows.row(first + size))
-                raise error
+                if not self.tolerant:
+                    raise error
+                results, first = results[size + 1 :], first + size + 1
+                here = {"input": self.mark["input"], "skip": self.mark["skip"] + 1} if len(results) else after
+                yield from self._lost(Failure(error), here)
         for key in sorted(self.groups):
             if self.flushed is None or key > self.flushed:
                 yield from self._emit(key, None, flush=True)
+
+    def _lost(self, failure: Failure, after: Mark) -> Stream:
+        self.mark, self.failures = after, self.failures + 1
+        if self.failures > self.known:
+            self.known = self.failures
+            yield failure, self._state(None)
 
     def _numbered(self, results: Any) -> tuple[Ints, Exception | None]:
         """The numbers of the keys of results, up to one that is an error."""
@@ -178,7 +201,7 @@ class Groups:
 
     def _join(self, rows: Block, first: int, numbers: Ints, after: Mark | None, *, replayed: bool) -> Stream:
         """Let rows of a block, from `first` on, wait in their groups; and send the groups that become full."""
-        begin, before, keys = self.mark, self.row, self.keys
+        begin, before, keys, failures = self.mark, self.row, self.keys, self.failures
 
         def at(place: int) -> Mark:
             if place == len(numbers) and after is not None:
@@ -190,21 +213,25 @@ class Groups:
             while parts.opened and parts.opened[-1][0] < place:
                 place_of_first, opened = parts.opened.pop()
                 if opened >= part:
-                    self.groups[keys[parts.owners[opened]]] = _Group(before + place_of_first, at(place_of_first))
+                    self.groups[keys[parts.owners[opened]]] = _Group(
+                        before + place_of_first, at(place_of_first), failures
+                    )
             self.row, self.mark = before + place, at(place)
 
         parts = self._parted(numbers, replayed=replayed)
-        part = 0
+        part, alone = 0, -1
         while part < parts.complete:
-            key, together = keys[parts.owners[part]], 0 if replayed else parts.together(part)
+            key, together = keys[parts.owners[part]], 0 if replayed or part == alone else parts.together(part)
             if self.made_together is not None and together:
                 whole = rows.take(parts.places(part, part + together) + first)
-                for made in self.made_together(whole, np.diff(parts.bounds[part : part + together + 1])):
+                for made in self._made_together(whole, np.diff(parts.bounds[part : part + together + 1])):
                     for _ in range(made.size):
                         self._remove(keys[parts.owners[part]], before + parts.behind[part])
                         part += 1
                     come_to(parts.behind[part - 1], part)
                     yield made, self._state(None)
+                    together -= made.size
+                alone = part if together else -1  # that fails, and is looked at alone
                 continue
             come_to(parts.behind[part], part)
             self.groups[key].add(rows.take(parts.places(part, part + 1) + first))
@@ -243,7 +270,7 @@ class Groups:
     def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
         """Everything that is made of the group of `key`."""
         held = None
-        for block, after in self.made(key, self.groups[key].parts, inner):
+        for block, after in self._made(key, self.groups[key].parts, inner):
             if held is not None:
                 yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
             held = block, after
@@ -256,17 +283,37 @@ class Groups:
         if held is not None:
             yield held[0], self._state(None)
 
+    def _made_together(self, rows: Block, counts: Ints) -> Iterator[Block]:
+        """What is made of groups of consecutive rows, up to one that fails."""
+        assert self.made_together is not None
+        try:
+            yield from self.made_together(rows, counts)
+        except Exception:
+            if not self.tolerant:
+                raise
+
+    def _made(self, key: int, parts: list[Block], inner: State | None) -> Stream:
+        """What is made of a group; a failure where that cannot be."""
+        try:
+            yield from self.made(key, parts, inner)
+        except Exception as error:
+            if not self.tolerant:
+                raise
+            yield Failure(error), {}
+
     def _state(self, inner: Any) -> State:
         oldest = next(iter(self.groups.values()), None)
-        first, mark = (self.row, self.mark) if oldest is None else (oldest.first, oldest.mark)
+        first, mark, failures = self.row, self.mark, self.failures
+        if oldest is not None:
+            first, mark, failures = oldest.first, oldest.mark, oldest.failures
         while self.sent and next(iter(self.sent.values())) <= first:
             del self.sent[next(iter(self.sent))]
         # The sizes of groups are known again from the first row on; the last ones then are those that wait.
         far = len(self.sent) > _MOST_SENT
         if far:
-            first, mark = 0, {"input": self.source.start(self.epoch), "skip": 0}
+            first, mark, failures = 0, {"input": self.source.start(self.epoch), "skip": 0}, 0
         sent = [] if far else list(self.sent.items())
-        return {
+        made = {
             "epoch": self.epoch,
             **mark,
             "from": first,
@@ -275,3 +322,4 @@ class Groups:
             "flushed": self.flushed,
             "inner": inner,
         }
+        return {**made, "failures": [failures, self.known]} if self.known else made

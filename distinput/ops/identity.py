@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -36,6 +37,8 @@ class WithOptions(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     options: Options
 
     def __post_init__(self) -> None:
@@ -59,6 +62,10 @@ class WithOptions(SameElements):
     def random_access(self) -> bool:
         return self.input.random_access
 
+    @property
+    def fails_in_place(self) -> bool:
+        return self.input.fails_in_place
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)
 
@@ -81,6 +88,8 @@ class AssertCardinality(SameElements):
     Source: `tf.data.experimental.assert_cardinality`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     expected_cardinality: int
 
     def __post_init__(self) -> None:
@@ -102,16 +111,26 @@ class AssertCardinality(SameElements):
         return None if at is None else {"input": at, "row": row}
 
     def stream(self, state: State, run: Run) -> Stream:
-        row, expected = state["row"], int(self.expected_cardinality)
+        row, expected, after = state["row"], int(self.expected_cardinality), state["input"]
+        if state.get("over"):
+            return
+        wrong: FailedPreconditionError | None = None
         for block, after in self.input.open(state["input"], run):
             if expected != INFINITE and row + block.size > expected:
                 if expected > row:
                     yield block.rows(0, expected - row), {"input": after, "row": expected}
-                raise self._wrong(f"at least {row + block.size}")
+                wrong = self._wrong(f"at least {row + block.size}")
+                row = expected
+                break
             row += block.size
             yield block, {"input": after, "row": row}
-        if expected == INFINITE or row != expected:
-            raise self._wrong(str(row))
+        else:
+            if expected == INFINITE or row != expected:
+                wrong = self._wrong(str(row))
+        if wrong is not None:
+            if not run.tolerant:
+                raise wrong
+            yield Failure(wrong), {"input": after, "row": row, "over": True}
 
     def _wrong(self, found: str) -> FailedPreconditionError:
         wanted = "an infinite number" if self.expected_cardinality == INFINITE else str(self.expected_cardinality)

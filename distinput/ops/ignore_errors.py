@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ignore_errors`: leave out the elements for which a function raises."""
+"""`ignore_errors`: leave out the elements that are errors."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -14,42 +16,62 @@ __all__ = ["IgnoreErrors"]
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(SameElements):
-    """Leave out the elements for which the function of a `map` or `filter` before this raises.
+    """Leave out the elements that are errors, wherever before this these come from, and go on with the next one.
 
-    Errors of anything else are raised as ever: a damaged file, or elements that cannot be batched. Put it right behind the
-    functions: below it they are called one after the other, without threads or processes, and a `shuffle` or another op that
-    fetches its elements by position meets their errors itself.
+    What an error takes with it is what TensorFlow drops: behind `zip` the whole tuple, behind `batch` the elements gathered
+    for its batch (behind a `map` directly before it all of that batch), of a damaged file the rest of that file. A Python
+    generator that has raised gives nothing more, so its elements end there. `stats()` tells how many elements were left out,
+    and the last error.
 
     Shapes and order: unchanged. State: that of the input.
 
     Args:
       log_warning: tell each error to the logger "distinput".
 
+    Raises:
+      Exception: an error after which nothing follows, such as a worker process that has ended, or one of an op of your own
+        that does not say that it is `tolerant`.
+
     >>> import distinput as di
     >>> import operator
     >>> ds = di.data.Dataset.from_tensor_slices([1.0, 2.0, 0.0, 4.0])
-    >>> ds.map(lambda x: operator.truediv(1, float(x))).ignore_errors().to_list()
-    [1.0, 0.5, 0.25]
+    >>> ds.map(lambda x: operator.truediv(1, float(x))).enumerate().ignore_errors().to_list()
+    [(0, 1.0), (1, 0.5), (3, 0.25)]
 
     Source: `tf.data.Dataset.ignore_errors`.
     """
 
+    tolerant: ClassVar[bool] = True
+    by_element: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     log_warning: bool = False
 
     @property
     def cardinality(self) -> int:
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
+    @property
+    def may_fail(self) -> bool:
+        return False
+
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
-        return self.input.open(state, run.ignoring(self._told))
+        counter = run.counter(self)
+        for block, after in self.input.open(state, run.tolerating()):
+            if type(block) is Failure:
+                error = block.error
+                counter.dropped += 1
+                counter.error = f"{type(error).__name__}: {error}"
+                if self.log_warning:
+                    _warn(error)
+            else:
+                yield block, after
 
-    def _told(self, error: Exception) -> None:
-        if self.log_warning:
-            import logging
 
-            logging.getLogger("distinput").warning(
-                "ignore_errors: %s: %s", type(error).__name__, "; ".join([str(error), *error.__notes__])
-            )
+def _warn(error: Exception) -> None:
+    import logging
+
+    told = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    logging.getLogger("distinput").warning("ignore_errors: %s: %s", type(error).__name__, told)

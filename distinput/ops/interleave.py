@@ -5,11 +5,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.failure import Failure
 from distinput.core.nest import structure_of
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.room import cores
@@ -52,6 +53,7 @@ class FlatMap(Node):
     Source: `tf.data.Dataset.flat_map`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     map_func: Callable[..., Any]
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
@@ -79,12 +81,27 @@ class FlatMap(Node):
     def stream(self, state: State, run: Run) -> Stream:
         epoch, inner = state["epoch"], state["inner"]
         queue = RowQueue(self.input.open(state["input"], run), state)
-        while queue.fill(1):
+        while queue.fill(1) or queue.failure is not None:
             mark = queue.mark()
-            node = self.call(queue.take(1).row(0))
+            node = next_made(queue, self.call, run)
+            if isinstance(node, Failure):
+                yield node, {"epoch": epoch, **queue.mark(), "inner": None}
+                continue
             for block, after in node.open(node.start(epoch) if inner is None else inner, run):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None
+
+
+def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> Node | Failure:
+    """The data set made of the next element, which is there; or the failure that comes in its place."""
+    if not queue.size:
+        return queue.passed()
+    try:
+        return call(queue.take(1).row(0))
+    except Exception as error:
+        if not run.tolerant:
+            raise
+        return Failure(error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +132,7 @@ class Interleave(Node):
     Source: `tf.data.Dataset.interleave`; tensorflow/core/kernels/data/interleave_dataset_op.cc for the turns.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     map_func: Callable[..., Any]
     cycle_length: int | None = None
@@ -223,9 +241,12 @@ class _Cycle:
         """The elements, turn by turn."""
         while True:
             slot = self.slots[self.turn]
-            if slot is None and self.queue.fill(1):
+            if slot is None and (self.queue.fill(1) or self.queue.failure is not None):
                 mark = self.queue.mark()
-                node = self.op.call(self.queue.take(1).row(0))
+                node = next_made(self.queue, self.op.call, self.run)
+                if isinstance(node, Failure):  # the next element makes the data set of this turn
+                    yield node
+                    continue
                 slot = self.slots[self.turn] = self._opened(self.turn, node, mark, None)
             if slot is None:
                 if all(other is None for other in self.slots):
@@ -241,6 +262,8 @@ class _Cycle:
                 if self.done == self.block_length:
                     self._pass_on()
                 yield block
+            elif slot.rows.failure is not None:  # its turn is not over
+                yield slot.rows.passed()
             else:
                 self.slots[self.turn] = None
                 self._pass_on()

@@ -4,12 +4,13 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.calls import applied, element_text
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure
 from distinput.core.processes import Workforce, check_sendable
 from distinput.core.rows import Stream
@@ -22,7 +23,7 @@ from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain
 from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
-from distinput.ops.parallel import Note, block_of, called_as_measured, called_in_threads, trial
+from distinput.ops.parallel import Note, block_of, blocks_of, called_as_measured, called_in_threads, trial
 from distinput.ops.signature import check_signature, fitting
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
@@ -69,6 +70,7 @@ class Map(OneForOne):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
     map_func: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
@@ -122,6 +124,10 @@ class Map(OneForOne):
         """What AUTOTUNE found out about threads, in all passes."""
         return trial()
 
+    @property
+    def fails_in_place(self) -> bool:
+        return True
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return _fetched(self, (self,), rows, epoch)
 
@@ -148,6 +154,10 @@ class FusedMap(Fused[Map]):
     def found(self) -> Trial:
         """What AUTOTUNE found out about threads, in all passes."""
         return trial()
+
+    @property
+    def fails_in_place(self) -> bool:
+        return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return _fetched(self, self.functions.steps, rows, epoch)
@@ -198,8 +208,8 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
     stream, last = _called(node, maps, workforce, state, run), maps[-1]
     if last.signature is None:
         return stream
-    begin = state if run.ignore is None else None  # with elements left out, places are not those of the input
-    return fitting("map", stream, begin, last.signature, lambda error: run.annotate(error, last.where))
+    note = partial(run.annotate, where=last.where)
+    return fitting("map", stream, state, last.signature, note, tolerant=run.tolerant)
 
 
 def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
@@ -214,32 +224,29 @@ def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
         run.annotate(error, maps[index].where)
 
     calls = maps[0].num_parallel_calls
-    if run.ignore is not None:
-        return _called_here(upstream, state, Chain([step.map_func for step in maps]), note, run.ignore)
     if workforce is not None:
         return called_in_processes(upstream, state, workforce, run, counter, note)
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
-        return chain.stream(upstream, state, lambda error, element: note(error, 0, element_text(element)))
+        return chain.stream(upstream, state, run, lambda error, element: note(error, 0, element_text(element)))
     if calls == AUTOTUNE:
         return called_as_measured(upstream, state, chain, _cores(), run, counter, note, node.found)
     if calls is not None and calls > 1:
         return called_in_threads(upstream, state, chain, int(calls), run, counter, note)
-    return _called_here(upstream, state, chain, note)
+    return _called_here(upstream, state, chain, note, tolerant=run.tolerant)
 
 
-def _called_here(
-    upstream: Stream,
-    state: State,
-    chain: Chain | Compiled,
-    note: Note,
-    ignore: Callable[[Exception], None] | None = None,
-) -> Stream:
+def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: Note, *, tolerant: bool) -> Stream:
     def place(error: Exception, element: Any) -> None:
         index, given = chain.place(error, element)
         note(error, index, element_text(given))
 
     structure: Structure | None = None
-    for made, _, _, mark in applied(upstream, state, chain.results, note=place, ignore=ignore):
-        block = block_of(made, structure)
-        structure = structure or block.structure
-        yield block, mark
+    before = state
+    for made, rows, _, mark in applied(upstream, state, chain.results, note=place, tolerant=tolerant):
+        if type(rows) is Failure:
+            yield rows, mark
+        else:
+            for block, done in blocks_of(made, structure, tolerant=tolerant):
+                structure = structure or block.structure
+                yield block, mark if done == len(made) else {**before, "skip": before["skip"] + done}
+        before = mark

@@ -3,11 +3,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, Ints, Strings
+from distinput.core.failure import Failure, of_all, sound_parts
 from distinput.core.nest import structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream, passing_over
@@ -52,6 +53,7 @@ class MapRows(OneForOne):
     Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
     """
 
+    tolerant: ClassVar[bool] = True
     map_func: Callable[..., Any]
     output_signature: Any = None
 
@@ -86,9 +88,11 @@ class MapRows(OneForOne):
             value = as_leaf(leaf)
             shape = shape_of(value)
             if not shape or shape[0] != block.size:
-                raise InvalidArgumentError(
-                    f"map_rows: component {path or 'of the result'} must have {block.size} rows, as many as the function was "
-                    f"given, got shape {list(shape)}"
+                raise of_all(
+                    InvalidArgumentError(
+                        f"map_rows: component {path or 'of the result'} must have {block.size} rows, as many as the function "
+                        f"was given, got shape {list(shape)}"
+                    )
                 )
             columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))
         made = Block(structure, columns, block.size)
@@ -123,17 +127,26 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows:
 
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
     for block, _, _, at in passing_over(upstream, state):
+        if type(block) is Failure:
+            yield block, at(0)
+            continue
         most = block_rows(block.nbytes / max(1, block.size))
         for first in range(0, block.size, most):
-            end = min(first + most, block.size)
-            made = block.rows(first, end)
-            for step in steps:
-                try:
-                    made = step.mapped(made)
-                except Exception as error:
-                    run.annotate(error, step.where)
-                    raise
-            yield made, at(end)
+            part = block.rows(first, first + most)
+            made = sound_parts(part.size, partial(_made, part, steps, run), tolerant=run.tolerant)
+            for rows, done in made:
+                yield rows, at(first + done)
+
+
+def _made(block: Block, steps: Sequence[MapRows], run: Run, first: int, end: int) -> Block:
+    made = block.rows(first, end)
+    for step in steps:
+        try:
+            made = step.mapped(made)
+        except Exception as error:
+            run.annotate(error, step.where)
+            raise
+    return made
 
 
 @dataclass(frozen=True, eq=False)

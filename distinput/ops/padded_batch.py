@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`padded_batch`: consecutive elements padded to one shape and stacked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,7 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure
+from distinput.core.padded import Late
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
@@ -52,6 +55,7 @@ class PaddedBatch(Grouped):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
     batch_size: int
     padded_shapes: Any = None
     padding_values: Any = None
@@ -116,30 +120,56 @@ class PaddedBatch(Grouped):
         return Padding(self.shapes, self.fills)
 
     def stream(self, state: State, run: Run) -> Stream:
-        size, padding = int(self.batch_size), self.padding
+        size = int(self.batch_size)
         late = run.late(self) if run.by_element else None
         held: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
         for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
             first = 0
+            if type(rows) is Failure:  # the elements gathered for its batch go with it
+                yield rows, at(0)
+                held, missing, mark = [], size, at(0)
+                continue
             if held:
                 first = min(missing, rows.size)
                 held.append(rows.rows(0, first))
                 missing -= first
                 if not missing:
-                    yield padding.batch(held), at(first)
+                    yield self._batch(held, run), at(first)
                     held, missing = [], size
             counts = np.full((rows.size - first) // size, size, np.int64)
             end = first + len(counts) * size
-            for made, done in padding.batches(rows.rows(first, end), counts, late):
-                first += done
-                yield made, at(first)
+            for made, done in self._batches(rows.rows(first, end), counts, late, run):
+                yield made, at(first + done)
+            first = end
             if first < rows.size:
                 held.append(rows.rows(first, rows.size))
                 missing -= rows.size - first
             mark = at(rows.size)
         if held and not self.drop_remainder:
-            yield padding.batch(held), mark
+            yield self._batch(held, run), mark
+
+    def _batch(self, parts: Sequence[Block], run: Run) -> Block:
+        try:
+            return self.padding.batch(parts)
+        except Exception as error:
+            if run.tolerant:
+                return Failure(error)
+            raise
+
+    def _batches(self, rows: Block, counts: Ints, late: Late | None, run: Run) -> Iterator[tuple[Block, int]]:
+        """All batches of some rows, and the row behind each part."""
+        done, size = 0, int(self.batch_size)
+        while done < rows.size:
+            try:
+                for made, taken in self.padding.batches(rows.rows(done, rows.size), counts[done // size :], late):
+                    done += taken
+                    yield made, done
+            except Exception as error:
+                if not run.tolerant:
+                    raise
+                done += size
+                yield Failure(error), done
 
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.calls import element_text, stopped
+from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import Structure, structure_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Counter, Run
@@ -29,7 +30,9 @@ __all__ = [
     "Note",
     "Parts",
     "Results",
+    "Trouble",
     "block_of",
+    "blocks_of",
     "called_as_measured",
     "called_in_threads",
     "trial",
@@ -58,8 +61,28 @@ def block_of(results: list[Any], structure: Structure | None = None) -> Block:
     return Block.of_elements(structure or structure_of(results[0]), results)
 
 
+def blocks_of(results: list[Any], structure: Structure | None, *, tolerant: bool) -> Iterator[tuple[Block, int]]:
+    """As `block_of`, with failures for results that are no elements, or none like the others; and the row behind each part."""
+    first = tuple(results[0]) if type(results[0]) is list else results[0]
+    whole = structure or structure_of(first)
+    dtypes: list[Any] = []
+
+    def make(begin: int, end: int) -> Block:
+        block = block_of(results[begin:end], whole)
+        found = [column.dtype for column in block.columns]
+        if dtypes and found != dtypes:
+            raise TypeError(f"the elements differ in dtype: {dtypes} and {found}")
+        dtypes[:] = found
+        return block
+
+    return sound_parts(len(results), make, tolerant=tolerant)
+
+
 class Parts:
-    """The elements of a stream in parts, and where each ends; an error of the stream comes after what came before it."""
+    """The elements of a stream in parts, and where each ends; an error of the stream comes after what came before it.
+
+    A failure of the stream is a part of its own.
+    """
 
     def __init__(self, upstream: Stream, state: State) -> None:
         self._blocks = passing_over(upstream, state)
@@ -82,6 +105,9 @@ class Parts:
                 self.ended, self._failure = True, error
                 return None
             self._first = 0
+            if type(self._rows) is Failure:
+                failure, self._rows = self._rows, None
+                return failure, self._at
         first, at = self._first, self._at
         part = self._rows.rows(first, first + self.size)
         self._first += part.size
@@ -99,49 +125,71 @@ class Parts:
 
 
 @dataclass
-class Done:
-    """What came of a part: results, and the error that ended it early, with whose it was and on which element."""
+class Trouble:
+    """An error of a call, with whose it was, on which element, and the traceback of another process."""
 
-    block: Block | None
-    failure: Exception | None
+    error: Exception
     index: int
     element: str
-    seconds: float
-
-    def delivered(self, at: Callable[[int], Mark], note: Note) -> Results:
-        """The results, then the error."""
-        if self.block is not None:
-            yield self.block, at(self.block.size)
-        if self.failure is not None:
-            note(self.failure, self.index, self.element)
-            raise self.failure
+    trace: str = ""
 
 
-def work(chain: Calls, part: Block, over: Callable[[], bool] | None) -> Done:
-    """Call the functions on the elements of a part, until `over` says that this was long enough."""
+@dataclass
+class Done:
+    """What came of a part: blocks of results, and an error in the place of each result that there is none of."""
+
+    parts: list[Block | Trouble]
+    seconds: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """How many results there are."""
+        return sum([part.size for part in self.parts if isinstance(part, Block)])
+
+    def delivered(self, at: Callable[[int], Mark], note: Note, *, tolerant: bool) -> Results:
+        """The results, and the errors as failures; unless `tolerant`, the first one is raised."""
+        done = 0
+        for part in self.parts:
+            if isinstance(part, Block):
+                done += part.size
+                yield part, at(done)
+                continue
+            note(part.error, part.index, part.element)
+            if not tolerant:
+                raise part.error
+            done += 1
+            yield Failure(part.error), at(done)
+
+
+def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
+    """Call the functions on the elements of a part, until `over` says that this was long enough, or there is an error."""
     stride = 1 if over is not None else part.size
-    results: list[Any] = []
-    failure: Exception | None = None
-    index, text = 0, ""
-    block = None
+    parts: list[Block | Trouble] = []
     begin = Run.clock()
-    try:
-        calls = chain.results(part)
-        while len(results) < part.size and (over is None or not over()):
-            wanted = len(results) + stride
-            results.extend(islice(calls, stride))
-            if len(results) < wanted:
-                raise stopped()
-    except Exception as error:  # noqa: BLE001 - raised again in its turn
-        index, given = chain.place(error, part.row(len(results)))
-        failure, text = error, element_text(given)
-    seconds = Run.clock() - begin
-    if results:
+    first = 0
+    while first < part.size:
+        results: list[Any] = []
+        trouble: Trouble | None = None
         try:
-            block = block_of(results)
+            calls = chain.results(part.rows(first, part.size))
+            while first + len(results) < part.size and (over is None or not over()):
+                wanted = min(len(results) + stride, part.size - first)
+                results.extend(islice(calls, stride))
+                if len(results) < wanted:
+                    raise stopped()
         except Exception as error:  # noqa: BLE001 - raised again in its turn
-            failure, index, text = error, len(chain.functions) - 1, ""
-    return Done(block, failure, index, text, seconds)
+            index, given = chain.place(error, part.row(first + len(results)))
+            trouble = Trouble(error, index, element_text(given))
+        for block, _ in blocks_of(results, None, tolerant=True) if results else ():
+            last = len(chain.functions) - 1
+            parts.append(Trouble(block.error, last, "") if isinstance(block, Failure) else block)
+        if trouble is None:
+            break
+        parts.append(trouble)
+        if not tolerant:
+            break
+        first += len(results) + 1
+    return Done(parts, Run.clock() - begin)
 
 
 def called_in_threads(
@@ -160,6 +208,10 @@ def _on_threads(
     over = Event()
     waiting: deque[tuple[Future[Done], Callable[[int], Mark]]] = deque()
     counter.workers = threads
+
+    def given_up() -> bool:
+        return over.is_set() or run.cancelled.is_set()
+
     with run.pool(threads) as pool:
         try:
             while True:
@@ -168,15 +220,20 @@ def _on_threads(
                     future, at = waiting.popleft()
                     done = counter.waits(future.result)
                     counter.worked += done.seconds
-                    parts.took(0 if done.block is None else done.block.size, done.seconds)
-                    yield from done.delivered(at, note)
+                    parts.took(done.rows, done.seconds)
+                    yield from done.delivered(at, note, tolerant=run.tolerant)
                 elif full:
                     return
                 else:
                     part = parts.next()
                     if part is not None:
-                        task = pool.submit(work, chain, part[0], lambda: over.is_set() or run.cancelled.is_set())
-                        waiting.append((task, part[1]))
+                        rows, at = part
+                        if type(rows) is Failure:
+                            task: Future[Done] = Future()
+                            task.set_result(Done([rows]))
+                        else:
+                            task = pool.submit(work, chain, rows, given_up, tolerant=run.tolerant)
+                        waiting.append((task, at))
         finally:
             over.set()  # what is under way ends early
 
@@ -244,9 +301,12 @@ def _inline(
     counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:
-        done = work(chain, part[0], run.cancelled.is_set)
+        if type(part[0]) is Failure:
+            yield part[0], part[1](0)
+            continue
+        done = work(chain, part[0], run.cancelled.is_set, tolerant=run.tolerant)
         parts.took(part[0].size, done.seconds)
-        yield from done.delivered(part[1], note)
+        yield from done.delivered(part[1], note, tolerant=run.tolerant)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
         warm = True

@@ -3,14 +3,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Ints, Strings
-from distinput.core.rows import Stream
+from distinput.core.failure import Failure, sound_parts
+from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
@@ -19,18 +20,18 @@ from distinput.errors import InvalidArgumentError
 from distinput.formats.example import ExampleParser
 from distinput.formats.features import Feature, features_spec
 from distinput.plan.check import parallel_calls
-from distinput.plan.node import Node
+from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["ParseExample"]
 
 
 @dataclass(frozen=True, eq=False)
-class ParseExample(Node):
+class ParseExample(OneForOne):
     """Serialized Examples as dicts from feature name to value.
 
     Shapes: a string becomes one value per feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`; a
     vector of k strings becomes k of each, [k, *shape], for which features must have a fixed length. Order: unchanged. State:
-    that of the input. All records of a block are parsed by one call of compiled code.
+    where the next element stands in the input. All records of a block are parsed by one call of compiled code.
 
     Args:
       features: from name to `FixedLenFeature` or `VarLenFeature`.
@@ -49,7 +50,7 @@ class ParseExample(Node):
     Source: `tf.data.experimental.parse_example_dataset`; TensorFlow's `tf.io.parse_single_example` for the rules.
     """
 
-    input: Node
+    tolerant: ClassVar[bool] = True
     features: Mapping[str, Feature]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
@@ -83,24 +84,16 @@ class ParseExample(Node):
     def _of_batch(self, leaf: LeafSpec) -> LeafSpec:
         return leaf.with_shape((self._first, *leaf.shape))  # type: ignore[misc]
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def start(self, epoch: int) -> State:
-        return self.input.start(epoch)
-
-    def start_at(self, row: int, epoch: int) -> State | None:
-        return self.input.start_at(row, epoch)
-
     def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state, run):
-            if block.size:
-                yield self._parsed(block), after
+        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            if type(block) is Failure:
+                yield block, at(0)
+                continue
+            for made, done in sound_parts(block.size, partial(self._part, block), tolerant=run.tolerant):
+                yield made, at(done)
 
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
+    def _part(self, block: Block, first: int, end: int) -> Block:
+        return self._parsed(block.rows(first, end))
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._parsed(self.input.fetch(rows, epoch))

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 from weakref import ref as weakref
 
 from distinput.core.block import Block
@@ -59,6 +60,8 @@ class Prefetch(SameElements):
     Source: `tf.data.Dataset.prefetch`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     buffer_size: int | None
 
     def __post_init__(self) -> None:
@@ -180,7 +183,7 @@ class _Buffer:
 
     def _count(self, item: _Item, sign: int) -> None:
         if isinstance(item, tuple):
-            self.rows += sign * item[0].size
+            self.rows += sign * (item[0].size or 1)  # a failure takes a place, too
             if self.room is None:
                 self.bytes += sign * item[0].nbytes
 

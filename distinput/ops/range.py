@@ -41,6 +41,7 @@ class Range(Node):
     """
 
     in_memory: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     first: int
     stop: int
     step: int = 1

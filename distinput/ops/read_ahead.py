@@ -3,14 +3,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from distinput.core.block import Block
+from distinput.core.failure import Failure
 from distinput.core.room import cores
-from distinput.core.rows import Stream
+from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
 from distinput.formats.portion import Portion
@@ -18,12 +19,16 @@ from distinput.formats.portion import Portion
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-__all__ = ["Pace", "Place", "made_ahead", "read_ahead"]
+__all__ = ["Pace", "Place", "blocks_in", "made_ahead", "places", "portions_in", "read_ahead"]
 
 Place = dict[str, Any]
-"""Where reading stands, for notes on errors: the "path" of a file, and the "position" in it."""
+"""Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
 
-_Item = tuple[Mark, Place, Portion]
+And the mark "behind" the file, where reading goes on after an "error" that came before its first record, or when the file is
+"lost" because of a later one.
+"""
+
+_Item = tuple[Mark, Place, Portion | Failure]
 
 _TASKS, _TASK_BYTES = 2, 4 << 20
 """Blocks that a thread is told to make ahead, so that neither side waits for the other's lock at once; and room for one: a
@@ -41,6 +46,73 @@ _COUNTED_SECONDS = 0.05
 """How much of the time that was measured counts, the last: a block for which kernels are loaded is soon forgotten."""
 
 
+def places(
+    queue: RowQueue, state: State, run: Run, opened: Callable[[Any, Any], Place]
+) -> Iterator[tuple[Mark, Place]]:
+    """Where to begin in each file, with the mark of its element.
+
+    Args:
+      queue: an element for each file.
+      state: holds the position in the first of them.
+      run: whether the next file follows one that cannot be read.
+      opened: (element, position) -> the place there.
+    """
+    position = state["position"]
+    while queue.fill(1) or queue.failure is not None:
+        mark = queue.mark()
+        place: Place
+        try:
+            place = opened(queue.take(1).row(0), position) if queue.size else {"error": queue.passed().error}
+        except Exception as error:
+            if not run.tolerant:
+                raise
+            place = {"error": error}
+        place["behind"] = {**queue.mark(), "position": None}
+        yield mark, place
+        position = None
+
+
+def blocks_in(
+    files: Iterator[tuple[Mark, Place]], read: Callable[[Place], Iterator[tuple[Block, Any]]], run: Run
+) -> Stream:
+    """The records of files; in a tolerant run, the next file follows an error, which is a failure.
+
+    Args:
+      files: from `places`.
+      read: the records from a place on, with the position behind each block.
+      run: whether it is tolerant.
+    """
+    for mark, place in files:
+        try:
+            if "error" in place:
+                raise place["error"]
+            for block, after in read(place):
+                place["position"] = after
+                yield block, {**mark, "position": after}
+        except Exception as error:
+            if not run.tolerant:
+                raise
+            yield Failure(error), place["behind"]
+
+
+def portions_in(
+    files: Iterator[tuple[Mark, Place]], read: Callable[[Place], Iterator[Portion]], run: Run
+) -> Iterator[_Item]:
+    """As `blocks_in`, for `read_ahead`."""
+    for mark, place in files:
+        try:
+            if "error" in place:
+                raise place["error"]
+            for portion in read(place):
+                if "lost" in place:
+                    break
+                yield mark, place, portion
+        except Exception as error:
+            if not run.tolerant:
+                raise
+            yield mark, place, Failure(error)
+
+
 def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
     """The rows of portions, in their order.
 
@@ -55,7 +127,10 @@ def read_ahead(portions: Iterator[_Item], run: Run) -> Stream:
         ahead = _Ahead(portions, run, stack)
         stack.callback(ahead.give_up)
         while (pulled := ahead.next()) is not None:
-            yield from _blocks(pulled, ahead, run)
+            if isinstance(pulled.item, tuple) and "lost" in pulled.item[1]:
+                ahead.drop(pulled)
+            else:
+                yield from _blocks(pulled, ahead, run)
 
 
 def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
@@ -65,13 +140,22 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
     if isinstance(pulled.item, Exception):
         raise pulled.item
     mark, place, portion = pulled.item
-    decoded = ahead.decoded(pulled, portion)
-    ahead.go_on(run.room.nbytes)  # a large one has to wait until what came before is no longer in use
-    for block, after in portion.blocks(decoded):
-        place["position"] = after
-        yield block, {**mark, "position": after}
-        ahead.asked = True
-        ahead.go_on()
+    if isinstance(portion, Failure):
+        yield portion, place["behind"]
+        return
+    try:
+        decoded = ahead.decoded(pulled, portion)
+        ahead.go_on(run.room.nbytes)  # a large one has to wait until what came before is no longer in use
+        for block, after in portion.blocks(decoded):
+            place["position"] = after
+            yield block, {**mark, "position": after}
+            ahead.asked = True
+            ahead.go_on()
+    except Exception as error:
+        if not run.tolerant:
+            raise
+        place["lost"] = True
+        yield Failure(error), place["behind"]
 
 
 class Pace:
@@ -212,6 +296,12 @@ class _Ahead:
         finally:
             self._run.room.leave(portion.nbytes)
 
+    def drop(self, pulled: _Pulled) -> None:
+        """What was pulled is not wanted."""
+        if pulled.future is not None and isinstance(pulled.item, tuple) and isinstance(pulled.item[2], Portion):
+            with suppress(Exception):
+                self.decoded(pulled, pulled.item[2])
+
     def go_on(self, most: float = inf) -> None:
         """Let threads decode portions of at most so many bytes, as long as there is room."""
         while self.asked and len(self._decoding) < self._threads:
@@ -220,11 +310,12 @@ class _Ahead:
                 self._threads = 0
                 return
             self._held = pulled
-            if isinstance(pulled.item, Exception) or not self._may_begin(pulled.item[2], most):
+            portion = None if isinstance(pulled.item, Exception) else pulled.item[2]
+            if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
             if self._pool is None:
                 self._pool = self._stack.enter_context(self._run.pool(self._threads))
-            pulled.future = self._pool.submit(pulled.item[2].decode)
+            pulled.future = self._pool.submit(portion.decode)
             self._decoding.append(pulled)
             self._held = None
 

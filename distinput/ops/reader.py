@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reader`: the records of files, in the order of their names."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
-from distinput.ops.read_ahead import Pace, Place, made_ahead, read_ahead
+from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
 from distinput.plan.node import UNKNOWN, Node
 
 __all__ = ["Reader"]
@@ -41,6 +41,7 @@ class Reader(Node):
     Source: `tf.data.TextLineDataset` and its like over a data set of names.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     format: Format
     table: FileTable | None = field(default=None, repr=False)
@@ -115,6 +116,10 @@ class Reader(Node):
     def random_access(self) -> bool:
         return self.gathers
 
+    @cached_property
+    def may_fail(self) -> bool:
+        return not self.gathers or self.input.may_fail  # where all files were looked at, and mapped, they are whole
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         counts = self.counts_in(epoch)
         assert counts is not None
@@ -180,40 +185,48 @@ class Reader(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
-            return read_ahead(self._portions(self._files(state, run)), run)
+            return read_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._blocks(self._files(state, aside)), run, self.pace)
-        return self._blocks(self._files(state, run))
+            return made_ahead(lambda aside: self._read(state, aside), run, self.pace)
+        return self._read(state, run)
+
+    def _read(self, state: State, run: Run) -> Stream:
+        return blocks_in(self._files(state, run), self._blocks(), run)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
-        """The mark of each name, its file, and where to begin in it; the file is as it was listed, and like the first."""
-        position: Position | None = state["position"]
-        names = RowQueue(self.input.open(state["input"], run), state)
-        while names.fill(1):
-            mark = names.mark()
-            path = _path(names.take(1).row(0))
+        """The mark of each name, and where to begin in its file; the file is as it was listed, and like the first."""
+
+        def opened(name: Any, position: Position | None) -> Place:
+            place: Place = {"path": _path(name), "position": position}
             if self.table is not None:
-                self.table.check(self.table.index(path))
-            place: Place = {"path": path, "position": position}
+                self.table.check(self.table.index(place["path"]))
             run.reading = partial(_told, place)
-            self.format.check_spec(path, self.spec)
-            yield mark, place
-            position = None
+            self.format.check_spec(place["path"], self.spec)
+            return place
 
-    def _blocks(self, files: Iterator[tuple[Mark, Place]]) -> Stream:
+        return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
+
+    def _blocks(self) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
         rows = 0
-        for mark, place in files:
+
+        def read(place: Place) -> Iterator[tuple[Block, Position]]:
+            nonlocal rows
             for block, after in self.format.read_groups(place["path"], place["position"], self.group, rows):
-                place["position"] = after
                 rows += block.size
-                yield block, {**mark, "position": after}
+                yield block, after
 
-    def _portions(self, files: Iterator[tuple[Mark, Place]]) -> Iterator[tuple[Mark, Place, Portion]]:
+        return read
+
+    def _portions(self) -> Callable[[Place], Iterator[Portion]]:
         rows = 0
-        for mark, place in files:
+
+        def read(place: Place) -> Iterator[Portion]:
+            nonlocal rows
             for portion in self.format.portions(place["path"], place["position"], None, self.group, rows):
                 rows += portion.rows
-                yield mark, place, portion
+                yield portion
+
+        return read
 
 
 def _told(place: Place) -> str:

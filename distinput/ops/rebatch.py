@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`rebatch`: batches of other sizes from the same rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, stack_prefix
-from distinput.core.column import StackError, column_of
+from distinput.core.block import Block
+from distinput.core.column import Ints, StackError, column_of
+from distinput.core.failure import Failure, sound_parts, stacked_parts
 from distinput.core.nest import LEAF
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
@@ -17,7 +18,7 @@ from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import shape_of, zero
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.ops.unbatch import Unbatch, first_dimension, row_counts
+from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
 from distinput.plan.check import at_least
 from distinput.plan.node import Node
 
@@ -48,6 +49,7 @@ class Rebatch(Node):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
@@ -98,20 +100,27 @@ class Rebatch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
-        return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state)
+        return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state, run)
 
     def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
         (size,) = self.sizes
-        while queue.fill(size):
-            made, error = _stacked(queue.take_groups(size, lazily=run.by_element), size)
-            if made.size:
-                yield made, {**queue.mark(), "next": 0}
-            if error is not None:
-                raise error
-        if queue.size and not self.drop_remainder:
-            yield _last(queue), {**queue.mark(), "next": 0}
+        while True:
+            before = queue.mark()
+            if queue.fill(size):
+                block = queue.take_groups(size, lazily=run.by_element)
+            elif queue.failure is not None:  # the rows gathered for this batch go with it
+                yield queue.passed(), {**queue.mark(), "next": 0}
+                continue
+            elif queue.size and not self.drop_remainder:
+                size = queue.size
+                block = queue.take(size)
+            else:
+                return
+            for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
+                mark = queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+                yield made, {**mark, "next": 0}
 
-    def _of_sizes(self, queue: RowQueue, state: State) -> Stream:
+    def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
         sizes, at, inner = self.sizes, state["next"], state.get("inner")
         cycle = sum(sizes)
 
@@ -125,20 +134,29 @@ class Rebatch(Node):
                 yield self._empty(inner), mark()
                 continue
             if not queue.fill(sizes[at]):
-                break
+                if queue.failure is None:
+                    break
+                yield queue.passed(), mark()  # the rows gathered for this batch go with it
+                continue
             whole = queue.front // cycle if at == 0 and 0 not in sizes else 0
+            before, first = queue.mark(), at
             if whole:
-                made, error = _split(queue.take(whole * cycle), np.tile(np.asarray(sizes, np.int64), whole))
+                counts = np.tile(np.asarray(sizes, np.int64), whole)
             else:
-                made, error = _split(queue.take(sizes[at]), np.asarray([sizes[at]], np.int64))
+                counts = np.asarray([sizes[at]], np.int64)
                 at = (at + 1) % len(sizes)
-            if made.size:
-                inner = self._inner(made)
-                yield made, mark()
-            if error is not None:
-                raise error
+            for made, done in _split(queue.take(int(counts.sum())), counts, tolerant=run.tolerant):
+                if type(made) is not Failure:
+                    inner = self._inner(made)
+                if done == len(counts):
+                    yield made, mark()
+                else:
+                    over = before["skip"] + int(counts[:done].sum())
+                    yield made, {**mark(), **before, "skip": over, "next": (first + done) % len(sizes)}
         if queue.size and not self.drop_remainder:
-            yield _last(queue), mark()
+            size = queue.size
+            for made, _ in stacked_parts(queue.take(size), size, _differing, tolerant=run.tolerant):
+                yield made, mark()
 
     def _inner(self, made: Block) -> list[list[int]] | None:
         """The shapes of the last batch's rows, where empty batches take them from there."""
@@ -174,6 +192,7 @@ class LegacyRebatch(Node):
     Source: `_LegacyRebatchDataset` of tensorflow/python/data/experimental/ops/distribute.py.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     num_replicas: int
 
@@ -212,12 +231,10 @@ class LegacyRebatch(Node):
         return None if at is None else {"input": at, "skip": row % self.num_replicas}
 
     def stream(self, state: State, run: Run) -> Stream:
-        over = state["skip"]
-        for block, after in self.input.open(state["input"], run):
-            if block.size:
-                pieces = self._cut(block)
-                yield pieces.rows(over, pieces.size), {"input": after, "skip": 0}
-                over = 0
+        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
+
+    def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
+        return sound_parts(block.size, lambda a, b: self._cut(block.rows(a, b)), tolerant=run.tolerant)
 
     def _cut(self, block: Block) -> Block:
         columns = []
@@ -230,27 +247,31 @@ class LegacyRebatch(Node):
         return Block(block.structure, columns, block.size * pieces)
 
 
-def _last(queue: RowQueue) -> Block:
-    """All rows that wait as one batch."""
-    size = queue.size
-    made, error = _stacked(queue.take(size), size)
-    if error is not None:
-        raise error
-    return made
+def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:
+    """Rows grouped by counts, with a failure for each group whose rows differ in shape; and the group behind each part."""
+    done = 0
+    while done < len(counts):
+        made, error = _split_prefix(block, counts[done:])
+        done += made.size
+        if made.size:
+            yield made, done
+        if error is not None:
+            if not tolerant:
+                raise _differing(error)
+            done += 1
+            yield Failure(_differing(error)), done
+            block = block.rows(int(counts[done - 1 - made.size : done].sum()), block.size)
 
 
-def _split(block: Block, counts: Any) -> tuple[Block, FailedPreconditionError | None]:
-    """Rows grouped by counts, as far as rows of a group agree in shape."""
+def _split_prefix(block: Block, counts: Ints) -> tuple[Block, StackError | None]:
+    """As many groups as can be made, and the error of the first one that cannot."""
     try:
         return block.split(counts), None
     except StackError as error:
-        return _split(block.rows(0, int(counts[: error.group].sum())), counts[: error.group])[0], _differing(error)
-
-
-def _stacked(block: Block, size: int) -> tuple[Block, FailedPreconditionError | None]:
-    """As `_split` with counts that are all `size`."""
-    made, error = stack_prefix(block, size)
-    return made, None if error is None else _differing(error)
+        first = error
+    # Each column may fail at another group, so the earliest one is looked for by cutting down to the group before.
+    made, earlier = _split_prefix(block.rows(0, int(counts[: first.group].sum())), counts[: first.group])
+    return made, earlier or first
 
 
 def _differing(error: StackError) -> FailedPreconditionError:

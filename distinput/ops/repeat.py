@@ -37,6 +37,8 @@ class Repeat(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     count: int | None = None
 
     def __post_init__(self) -> None:

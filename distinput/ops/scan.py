@@ -4,10 +4,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.calls import applied
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream
@@ -78,6 +79,7 @@ class Scan(Node):
     Source: `tf.data.Dataset.scan`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     initial_state: Any
     scan_func: Callable[..., Any]
@@ -136,7 +138,11 @@ class Scan(Node):
         def results(rows: Block) -> Iterator[Any]:
             return map(owned, map(step, rows.elements()))
 
-        for made, _, _, mark in applied(self.input.open(state["input"], run), state, results):
+        upstream = self.input.open(state["input"], run)
+        for made, rows, _, mark in applied(upstream, state, results, tolerant=run.tolerant):
+            if type(rows) is Failure:
+                yield rows, {**mark, "carry": encode_value(carried)}
+                continue
             if structure is None:
                 structure = structure_of(made[0])
             yield Block.of_elements(structure, made), {**mark, "carry": encode_value(carried)}

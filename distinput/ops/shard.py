@@ -3,10 +3,11 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -49,6 +50,8 @@ class Shard(SameElements):
     Source: `tf.data.Dataset.shard`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     num_shards: int
     index: int
 
@@ -114,10 +117,17 @@ class Shard(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         wait = state["wait"]
         for block, upstream in self.input.open(state["input"], run):
+            if type(block) is Failure:  # it does not count, so that all workers agree on who has the next element
+                yield block, {"input": upstream, "wait": wait}
+                continue
             kept = block.rows(wait, block.size, self.num_shards)
             wait = (wait - block.size) % self.num_shards
             if kept.size:
                 yield kept, {"input": upstream, "wait": wait}
+
+    @property
+    def fails_in_place(self) -> bool:
+        return self.num_shards == 1 and self.input.fails_in_place
 
     @property
     def random_access(self) -> bool:

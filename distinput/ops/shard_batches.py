@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shard_batches`: one worker's rows of every global batch."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, column_of
-from distinput.core.rows import Stream
+from distinput.core.failure import Failure, sound_parts
+from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import balanced_slices
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
@@ -46,6 +48,7 @@ class ShardBatches(Node):
     Source: distinput's own; the balanced cut of `InputOptions(balanced_split=True)`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     num_shards: int
     index: int
@@ -96,21 +99,32 @@ class ShardBatches(Node):
         return None if at is None else {"input": at, "batch": row, "epoch": epoch}
 
     def stream(self, state: State, run: Run) -> Stream:
-        batch = state["batch"]
-        for block, after in self.input.open(state["input"], run):
-            if block.size:
-                part, error = self._cut(block)
-                batch += part.size
-                if part.size:
-                    yield part, {**state, "input": after, "batch": batch}
-                if error is not None:
-                    raise error
+        begin = state["batch"]
 
-    def _cut(self, block: Block) -> tuple[Block, InvalidArgumentError | None]:
+        def here(done: int, mark: State) -> State:
+            made = {"input": mark["input"], "batch": begin + done, "epoch": state["epoch"]}
+            return {**made, "skip": mark["skip"]} if mark["skip"] else made
+
+        upstream = self.input.open(state["input"], run)
+        for block, _, _, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
+            if type(block) is Failure:
+                yield block, here(1, at(0))
+                begin += 1
+                continue
+            for part, done in self._parts(block, run):
+                yield part, here(done, at(done))
+            begin += block.size
+
+    def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
+        """The shares of all batches, some at a time, and the batch behind each part."""
+        return sound_parts(block.size, lambda first, end: self._shares(block.rows(first, end)), tolerant=run.tolerant)
+
+    def _shares(self, block: Block) -> Block:
         counts, error = row_counts("shard_batches", block)
-        block = block.rows(0, len(counts))
+        if error is not None:
+            raise error
         columns = [self._rows(column, counts) for column in block.columns]
-        return Block(block.structure, columns, block.size), error
+        return Block(block.structure, columns, block.size)
 
     def _rows(self, column: Column, counts: Any) -> Column:
         if isinstance(column, Dense):
@@ -123,4 +137,4 @@ class ShardBatches(Node):
         return self.input.random_access
 
     def fetch(self, rows: np.ndarray[Any, np.dtype[np.int64]], epoch: int) -> Block:
-        return self._cut(self.input.fetch(rows, epoch))[0]
+        return self._shares(self.input.fetch(rows, epoch))

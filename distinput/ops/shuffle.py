@@ -17,6 +17,7 @@ import numpy as np
 from distinput.core.block import Block, concat_blocks
 from distinput.core.buffers import empty
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
@@ -65,6 +66,8 @@ class Shuffle(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -124,8 +127,11 @@ class Shuffle(SameElements):
         )
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.input.random_access:
-            return self._by_number(state, run)
+        if self.input.random_access and "input" not in state:
+            if not (run.tolerant and self.input.may_fail) or state["row"]:
+                return self._by_number(state, run)
+            # Behind an error other elements may take the places of those that follow, so the elements themselves must wait.
+            state = {**state, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         return self._by_slots(state, key, run.by_block())
 
@@ -133,7 +139,7 @@ class Shuffle(SameElements):
         """Rows are fetched by their shuffled numbers."""
         row = state["row"]
         for block in fetched(self.input, self.numbers(state), state["epoch"], self.group, run):
-            row += block.size
+            row += block.size or 1  # a failure stands for one element
             yield block, {**state, "row": row}
 
     def numbers(self, state: State) -> Iterator[Ints]:
@@ -166,6 +172,10 @@ class Shuffle(SameElements):
             yield block, {"seed": state["seed"], "epoch": state["epoch"], **buffer.state()}
 
     @property
+    def fails_in_place(self) -> bool:
+        return self.buffer_size == 1 and self.input.fails_in_place
+
+    @property
     def random_access(self) -> bool:
         return False
 
@@ -189,47 +199,69 @@ class _Buffer:
         self.total: int = state["total"]
         self.queue = RowQueue(stream, {"input": state["input"], "skip": state["skip"]})
         self.next_row: int = state["from"]
-        self.marks: deque[tuple[int, Mark]] = deque([(self.next_row, self.queue.mark())])
+        self.failures = 0  # since the place where the stream began
+        self.known: int = state.get("failures", 0)  # of them, those that were handed on before the state was saved
+        self.failure: Failure | None = None  # what comes next, before any more rows
+        self.marks: deque[tuple[int, Mark, int]] = deque([(self.next_row, self.queue.mark(), 0)])
         self.slots = Slots(spec, size)
         self.numbers: Ints = np.empty(0, np.int64)
         self.oldest = self.next_row
         self.looked = self.row
-        self._fill()
 
     def _pull(self, most: int) -> Block | None:
-        """Up to `most` rows of the input, as many as come in a short time; None at its end."""
+        """Up to `most` rows of the input, as many as come in a short time; None at its end, and before a failure."""
         deadline = perf_counter() + PACE_SECONDS
         parts: list[Block] = []
         have = 0
         while have < most and (not have or perf_counter() < deadline):
             if not self.queue.fill(1):
-                break
+                if self.queue.failure is None:
+                    break
+                failure = self.queue.passed()
+                self.failures += 1
+                if self.failures > self.known:
+                    self.failure = failure
+                    break
+                continue
             if self.marks[-1][0] < self.next_row + have:
-                self.marks.append((self.next_row + have, self.queue.mark()))
+                self.marks.append((self.next_row + have, self.queue.mark(), self.failures))
             parts.append(self.queue.take(min(most - have, self.queue.front)))
             have += parts[-1].size
         self.next_row += have
         return concat_blocks(parts) if parts else None
 
-    def _fill(self) -> None:
-        """Bring the buffer to what it held at `row`."""
+    def _failed(self) -> Iterator[Block]:
+        """The failure that came, if one did."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            yield failure
+
+    def _filled(self) -> Iterator[Block]:
+        """Bring the buffer to what it held at `row`; gives the failures met for the first time."""
         if self.row == 0:
-            while (
-                self.next_row < self.size and (more := self._pull(min(_CHUNK, self.size - self.next_row))) is not None
-            ):
-                self.slots.add(more)
-            self.numbers = np.arange(self.slots.count)
+            while self.next_row < self.size:
+                more = self._pull(min(_CHUNK, self.size - self.next_row))
+                if more is not None:
+                    self.slots.add(more)
+                    self.numbers = np.arange(self.slots.count)
+                elif self.failure is None:
+                    break
+                yield from self._failed()
             return
         held = _slots(self.size, self.total)
         left = slots_at(self.key, self.row, self.total, held)
         wanted = np.sort(held[:left])
         parts: list[Block] = []
+        failed: list[Block] = []  # none, unless functions fail now that did not before
         end = self.row + self.size if self.total < 0 else self.total
         while self.next_row < end:
             first = self.next_row
             block = self._pull(min(_CHUNK, end - first))
-            if block is None:
+            if block is None and self.failure is None:
                 break
+            failed.extend(self._failed())
+            if block is None:
+                continue
             a, b = np.searchsorted(wanted, [first, first + block.size])
             if b > a:
                 parts.append(block.take(wanted[a:b] - first))
@@ -238,19 +270,25 @@ class _Buffer:
             rows = concat_blocks(parts)
             for begin in range(0, left, _CHUNK):
                 self.slots.add(rows.take(np.searchsorted(wanted, self.numbers[begin : begin + _CHUNK])))
+        yield from failed
 
     def shuffled(self) -> Iterator[Block]:
         """Blocks of rows in the new order, until the input has ended and all slots are empty."""
+        yield from self._filled()
         while len(self.numbers) == self.size and self.total < 0:
             incoming = self._pull(self.most)
             if incoming is None:
-                break
+                if self.failure is None:
+                    break
+                yield from self._failed()
+                continue
             sent = np.empty(incoming.size, np.int64)
             given = np.arange(self.next_row - incoming.size, self.next_row)
             shuffle_steps(self.numbers, self.key, self.row, given, sent)
             block = self.slots.exchange(self.key, self.row, incoming)
             self.row += incoming.size
             yield block
+            yield from self._failed()
         self.total = self.next_row
         while len(self.numbers):
             left = len(self.numbers)
@@ -273,5 +311,8 @@ class _Buffer:
             self.oldest, self.looked = int(self.numbers.min()), self.row
         while len(self.marks) > 1 and self.marks[1][0] <= self.oldest:
             self.marks.popleft()
-        first, mark = self.marks[0]
-        return {"row": self.row, "total": self.total, "from": first, **mark}
+        first, mark, failures = self.marks[0]
+        made = {"row": self.row, "total": self.total, "from": first, **mark}
+        # A failure that came with the last rows follows them.
+        failed = max(self.known, self.failures - (self.failure is not None)) - failures
+        return {**made, "failures": failed} if failed else made

@@ -11,6 +11,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Array, Column, Datasets, Dense, Objects, Ragged, Strings
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure
 from distinput.core.rows import Stream
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, shape_fits
@@ -20,32 +21,41 @@ from distinput.core.values import STRING, shape_of
 __all__ = ["check_signature", "fitting"]
 
 
-def fitting(op: str, stream: Stream, state: State | None, spec: Spec, note: Callable[[Exception], None]) -> Stream:
+def fitting(
+    op: str, stream: Stream, state: State, spec: Spec, note: Callable[[Exception], None], *, tolerant: bool
+) -> Stream:
     """The elements of `stream`, as those of `spec`, as long as they fit it.
 
     Args:
       op: for the message.
       stream: blocks with marks.
-      state: where it begins, if it has an element for each of its input, so that places between two marks are known.
+      state: where it begins; it has an element for each of its input, so that places between two marks are known.
       spec: what elements have to be.
       note: told of the error.
+      tolerant: whether one that does not is a failure.
 
     Raises:
       TypeError: one does not; those before it are sent, and `note` is told.
     """
     mark = state
     for made, after in stream:
-        block = _widened(made, spec)
-        found = _first_misfit(block, spec)
-        if found is not None:
-            row, error = found
-            if row and mark is not None:
-                yield block.rows(0, row), {"input": mark["input"], "skip": mark["skip"] + row}
-            failure = _error(op, error)
-            note(failure)
-            raise failure
-        yield block, after
-        mark = None if mark is None else after
+        block = made if type(made) is Failure else _widened(made, spec)
+        done = 0
+        while (found := _first_misfit(block, spec)) is not None:
+            row, text = found
+            if row:
+                yield block.rows(0, row), {"input": mark["input"], "skip": mark["skip"] + done + row}
+            error = _error(op, text)
+            note(error)
+            if not tolerant:
+                raise error
+            done += row + 1
+            block = block.rows(row + 1, block.size)
+            behind = {"input": mark["input"], "skip": mark["skip"] + done} if block.size else after
+            yield Failure(error), behind
+        if block.size or not done:
+            yield block, after
+        mark = after
 
 
 def check_signature(op: str, block: Block, spec: Spec) -> Block:

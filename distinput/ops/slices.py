@@ -50,6 +50,7 @@ class Slices(Node):
     """
 
     in_memory: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     block: Block
     description: str = ""
     leaves: tuple[LeafSpec, ...] | None = None
@@ -101,6 +102,7 @@ class SlicesInTurn(Node):
 
     in_memory: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     sources: tuple[Slices, ...]
     common: Spec
 

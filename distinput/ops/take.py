@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -33,6 +34,8 @@ class Take(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -51,6 +54,10 @@ class Take(SameElements):
     def start_at(self, row: int, epoch: int) -> State | None:
         at = self.input.start_at(row, epoch)
         return None if at is None else {"input": at, "left": self.count if self.count < 0 else self.count - row}
+
+    @property
+    def fails_in_place(self) -> bool:
+        return self.count < 0 and self.input.fails_in_place
 
     def stream(self, state: State, run: Run) -> Stream:
         left = state["left"]
@@ -94,6 +101,8 @@ class Skip(SameElements):
     """
 
     by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -128,15 +137,22 @@ class Skip(SameElements):
         if left < 0:
             return
         for block, after in self.input.open(state["input"], run):
-            if left >= block.size:
+            if type(block) is Failure:  # it counts as the element would have
+                left = max(0, left - 1)
+                yield block, {"input": after, "left": left}
+            elif left >= block.size:
                 left -= block.size
-                continue
-            kept, left = block.rows(left, block.size), 0
-            yield kept, {"input": after, "left": 0}
+            else:
+                kept, left = block.rows(left, block.size), 0
+                yield kept, {"input": after, "left": 0}
 
     @property
     def random_access(self) -> bool:
         return self.input.random_access and self.count >= 0
+
+    @property
+    def fails_in_place(self) -> bool:
+        return self.count == 0 and self.input.fails_in_place
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows + self.count, epoch)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`unbatch`: the rows of each batch as elements."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.chunked import Chunked
 from distinput.core.column import Ints
+from distinput.core.failure import Failure, sound_parts
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
@@ -16,7 +19,10 @@ from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.node import UNKNOWN, Node
 
-__all__ = ["Unbatch", "row_counts", "unstacked"]
+__all__ = ["Parts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
+
+Parts = Callable[[Block], Iterator[tuple[Block, int]]]
+"""What the elements of a block are taken apart into, and the element behind each part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,7 @@ class Unbatch(Node):
     Source: `tf.data.Dataset.unbatch`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
 
     def __post_init__(self) -> None:
@@ -66,17 +73,49 @@ class Unbatch(Node):
         return None if at is None else {"input": at, "skip": row % size}
 
     def stream(self, state: State, run: Run) -> Stream:
-        over = state["skip"]
-        for block, after in self.input.open(state["input"], run):
-            if block.size:
-                rows, failure = unstacked("unbatch", block)
-                if over:
-                    every = rows.size
-                    rows = rows.rows(over, every)
-                    over -= every - rows.size
-                yield rows, {"input": after, "skip": over}
-                if failure is not None:
-                    raise failure
+        return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
+
+    def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
+        return sound_parts(block.size, lambda first, end: _all_rows(block.rows(first, end)), tolerant=run.tolerant)
+
+
+def taken_apart(stream: Stream, state: State, parts: Parts) -> Stream:
+    """What the elements of a stream are taken apart into.
+
+    Args:
+      stream: begins at the `input` of the state.
+      state: `skip` tells how many rows of what comes of that are to be passed over, and `failures` how many failures.
+      parts: the rows of the elements of a block, some at a time.
+    """
+    before, over, failed = state["input"], state["skip"], state.get("failures", 0)
+    for block, after in stream:
+        if type(block) is Failure:
+            yield block, {"input": after, "skip": 0}
+            over = failed = 0
+        rows = failures = 0
+        for part, done in parts(block) if block.size else ():
+            rows, failures = rows + part.size, failures + (type(part) is Failure)
+            mark = {"input": after, "skip": 0} if done == block.size else {"input": before, "skip": rows}
+            if failures and done < block.size:
+                mark["failures"] = failures
+            if type(part) is not Failure:
+                passed = min(over, part.size)
+                over -= passed
+                part = part.rows(passed, part.size)
+                if part.size:
+                    yield part, mark
+            elif failed:
+                failed -= 1
+            else:
+                yield part, mark
+        before = after
+
+
+def _all_rows(block: Block) -> Block:
+    rows, error = unstacked("unbatch", block)
+    if error is not None:
+        raise error
+    return rows
 
 
 def first_dimension(op: str, spec: Spec) -> int | None:

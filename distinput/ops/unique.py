@@ -3,11 +3,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -37,6 +38,8 @@ class Unique(Node):
     Source: `tf.data.Dataset.unique`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     input: Node
 
     @cached_property
@@ -59,17 +62,26 @@ class Unique(Node):
         return {"epoch": epoch, "row": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
-        epoch, done = state["epoch"], state["row"]
+        epoch, done, over = state["epoch"], state["row"], state.get("failures", 0)
         seen: set[Any] = set()
-        row = 0
+        row = failures = 0
+
+        def here() -> State:
+            return {"epoch": epoch, "row": row, **({"failures": failures} if failures else {})}
+
         for block, _ in self.input.open(self.input.start(epoch), run):
+            if type(block) is Failure:
+                failures += 1
+                if failures > over:
+                    yield block, here()
+                continue
             fresh = _fresh(block, seen)
             row += block.size
             if row <= done:
                 continue
             fresh = fresh[fresh >= done - (row - block.size)]
             if len(fresh):
-                yield block.take(fresh), {"epoch": epoch, "row": row}
+                yield block.take(fresh), here()
 
 
 def _fresh(block: Block, seen: set[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:

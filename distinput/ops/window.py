@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`window`: consecutive elements as data sets of their own."""
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from typing import ClassVar
 
-from distinput.core.block import Block
+from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Datasets
+from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.state import State
+from distinput.core.state import Mark, State
 from distinput.core.values import STRING
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
@@ -39,6 +44,8 @@ class Window(Grouped):
     Source: `tf.data.Dataset.window`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     size: int
     shift: int | None = None
     stride: int = 1
@@ -68,16 +75,53 @@ class Window(Grouped):
         return self.groups(full=self.drop_remainder)
 
     def stream(self, state: State, run: Run) -> Stream:
-        held = RowQueue(self.input.open(state["input"], run), state)
-        leaves = self.input.spec.leaves
+        # Not every error is in a window: it may stand between two, or in a last one that is not full.
+        held = RowQueue(self.input.open(state["input"], run.tolerating()), state)
         while True:
-            full = held.fill(self.needed)
+            if not held.fill(max(self.needed, self.step)) and held.failure is not None:
+                yield from self._of_places(held, run)
+                return
+            full = held.size >= self.needed
             if not held.size or (not full and self.drop_remainder):
                 return
-            rows = held.peek(min(self.needed, held.size)).rows(0, self.needed, self.stride)
-            parts = [Block(LEAF, [column], rows.size) for column in rows.columns]
-            nodes = [rows_node(part, (leaf,)) for part, leaf in zip(parts, leaves, strict=True)]
-            window = Block(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
-            held.fill(self.step)
+            window = self._window(held.peek(min(self.needed, held.size)).rows(0, self.needed, self.stride))
             held.skip(min(self.step, held.size))
             yield window, held.mark()
+
+    def _window(self, rows: Block) -> Block:
+        parts = [Block(LEAF, [column], rows.size) for column in rows.columns]
+        nodes = [rows_node(part, (leaf,)) for part, leaf in zip(parts, self.input.spec.leaves, strict=True)]
+        return Block(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
+
+    def _of_places(self, queue: RowQueue, run: Run) -> Stream:
+        """Windows of elements and failures alike; one with a failure in it is one."""
+        held: deque[tuple[Block, Mark]] = deque()  # each with the mark before it
+
+        def pull() -> bool:
+            mark = queue.mark()
+            if queue.fill(1):
+                held.append((queue.take(1), mark))
+            elif queue.failure is not None:
+                held.append((queue.passed(), mark))
+            else:
+                return False
+            return True
+
+        while True:
+            while len(held) < self.needed and pull():
+                pass
+            if not held or (len(held) < self.needed and self.drop_remainder):
+                return
+            picked = [part for part, _ in islice(held, 0, self.needed, self.stride)]
+            for _ in range(self.step):
+                if held or pull():
+                    held.popleft()
+            yield self._window_of(picked, run), held[0][1] if held else queue.mark()
+
+    def _window_of(self, parts: Sequence[Block], run: Run) -> Block:
+        for part in parts:
+            if type(part) is Failure:
+                if not run.tolerant:
+                    raise part.error
+                return part
+        return self._window(concat_blocks(parts))

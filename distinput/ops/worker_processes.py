@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
+from distinput.core.failure import Failure
 from distinput.core.processes import Processes, Workforce
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
 from distinput.core.state import Mark, State
-from distinput.ops.parallel import Calls, Done, Note, Parts, Results, work
+from distinput.ops.parallel import Calls, Done, Note, Parts, Results, Trouble, work
 
 __all__ = ["Task", "called_in_processes", "workforce_of"]
 
@@ -37,15 +38,16 @@ class Task:
     def __repr__(self) -> str:
         return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
 
-    def __call__(self, part: Block) -> tuple[Done, str]:
-        done = work(self.chain, part, None)
-        trace = ""
-        if done.failure is not None:
-            trace = "".join(traceback.format_exception(done.failure)).rstrip()
-            done.failure = _sendable(done.failure)
-        if done.block is not None:
-            done.block = _packed(done.block)
-        return done, trace
+    def __call__(self, given: tuple[Block, bool]) -> Done:
+        part, tolerant = given
+        done = work(self.chain, part, None, tolerant=tolerant)
+        for place, made in enumerate(done.parts):
+            if isinstance(made, Trouble):
+                made.trace = "".join(traceback.format_exception(made.error)).rstrip()
+                made.error = _sendable(made.error)
+            else:
+                done.parts[place] = _packed(made)
+        return done
 
 
 def called_in_processes(
@@ -53,7 +55,9 @@ def called_in_processes(
 ) -> Results:
     """Blocks of the results of a `Task`, done by worker processes."""
     parts = Parts(upstream, state)
-    waiting: deque[tuple[int, Callable[[int], Mark]]] = deque()
+    waiting: deque[tuple[int, Failure | None, Callable[[int], Mark]]] = (
+        deque()
+    )  # the worker, or a failure of the stream
     sent = 0
 
     def going_on() -> bool:
@@ -65,20 +69,28 @@ def called_in_processes(
             counter.workers = len(workers)
             while waiting or not parts.ended:
                 full = len(waiting) >= 2 * len(workers) or parts.ended
-                if waiting and (full or workers.ready(waiting[0][0])):
-                    worker, at = waiting.popleft()
-                    done, trace = counter.waits(workers.receive, worker, going_on)
+                if waiting and (full or waiting[0][1] is not None or workers.ready(waiting[0][0])):
+                    worker, failure, at = waiting.popleft()
+                    if failure is not None:
+                        yield failure, at(0)
+                        continue
+                    done = counter.waits(workers.receive, worker, going_on)
                     counter.worked += done.seconds
-                    parts.took(0 if done.block is None else done.block.size, done.seconds)
-                    if trace:
-                        done.failure.add_note(f"in worker process {workers.pids[worker]}:\n{trace}")
-                    yield from done.delivered(at, note)
+                    parts.took(done.rows, done.seconds)
+                    for made in done.parts:
+                        if isinstance(made, Trouble):
+                            made.error.add_note(f"in worker process {workers.pids[worker]}:\n{made.trace}")
+                    yield from done.delivered(at, note, tolerant=run.tolerant)
                 else:
                     part = parts.next()
                     if part is not None:
+                        rows, at = part
+                        if type(rows) is Failure:
+                            waiting.append((-1, rows, at))
+                            continue
                         worker = sent % len(workers)
-                        workers.send(worker, _packed(part[0]))
-                        waiting.append((worker, part[1]))
+                        workers.send(worker, (_packed(rows), run.tolerant))
+                        waiting.append((worker, None, at))
                         sent += 1
     except Closed:
         return  # the run was closed while a worker was waited for

@@ -4,10 +4,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Column, Ints
+from distinput.core.failure import Failure
 from distinput.core.nest import Structure
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
@@ -31,6 +32,8 @@ class Zip(Node):
     Source: `tf.data.Dataset.zip`.
     """
 
+    tolerant: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
     nest: Structure
     sources: tuple[Node, ...]
 
@@ -67,11 +70,18 @@ class Zip(Node):
             for source, mark in zip(self.sources, state["inputs"], strict=True)
         ]
         structure: Structure | None = None
-        while all(queue.fill(1) for queue in queues):
-            size = min(queue.front for queue in queues)
-            blocks = [queue.take(size) for queue in queues]
-            structure = structure or self.nest.graft([block.structure for block in blocks])
-            yield _beside(structure, blocks), {"inputs": [queue.mark() for queue in queues]}
+        while True:
+            if all(queue.fill(1) for queue in queues):
+                size = min(queue.front for queue in queues)
+                blocks = [queue.take(size) for queue in queues]
+                structure = structure or self.nest.graft([block.structure for block in blocks])
+                made = _beside(structure, blocks)
+            else:
+                failure = _lost(queues)
+                if failure is None:
+                    return
+                made = failure
+            yield made, {"inputs": [queue.mark() for queue in queues]}
 
     @property
     def random_access(self) -> bool:
@@ -80,6 +90,20 @@ class Zip(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         blocks = [source.fetch(rows, epoch) for source in self.sources]
         return _beside(self.nest.graft([block.structure for block in blocks]), blocks)
+
+
+def _lost(queues: Sequence[RowQueue]) -> Failure | None:
+    """The first of the failures that come next; the elements beside it go with it. None where an input ended before it."""
+    found: Failure | None = None
+    for queue in queues:
+        if queue.fill(1):
+            queue.skip(1)
+        elif queue.failure is not None:
+            failure = queue.passed()
+            found = found or failure
+        else:
+            break  # as in TensorFlow, which does not look at the inputs behind one that has ended
+    return found
 
 
 def _beside(structure: Structure, blocks: Sequence[Block]) -> Block:

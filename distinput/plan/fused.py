@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from distinput.core.spec import Spec
 from distinput.plan.node import describe
@@ -41,6 +41,7 @@ class Fused(OneForOne, Generic[S]):
       functions: the steps.
     """
 
+    tolerant: ClassVar[bool] = True
     functions: Neighbours[S]
 
     @cached_property

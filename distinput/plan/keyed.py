@@ -2,6 +2,7 @@
 """Steps that collect elements of their input by a key."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from distinput.core.state import State
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -15,9 +16,11 @@ class Keyed(Node):
 
     State: positions only. `input` and `skip`: where the oldest element that waits stands, and `from`: its number. `row`: how
     many elements were looked at. `sent`: up to which of them those of each key were sent, where that is not `from`. At the
-    end of the input `flushed`: the last key whose rest was sent. `inner`: where what is made of a group stands.
+    end of the input `flushed`: the last key whose rest was sent. `inner`: where what is made of a group stands. `failures`: how
+    many there were before that oldest element, and in all.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
 
     @property

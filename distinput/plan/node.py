@@ -64,6 +64,11 @@ class Node(ABC):
     """How a node inside an element is shown to users; the data floor sets it to its `Dataset`."""
     by_element: ClassVar[bool] = False
     """True: it looks at the elements of its input one by one, or hands them on unseen (see `Run.by_element`)."""
+    tolerant: ClassVar[bool] = False
+    """True: in a tolerant run it hands on failures of its input, each with the state behind it, and makes failures of its own
+    errors. False: its input is opened to raise errors, and after one it does not go on."""
+    harmless: ClassVar[bool] = False
+    """True: it has no errors but those of its input."""
 
     @cached_property
     @abstractmethod
@@ -139,7 +144,8 @@ class Node(ABC):
 
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""
-        return run.watch(self, self.stream(state, run if self.by_element else run.by_block()))
+        inner = run if self.by_element else run.by_block()
+        return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)))
 
     def where(self) -> str:
         """The step and the line that made it, for notes on errors."""
@@ -156,6 +162,19 @@ class Node(ABC):
             elif isinstance(value, tuple):
                 found += [v for v in value if isinstance(v, Node)]
         return tuple(found)
+
+    @cached_property
+    def may_fail(self) -> bool:
+        """Whether there may be an error in the place of some of its elements, though not of others."""
+        return not self.harmless or any(source.may_fail for source in self.inputs)
+
+    @property
+    def fails_in_place(self) -> bool:
+        """Whether a batch of its elements is lost whole with one of them, rather than the next one begin right behind that.
+
+        Source: TensorFlow runs a `map` and the `batch` behind it as one step (map_and_batch_dataset_op.cc).
+        """
+        return False
 
     @property
     def draws(self) -> bool:

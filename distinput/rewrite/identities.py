@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps that do nothing, alone or together, left out."""
 
-from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
 from distinput.ops.copied import Copied
 from distinput.ops.identity import WithOptions
@@ -70,15 +69,11 @@ def shuffle_of_one(node: Node) -> Node | None:
 
 
 def batch_then_unbatch(node: Node) -> Node | None:
-    """Rows stacked and taken apart again; only where all shapes are known, since stacking also checks them."""
+    """Rows stacked and taken apart again; only where no batch can be an error, be it for the shapes of its rows."""
     match node:
-        case Unbatch(Batch(x, _, False)) if all(_is_static(leaf) for leaf in x.spec.leaves):
+        case Unbatch(Batch(x, _, False) as batch) if not batch.may_fail:
             return x
     return None
-
-
-def _is_static(leaf: object) -> bool:
-    return isinstance(leaf, TensorSpec) and leaf.shape is not None and None not in leaf.shape
 
 
 def prefetch_of_views(node: Node) -> Node | None:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distinput.core.spec import TensorSpec
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
@@ -92,11 +91,7 @@ def _single(node: Node, deal: Deal) -> Node | None:
 def _batched(batch: Batch, deal: Deal) -> Node | None:
     found = _apart(batch.input)
     # Rows of different shapes in one batch are an error, which each worker must meet.
-    static = all(
-        isinstance(leaf, TensorSpec) and leaf.shape is not None and None not in leaf.shape
-        for leaf in batch.input.spec.leaves
-    )
-    if found is None or not static:
+    if found is None or not batch.input.spec.is_static:
         return None
     base, again = found
     pieces = Pieces(_rows(base), int(batch.batch_size), batch.drop_remainder, deal)

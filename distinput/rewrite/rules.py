@@ -42,8 +42,6 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
 FIRST: tuple[Rule, ...] = (_rule("own_rows", "own_shares", "shard_batches"),)
 """Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
 
-_take_before_map = _rule("reorder", "take_before_map", "take")
-
 RULES: tuple[Rule, ...] = (
     _rule("fuse", "concatenate_of_slices", "concatenate"),
     _rule("fuse", "map_of_map", "map"),
@@ -61,7 +59,6 @@ RULES: tuple[Rule, ...] = (
     _rule("identities", "take_of_take", "take"),
     _rule("ranges", "part_of_range", "take"),
     _rule("reorder", "skip_before_take", "take"),
-    _take_before_map,
 )
 
 
@@ -74,6 +71,8 @@ def rewrite(node: Node, rules: tuple[Rule, ...] = RULES) -> tuple[Node, list[str
 
 
 def _first(node: Node, fired: list[str]) -> Node:
+    if node.op == "ignore_errors" and node.inputs[0].may_fail:
+        return node  # a worker that reads its own rows only would not know of the errors of others
     for rule in FIRST:
         better = rule(node)
         if better is not None:
@@ -86,10 +85,7 @@ def _first(node: Node, fired: list[str]) -> Node:
 
 
 def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
-    below = rules
-    if node.op == "ignore_errors":  # elements that are left out are not counted by a `take` behind the function
-        below = tuple([rule for rule in rules if rule is not _take_before_map])
-    inputs = tuple([_rewritten(source, below, fired) for source in node.inputs])
+    inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
     for rule in rules:

@@ -62,11 +62,12 @@ def test_the_end_stays_the_end() -> None:
     assert next(it, None) is None
 
 
-def test_an_error_stays_an_error() -> None:
+def test_an_error_takes_the_place_of_an_element() -> None:
     it = iter(RANGE(2).map(lambda x: 1 // int(x), output_signature=di.TensorSpec([], "int64")))
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
-            next(it)
+    with pytest.raises(ZeroDivisionError):
+        next(it)
+    assert list(it) == [1]
+    assert next(it, None) is None
 
 
 def test_closing_ends_threads_and_elements() -> None:

@@ -73,7 +73,6 @@ pipelines = {
     "prefetch_of_prefetch": lambda: ds.map(abs).prefetch(1).prefetch(2),
     "map_of_map": lambda: ds.map(abs).map(abs),
     "map_rows_of_map_rows": lambda: ds.map_rows(abs).map_rows(abs),
-    "take_before_map": lambda: ds.map(abs).take(2),
 }
 for name, make in pipelines.items():
     fired = rewrite(make().node)[1]

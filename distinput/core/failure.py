@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures: errors that travel in the place of the elements that could not be made."""
+
+from collections.abc import Callable, Iterator
+
+from distinput.core.block import Block, stack_prefix
+from distinput.core.column import StackError
+from distinput.core.nest import LEAF
+
+__all__ = ["Failure", "of_all", "sound_parts", "stacked_parts"]
+
+
+class Failure(Block):
+    """A block without rows that stands where an element would be, had there not been an error.
+
+    Only streams of a tolerant run (`Run.tolerant`) hold failures, and an op hands them on, each with the state behind it.
+
+    Args:
+      error: what was raised.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(LEAF, (), 0)
+        self.error = error
+
+
+def of_all(error: Exception) -> Exception:
+    """An error of all rows that were made together, which `sound_parts` need not look for in one of them."""
+    error._distinput_of_all = True  # type: ignore[attr-defined]
+    return error
+
+
+def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool) -> Iterator[tuple[Block, int]]:
+    """What `make(first, end)` gives for `size` rows, in as few parts as its errors allow; and the row behind each part.
+
+    A part for which it raises is cut in two, until single rows are left: these become failures, or, unless `tolerant`, the
+    first of them is raised. So what comes before an error is there, however many rows are made together.
+
+    >>> def make(first: int, end: int) -> Block:
+    ...     if first <= 2 < end:
+    ...         raise ValueError("row 2")
+    ...     return Block(LEAF, (), end - first)
+    >>> [(type(part).__name__, part.size, end) for part, end in sound_parts(5, make, tolerant=True)]
+    [('Block', 1, 1), ('Block', 1, 2), ('Failure', 0, 3), ('Block', 2, 5)]
+    """
+    waiting = [(0, size)]
+    whole: Exception | None = None
+    while waiting:
+        first, end = waiting.pop()
+        try:
+            made = make(first, end)
+        except Exception as error:  # noqa: BLE001 - it comes in its place, or is raised there
+            whole = whole or error
+            if end - first > 1 and not getattr(error, "_distinput_of_all", False):
+                middle = (first + end) // 2
+                waiting += [(middle, end), (first, middle)]
+                continue
+            if not tolerant:
+                if whole is not error:  # that of all rows says which they are, that of the row which of them it is
+                    _take_notes(whole, error)
+                raise whole from None
+            made = Failure(error)
+        yield made, end
+    if whole is not None and not tolerant:
+        raise whole  # of the rows together, though each of them alone is sound
+
+
+def _take_notes(error: Exception, other: Exception) -> None:
+    notes = getattr(error, "__notes__", [])
+    error.__notes__ = [note for note in getattr(other, "__notes__", []) if note not in notes] + notes
+
+
+def stacked_parts(
+    block: Block, size: int, told: Callable[[StackError], Exception], *, tolerant: bool
+) -> Iterator[tuple[Block, int]]:
+    """`block.stack(size)`, with a failure for each batch whose elements differ in shape; and the row behind each part.
+
+    Args:
+      block: whole batches.
+      size: elements in a batch.
+      told: what to raise for a batch that cannot be stacked.
+      tolerant: whether it is a failure, or raised.
+    """
+    done = 0
+    while done < block.size:
+        made, error = stack_prefix(block.rows(done, block.size), size)
+        done += made.size * size
+        if made.size:
+            yield made, done
+        if error is not None:
+            if not tolerant:
+                raise told(error)
+            done += size
+            yield Failure(told(error)), done
