@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What replicas run on and workers speak through. Strategies ask by name and see only `Devices` and `Collectives`."""
 
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from importlib import import_module
 from distinput.distribute.backends.agreements import Agreement
 from distinput.distribute.backends.backend import Devices
 from distinput.distribute.backends.collectives import Collectives
+from distinput.distribute.backends.installed import why_not
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
 
 __all__ = [
@@ -107,7 +107,7 @@ def find_engine(environment: Mapping[str, str] | None = None) -> str:
       environment: instead of that of the process.
 
     Raises:
-      EngineMissing: none can be used; the message says what to install.
+      EngineMissing: none can be used; the message says of each one what is there, why it is not taken, and the cure.
     """
     environment = os.environ if environment is None else environment
     for engine in ("torch", "jax"):
@@ -116,11 +116,12 @@ def find_engine(environment: Mapping[str, str] | None = None) -> str:
             module = COLLECTIVES[engine].split(":")[0]
             if import_module(module).is_running():
                 return engine
-    if {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} & environment.keys() and importlib.util.find_spec("mpi4py"):
-        return "mpi"
-    if importlib.util.find_spec("torch"):
-        return "torch"
+    reasons = {engine: why_not(engine, environment) for engine in ("mpi", "torch", "jax")}
+    for engine, reason in reasons.items():
+        if not reason:
+            return engine
+    told = "; ".join(f"{engine!r}: {reason}" for engine, reason in reasons.items())
     raise EngineMissing(
-        "several workers need an engine, and none is installed; use `pip install 'distinput[torch]'` (no launcher "
-        "needed), `pip install 'distinput[mpi]'` (start with mpiexec) or `pip install 'distinput[jax]'`"
+        f"several workers need an engine, and there is none that can be used: {told}. The quickest way is "
+        "`pip install 'distinput[torch]'`, which needs no launcher"
     )

@@ -26,6 +26,7 @@ from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import ChannelLost
 from distinput.distribute.backends.fold import fold
+from distinput.distribute.backends.installed import too_old
 from distinput.distribute.backends.messenger import Messenger
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
@@ -42,6 +43,8 @@ _LAST = 0.2  # seconds between the last word of the others and the end of the se
 
 def _jax() -> tuple[Any, Any]:
     """jax, and the state of jax.distributed; it has no public way to the client."""
+    if old := too_old("jax"):
+        raise EngineMissing(f"engine 'jax': {old}; use `pip install -U 'distinput[jax]'`")
     try:
         return import_module("jax"), import_module("jax._src.distributed").global_state
     except ImportError as error:

@@ -24,6 +24,7 @@ from distinput.distribute.backends.address import check_place
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import ChannelLost
+from distinput.distribute.backends.installed import MPIEXEC
 from distinput.errors import CollectiveTimeout, EngineMissing
 
 __all__ = ["MpiChannel", "open_group"]
@@ -52,6 +53,11 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     del address
     mpi = _mpi()
     world = mpi.COMM_WORLD
+    if world.size == 1 and size not in (None, 1) and not any(name in os.environ for name in MPIEXEC):
+        raise EngineMissing(
+            f"engine 'mpi': mpi4py is installed, but mpiexec did not start this process, which should be one of {size}; use "
+            f"`mpiexec -n {size} python ...`, or the engine 'torch', which needs no launcher"
+        )
     check_place("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
     if mpi.Query_thread() < mpi.THREAD_MULTIPLE and world.size > 1:
         raise ValueError("engine 'mpi': needs MPI_THREAD_MULTIPLE; leave mpi4py.rc.thread_level at its default")

@@ -23,6 +23,7 @@ from distinput.distribute.backends.board import HostedBoard
 from distinput.distribute.backends.channel import Array, Bytes
 from distinput.distribute.backends.collectives import Collectives
 from distinput.distribute.backends.failures import ChannelLost
+from distinput.distribute.backends.installed import too_old
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["TorchChannel", "is_running", "open_group"]
@@ -40,6 +41,8 @@ def _torch() -> tuple[Any, Any]:
             f"engine 'torch': needs PyTorch, which is not installed ({error}); "
             "use `pip install 'distinput[torch]'`, from PyTorch's CPU index where there is no GPU"
         ) from error
+    if old := too_old("torch"):
+        raise EngineMissing(f"engine 'torch': {old}; use `pip install -U 'distinput[torch]'`")
     if not distributed.is_available():
         raise EngineMissing("engine 'torch': this build of PyTorch has no torch.distributed; install another one")
     return torch, distributed

@@ -100,7 +100,9 @@ class Turn:
           Mismatch: not all say the same.
         """
         inline = mine.tobytes() if len(mine) <= INLINE else b""
-        self._same, self._site = same, call_site()
+        self._same = same
+        if self._turns.operations.size > 1:
+            self._site = call_site()
         if self._purpose is not None:
             same = f"{self._purpose.text} | {same}"
         if self._name:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which engines can be used here, and why others cannot, for the choice of one and for its errors."""
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from importlib import metadata
+
+__all__ = ["MPIEXEC", "too_old", "why_not"]
+
+MPIEXEC = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""What mpiexec puts into the environment of the processes that it starts."""
+
+_PACKAGES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
+_LEAST = {"jax": (0, 6), "mpi": (4, 1), "torch": (2, 6)}
+
+
+def too_old(engine: str) -> str:
+    """What is wrong with the version of an engine's package; empty where nothing is."""
+    package, least = _PACKAGES[engine], _LEAST[engine]
+    try:
+        version = metadata.version(package)
+    except metadata.PackageNotFoundError:  # built by hand, maybe; what it lacks will be seen
+        return ""
+    found = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if found >= least:
+        return ""
+    return f"{package} {version} is installed, {'.'.join(map(str, least))} or newer is needed"
+
+
+def why_not(engine: str, environment: Mapping[str, str]) -> str:
+    """Why an engine is not taken where the program has not started it; empty where it is.
+
+    Args:
+      engine: "torch", "mpi" or "jax".
+      environment: the variables of this process.
+    """
+    package = _PACKAGES[engine]
+    if importlib.util.find_spec(package) is None:
+        return f"{package} is not installed (`pip install 'distinput[{engine}]'`)"
+    if old := too_old(engine):
+        return f"{old} (`pip install -U 'distinput[{engine}]'`)"
+    if engine == "jax":
+        return (
+            "jax is installed, but has no coordinator: call jax.distributed.initialize first, or choose it by "
+            "CommunicationOptions(implementation='jax')"
+        )
+    if engine == "mpi" and not any(name in environment for name in MPIEXEC):
+        return "mpi4py is installed, but mpiexec did not start this process"
+    return ""
