@@ -104,15 +104,10 @@ class Arithmetic:
             return {"counts": list(compress(counts, there)), "dtype": dtype.str}, list(compress(sums, there))
 
         found = peers.exchange(request, local)
-        for worker, (note, _) in enumerate(found):
-            if note["dtype"] != found[0][0]["dtype"]:
-                raise InvalidArgumentError(
-                    f"reduce: all values must have the same dtype, got {found[0][0]['dtype']} on worker 0 and {note['dtype']} "
-                    f"on worker {worker}"
-                )
+        dtype = _dtype_of([note for note, _ in found])
         sums = [array for _, arrays in found for array in arrays]
         counts = [count for note, _ in found for count in note["counts"]]
-        return total_of_rows(op, sums, counts, np.dtype(found[0][0]["dtype"]), axis)
+        return total_of_rows(op, sums, counts, dtype, axis)
 
     def _whole(self, peers: Peers, request: Request, op: ReduceOp, kept: Sequence[Any]) -> Any:
         total: Any = None
@@ -163,12 +158,29 @@ class Arithmetic:
 
         bands: list[Bands] = []
         counts: list[int] = []
-        for note, arrays in peers.exchange(request, local):
+        found = peers.exchange(request, local)
+        dtype = _dtype_of([note for note, _ in found])
+        for note, arrays in found:
             specials = iter(arrays[len(note["first"]) :])
             for first, digits, special in zip(note["first"], arrays, note["special"], strict=False):
                 bands.append(Bands(first, digits, next(specials) if special else None))
             counts += note["counts"]
-        return exact_total(op, bands, counts, np.dtype(note["dtype"]))
+        return exact_total(op, bands, counts, dtype)
+
+
+def _dtype_of(notes: Sequence[dict[str, Any]]) -> np.dtype[Any]:
+    """The dtype that all workers have.
+
+    Raises:
+      InvalidArgumentError: they have different ones.
+    """
+    for worker, note in enumerate(notes):
+        if note["dtype"] != notes[0]["dtype"]:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {notes[0]['dtype']} on worker 0 and {note['dtype']} "
+                f"on worker {worker}"
+            )
+    return np.dtype(notes[0]["dtype"])
 
 
 def _described(parts: Sequence[Any]) -> str:

@@ -217,6 +217,47 @@ def _different_calls_are_refused_everywhere(group: Collectives) -> None:
 
 
 @_check
+def _calls_with_different_names_are_refused_everywhere(group: Collectives) -> None:
+    odd = group.rank == group.size - 1
+    name = "accuracy" if odd and group.size > 1 else "loss"
+    calls: list[Callable[[], object]] = [
+        lambda: group.all_reduce(1.0, name=name),
+        lambda: group.all_gather(np.zeros(3), name=name),
+        lambda: group.broadcast(np.zeros(3), name=name),
+        lambda: group.barrier(name=name),
+    ]
+    for call in calls if group.size > 1 else ():
+        text = str(raises(Mismatch, call))
+        assert "name='loss'" in text, f"the call of the others is not named: {text}"
+        assert "name='accuracy'" in text, f"the call of the odd one is not named: {text}"
+        assert group.all_reduce(1, name="after").item() == group.size
+
+
+@_check
+def _a_call_from_elsewhere_is_refused(group: Collectives) -> None:
+    odd = group.rank == group.size - 1 and group.size > 1
+    refused = []
+    for turn in range(3):
+        try:
+            if odd and turn == 2:
+                group.all_reduce(800)  # one more than the others, who are there where all were before
+            else:
+                group.all_reduce(8)
+        except Mismatch:
+            refused.append(turn)
+    assert refused == ([2] if group.size > 1 else [])
+
+
+@_check
+def _a_branch_may_have_calls_of_its_own(group: Collectives) -> None:
+    for _ in range(3):
+        if group.rank == 0:
+            assert group.all_reduce(1).item() == group.size
+        else:
+            assert group.all_reduce(1).item() == group.size
+
+
+@_check
 def _an_impossible_call_of_one_worker(group: Collectives) -> None:
     odd = group.rank == group.size - 1
     calls: list[tuple[type[BaseException], Callable[[], object]]] = [
@@ -265,6 +306,18 @@ def _an_agreement_is_not_done_early(group: Collectives) -> None:
         time.sleep(0.01)
     assert agreement.done()
     assert agreement.result() == [7 * group.size]
+
+
+@_check
+def _agreements_about_different_things(group: Collectives) -> None:
+    odd = group.rank == group.size - 1 and group.size > 1
+    agreement = group.agree([1], "validation" if odd else "training")
+    if group.size > 1:
+        text = str(raises(Mismatch, agreement.result))
+        assert "training" in text, text
+        assert "validation" in text, text
+    assert group.agree([1], "training").result() == [group.size]
+    group.barrier()  # nobody closes the board before all have read it
 
 
 @_check

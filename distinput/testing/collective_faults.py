@@ -17,6 +17,7 @@ from distinput.distribute.backends import (
     CollectiveError,
     Collectives,
     CollectiveTimeout,
+    Mismatch,
     PeerLost,
     Poisoned,
 )
@@ -84,9 +85,14 @@ def _agree_forever(group: Collectives) -> None:
         ahead.pop(0).result()
 
 
+def _cross(group: Collectives) -> None:
+    raises(Mismatch, lambda: group.agree([1]).result())  # the others are in a call, and wait for this one
+
+
 FAULTS: dict[str, Fault] = {
     "close": Fault(lambda group: group.close(), PeerLost),
     "come_too_late": Fault(_come_too_late, CollectiveTimeout, waits=True),
+    "cross": Fault(_cross, Mismatch),
     "exit": Fault(lambda _: sys.exit(0), PeerLost),
     "freeze": Fault(_freeze, CollectiveTimeout, waits=True),
     "freeze_in_agreement": Fault(_freeze, CollectiveTimeout, waits=True, wait=_agree_forever),

@@ -56,6 +56,15 @@ def test_faults(fault: str, size: int) -> None:
     assert all(outcome.culprit == [size - 1] for outcome in report.outcomes)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_workers_that_wait_for_one_another_in_different_calls(size: int) -> None:
+    with groups_of(size) as groups:
+        report = fault_threads(groups, "cross")
+    assert report.problems == []
+    for outcome in report.outcomes:
+        assert f"for rank {size - 1}, which waits for it in agree, at collective_faults.py" in outcome.message
+
+
 def test_a_broken_engine_is_seen_by_the_suite() -> None:
     with groups_of(2) as groups:
         channel = groups[1]._channel

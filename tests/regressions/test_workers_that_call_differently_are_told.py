@@ -221,6 +221,16 @@ def test_a_small_and_a_large_value(sizes: tuple[int, int]) -> None:
     both_raise(body, f"[{sizes[0]}]", f"[{sizes[1]}]", kind=InvalidArgumentError)
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_another_dtype(deterministic: bool, axis: int | None) -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        x = di.distribute.PerReplica([np.ones(3, "f4" if worker else "f8")])
+        return strategy.reduce("SUM", x, axis=axis, deterministic=deterministic)
+
+    both_raise(body, "all values must have the same dtype", kind=InvalidArgumentError)
+
+
 def test_a_large_mean_of_integers_does_not_wrap_around() -> None:
     def body(strategy: Any, worker: int) -> Any:
         large = np.full(20_000, 2_000_000_000, np.int32)

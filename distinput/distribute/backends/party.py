@@ -108,7 +108,10 @@ class Party:
         for rank, notice in self._read().items():
             for key, number, what, begun in notice.get("stuck", {}).values():
                 count, by = self._begun.get(key, (0, None))
-                if by == thread and count <= number and begun.get(need.key, need.number + 1) <= need.number:
+                mine = (
+                    by == thread or not count
+                )  # what nobody began here is for this thread, as it is on the other worker
+                if mine and key != need.key and count <= number and begun.get(need.key, need.number + 1) <= need.number:
                     return rank, what
         return None
 
