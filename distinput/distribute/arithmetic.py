@@ -180,7 +180,8 @@ def _dtype_of(notes: Sequence[dict[str, Any]]) -> np.dtype[Any]:
                 f"reduce: all values must have the same dtype, got {notes[0]['dtype']} on worker 0 and {note['dtype']} "
                 f"on worker {worker}"
             )
-    return np.dtype(notes[0]["dtype"])
+    dtype: np.dtype[Any] = np.dtype(notes[0]["dtype"])
+    return dtype
 
 
 def _described(parts: Sequence[Any]) -> str:

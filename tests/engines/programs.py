@@ -235,9 +235,54 @@ def loop(strategy: Any, worker: int, given: dict[str, Any]) -> int:
         steps += 1
 
 
+def differ(strategy: Any, worker: int, names: list[str]) -> dict[str, Any]:
+    """Workers make different calls, in one way after the other; what each got: `numbers`, or the `error` and its `text`."""
+    loss, accuracy = np.full(2, 8.0), np.full(2, 100.0)
+
+    def one_more() -> list[float]:
+        found = []
+        for step in range(3):
+            if worker == 1 and step == 1:
+                strategy.reduce("SUM", np.full(2, 800.0), axis=None)
+            found += strategy.reduce("SUM", loss, axis=None).tolist()
+        return found
+
+    def operation() -> list[float]:
+        return list(strategy.reduce("MEAN" if worker else "SUM", loss, axis=None).tolist())
+
+    def swapped() -> list[float]:
+        if worker:
+            mine = [strategy.reduce("SUM", accuracy, axis=None)]
+            mine.append(strategy.reduce("SUM", loss, axis=None))
+            return [*mine[1].tolist(), *mine[0].tolist()]
+        mine = [strategy.reduce("SUM", loss, axis=None)]
+        mine.append(strategy.reduce("SUM", accuracy, axis=None))
+        return [*mine[0].tolist(), *mine[1].tolist()]
+
+    def crossed() -> list[float]:
+        steps = iter(strategy.experimental_distribute_dataset(Dataset.range(64).filter(keep).batch(4)))
+        next(steps)
+        if worker:
+            strategy.reduce("SUM", loss, axis=None)
+        for _ in steps:
+            pass
+        return list(strategy.reduce("SUM", loss, axis=None).tolist())
+
+    ways = {"one more": one_more, "operation": operation, "swapped": swapped, "crossed": crossed}
+    outcomes: dict[str, Any] = {}
+    for name in names:
+        began = time.monotonic()
+        try:
+            outcomes[name] = {"numbers": ways[name]()}
+        except Exception as error:  # noqa: BLE001 - the test looks at what was raised
+            outcomes[name] = {"error": type(error).__name__, "text": str(error), "after": time.monotonic() - began}
+    return outcomes
+
+
 PROGRAMS: dict[str, Callable[[Any, int, Any], Any]] = {
     "begin": begin,
     "deliver": deliver,
+    "differ": differ,
     "go_on": go_on,
     "loader": loader,
     "loop": loop,
