@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Ints, Strings
+from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
+from distinput.core.arrow_damage import ArrowDamageError
+from distinput.core.column import Dense, Ints, Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import Paths, list_matching
 from distinput.files.sink import Sink
@@ -62,15 +64,43 @@ def load_manifest(path: str) -> FileTable:
     try:
         found = json.loads(text)
         version = found["distinput_manifest"]
-        columns = [found[name] for name in _COLUMNS]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataLossError(f"{path}: no manifest of distinput, or damaged: {error}; write it again") from error
+        names, sizes, rows, stamps = [list(found[name]) for name in _COLUMNS]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damage(path, str(error)) from error
     if version != _VERSION:
         raise InvalidArgumentError(
             f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write it again"
         )
-    names, sizes, rows, stamps = columns
-    return _table(names, np.array(sizes, np.int64), np.array(rows, np.int64), stamps)
+    try:
+        return _checked(path, _table(names, _numbers(sizes), _numbers(rows), stamps))
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise _damage(path, str(error)) from error
+
+
+def _numbers(values: Any) -> Ints:
+    """A list of integers."""
+    found = np.array(values)
+    if found.ndim != 1 or (len(found) and found.dtype != np.int64):
+        raise ValueError("sizes and rows must be integers")
+    return found.astype(np.int64)
+
+
+def _checked(path: str, table: FileTable) -> FileTable:
+    """The files, of each of which there is everything.
+
+    Raises:
+      DataLossError: there is not.
+    """
+    lengths = {len(table.names), len(table.sizes), len(table.stamps if table.stamps is not None else table.names)}
+    if len(lengths | ({len(table.rows)} if table.rows is not None else set())) > 1:
+        raise _damage(path, "each file must have a name, a size, rows and a stamp")
+    if (table.sizes < 0).any():
+        raise _damage(path, "a file has a negative size")
+    return table
+
+
+def _damage(path: str, what: str) -> DataLossError:
+    return DataLossError(f"{path}: no manifest of distinput, or damaged: {what}; write it again")
 
 
 def _from_parquet(path: str, file: Any) -> FileTable:
@@ -78,20 +108,19 @@ def _from_parquet(path: str, file: Any) -> FileTable:
     from pyarrow.parquet import read_table
 
     try:
-        found = read_table(pa.PythonFile(file, mode="r"), columns=list(_COLUMNS)).combine_chunks()
-        names, sizes, rows, stamps = [found.column(name).combine_chunks() for name in _COLUMNS]
-    except (pa.ArrowException, KeyError) as error:
-        raise DataLossError(f"{path}: no manifest of distinput, or damaged: {error}; write it again") from error
-    return FileTable(_strings(names), sizes.to_numpy(), _known(rows.to_numpy()), _strings(stamps))
-
-
-def _strings(column: Any) -> Strings:
-    """An Arrow column of text, without a Python object for each."""
-    chunk = column.chunk(0) if hasattr(column, "chunk") else column
-    _, offsets, data = chunk.buffers()
-    ends = np.frombuffer(offsets, np.int32)[: len(chunk) + 1].astype(np.int64)
-    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return Strings(held, ends[:-1], np.diff(ends))
+        found = read_table(pa.PythonFile(file, mode="r"), columns=list(_COLUMNS))
+        name, size, rows, stamp = [to_column(found.column(column), column) for column in _COLUMNS]
+    except (pa.ArrowException, KeyError, ArrowDamageError, NullsError, UnsupportedTypeError) as error:
+        raise _damage(path, str(error)) from error
+    except OSError as error:
+        if error.errno is not None:  # of the operating system, not pyarrow's own
+            raise
+        raise _damage(path, str(error)) from error
+    if not (isinstance(name, Strings) and isinstance(stamp, Strings)):
+        raise _damage(path, "names and stamps must be texts")
+    if not (isinstance(size, Dense) and isinstance(rows, Dense) and size.dtype == rows.dtype == np.int64):
+        raise _damage(path, "sizes and rows must be integers")
+    return _checked(path, FileTable(name, size.array, _known(rows.array), stamp))
 
 
 def _table(names: Sequence[str], sizes: Ints, rows: Ints, stamps: Sequence[str]) -> FileTable:

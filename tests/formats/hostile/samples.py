@@ -3,6 +3,7 @@
 
 import gzip
 import io
+import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ import pyarrow.parquet
 from pyarrow import ipc
 
 import distinput as di
+from distinput.files.manifest import load_manifest
 from tests.formats.hostile import strict
 from tests.formats.hostile.damage import damaged
 
@@ -433,6 +435,39 @@ def _parquet_samples() -> Iterator[Sample]:
     yield Sample("parquet nulls", _parquet(holes), with_fill, _filled(strict.parquet), ways=COUNTED, most_bytes=most)
 
 
+# Manifests
+
+FILES = {"name": ["a.txt", "b.txt", "c"], "size": [10, 0, 2**40], "rows": [3, -1, 7], "stamp": ["1-2", "", "5-6"]}
+
+
+def _manifest(ending: str) -> Callable[[Path, str], Rows]:
+    def read(path: Path, way: str) -> Rows:
+        table = load_manifest(f"{path}{ending}")
+        rows = [-1] * len(table) if table.rows is None else table.rows.tolist()
+        stamps = [] if table.stamps is None else list(table.stamps.values())
+        for row in zip(table.names.values(), table.sizes.tolist(), rows, stamps, strict=True):
+            yield dict(zip(FILES, row, strict=True))
+
+    return read
+
+
+def _files(content: bytes, sample: Sample) -> Rows:
+    found = json.loads(content)
+    if found["distinput_manifest"] != 1:
+        raise strict.DamagedError("another version")
+    for row in zip(*[found[name] for name in FILES], strict=True):
+        if [type(value) for value in row] != [str, int, int, str] or row[1] < 0:
+            raise strict.DamagedError("no file")
+        yield dict(zip(FILES, (row[0].encode(), *row[1:3], row[3].encode()), strict=True))
+
+
+def _files_of_table(content: bytes, sample: Sample) -> Rows:
+    for row in strict.parquet(content):
+        if row["size"] < 0:
+            raise strict.DamagedError("no file")
+        yield {name: row[name] for name in FILES}
+
+
 def _all() -> Iterator[Sample]:
     yield Sample("tfrecord", RECORDS, _tfrecord(), _of(strict.tfrecords))
     yield Sample("tfrecord with checksums", RECORDS, _tfrecord(), _of(strict.tfrecords), with_checksums)
@@ -488,6 +523,19 @@ def _all() -> Iterator[Sample]:
     yield Sample("npy headers", bytes(range(250)) * 4, read_npy, _of(strict.npy), damage=_headed, ways=COUNTED)
     yield from _arrow_samples()
     yield from _parquet_samples()
+
+    content = json.dumps({"distinput_manifest": 1, **FILES}).encode()
+    yield Sample("manifest", content, _manifest(".json"), _files, suffix=".json", ways=("all",))
+    table, read_table = _parquet(FILES), _manifest(".parquet")
+    yield Sample(
+        "manifest parquet",
+        table,
+        read_table,
+        _files_of_table,
+        suffix=".parquet",
+        ways=("all",),
+        most_bytes=3 * PAGE_BYTES,
+    )
 
 
 SAMPLES = list(_all())
