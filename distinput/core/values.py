@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["STRING", "as_dtype", "as_leaf", "dtype_of", "shape_of", "zero"]
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["STRING", "as_dtype", "as_leaf", "dtype_name", "dtype_of", "shape_of", "zero"]
 
 STRING = np.dtype(object)
-_INT32 = np.iinfo(np.int32)
+_INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -32,6 +34,7 @@ def as_leaf(value: Any) -> Any:
 
     Raises:
       TypeError: the value cannot be an array.
+      InvalidArgumentError: an integer of Python does not fit into int64.
     """
     kind = type(value)
     if kind is bytes or isinstance(value, np.generic | np.ndarray):
@@ -46,6 +49,10 @@ def as_leaf(value: Any) -> Any:
     if kind is bool:
         return np.bool_(value)
     if kind is int:
+        if not _INT64.min <= value <= _INT64.max:
+            raise InvalidArgumentError(
+                f"the integer {value} does not fit into int64; give a NumPy value of another dtype"
+            )
         return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
     if kind is float:
         return np.float32(value)
@@ -70,6 +77,11 @@ def as_leaf(value: Any) -> Any:
 def dtype_of(leaf: Any) -> np.dtype[Any]:
     """The dtype of a leaf value; `object` for bytes."""
     return STRING if isinstance(leaf, bytes) else leaf.dtype
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype as users give it: that of byte strings is "string"."""
+    return "string" if dtype == STRING else str(dtype)
 
 
 def shape_of(leaf: Any) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ class Arguments:
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
         shown.sort(key=lambda p: p.kind)  # stable: `name` comes after the others that have a position
         self.op = op
+        self.datasets = {p.name for p in rest if p.annotation is Node}
         self.known = [p.name for p in shown]
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}

@@ -18,7 +18,7 @@ from distinput.data.stats import Stats, stats_of
 from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
-from distinput.plan.check import at_least, callable_argument
+from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.rewrite import rewrite
@@ -312,7 +312,7 @@ class Dataset:
 
         Source: `tf.data.Dataset.enumerate`.
         """
-        numbers = ops.range.Range(int(start), np.iinfo(np.int64).max)
+        numbers = ops.range.Range(integer("enumerate", "start", start), np.iinfo(np.int64).max)
         nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
         return self._followed_by(ops.zip.Zip(nest, (numbers, self.node)))
 

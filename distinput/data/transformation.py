@@ -48,8 +48,10 @@ def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuf
 
     def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
         given = arguments.by_name(args, kwargs)
-        nodes = {k: v.node if isinstance(v, owner) else v for k, v in given.items()}
-        return self._followed_by(node(self.node, **nodes).added(), reshuffles)
+        for key in arguments.datasets:
+            if isinstance(given.get(key), owner):
+                given[key] = given[key].node
+        return self._followed_by(node(self.node, **given).added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__name__}.{name}", node.__doc__

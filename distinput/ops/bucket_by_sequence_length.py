@@ -23,7 +23,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.grouping import Groups
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, callable_argument
+from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 
@@ -73,6 +73,14 @@ class BucketBySequenceLength(Keyed):
 
     def __post_init__(self) -> None:
         callable_argument("bucket_by_sequence_length", "element_length_func", self.element_length_func)
+        for name, given in (
+            ("bucket_boundaries", self.bucket_boundaries),
+            ("bucket_batch_sizes", self.bucket_batch_sizes),
+        ):
+            if not isinstance(given, list | tuple | np.ndarray):
+                raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
+        for boundary in self.bucket_boundaries:
+            integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:
             raise InvalidArgumentError(
                 "bucket_by_sequence_length: `len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1`, got "

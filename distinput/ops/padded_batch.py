@@ -17,11 +17,12 @@ from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import as_leaf, dtype_of, shape_of, zero
+from distinput.core.values import as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
 from distinput.ops.padding import Padding
 from distinput.plan.check import at_least
 from distinput.plan.grouped import Grouped
+from distinput.plan.node import Node
 
 __all__ = ["PaddedBatch"]
 
@@ -258,7 +259,12 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
         raise TypeError(
             f"padded_batch: padding_values must be nested as the element, got {given!r} for component {path}"
         )
-    value = as_leaf(given)
+    try:
+        value = as_leaf(given)
+    except TypeError as error:
+        raise TypeError(f"padded_batch: the padding value of component {path} must be a scalar: {error}") from None
+    if isinstance(value, Node):
+        raise TypeError(f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}")
     if shape_of(value):
         raise InvalidArgumentError(
             f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}"
@@ -268,5 +274,6 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
     if isinstance(given, int | float) and not isinstance(given, np.generic) and _holds(leaf.dtype, given):
         return leaf.dtype.type(given)
     raise TypeError(
-        f"padded_batch: the padding value of component {path} must have its dtype {leaf.dtype}, got {dtype_of(value)}"
+        f"padded_batch: the padding value of component {path} must have its dtype {dtype_name(leaf.dtype)}, got "
+        f"{dtype_name(dtype_of(value))}"
     )

@@ -18,7 +18,7 @@ from distinput.core.concat import concat_columns
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
 from distinput.core.picked import Picked
 from distinput.core.values import STRING, shape_of
-from distinput.errors import DataLossError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 
 __all__ = ["Padding"]
@@ -170,11 +170,17 @@ def _item(fill: Any, flat: Array) -> Array:
 
 def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
     """Whether rows of this shape have nothing added or taken away."""
-    return all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
+    return len(shape) == len(own) and all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
 
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:
     """The shape that all rows are padded to: as given, or that of the longest."""
+    ranks = {len(dims) for dims in own}
+    if ranks != {len(shape)}:
+        raise InvalidArgumentError(
+            f"padded_batch: all elements must have the rank of their padded shape {list(shape)}, got shape "
+            f"{next(list(dims) for dims in own if len(dims) != len(shape))}"
+        )
     longest = [max(dims) for dims in zip(*own, strict=True)]
     for given, needed in zip(shape, longest, strict=True):
         if given is not None and needed > given:

@@ -35,6 +35,8 @@ class Carry:
         self.op = op
         self.structure = structure_of(initial)
         leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
+        if any(isinstance(leaf, Node) for leaf in leaves):
+            raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]
         self.initial = self.structure.build(leaves)
 
@@ -86,6 +88,7 @@ class Scan(Node):
 
     def __post_init__(self) -> None:
         callable_argument("scan", "scan_func", self.scan_func)
+        assert self.carry is not None
         first = self.input.first_in_memory
         if first is not None:
             self._check(*first)

@@ -11,6 +11,8 @@ __all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "parallel_cal
 
 AUTOTUNE = -1
 
+_LARGEST = np.iinfo(np.int64).max
+
 
 def integer(op: str, name: str, value: Any) -> int:
     """`value` as an int.
@@ -30,12 +32,14 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
 
     Raises:
       TypeError: it is no whole number.
-      InvalidArgumentError: it is smaller.
+      InvalidArgumentError: it is smaller, or larger than any int64.
     """
     number = integer(op, name, value)
     if number < least:
         bound = "greater than zero" if least == 1 else f"at least {least}"  # TensorFlow's words for the usual one
         raise InvalidArgumentError(f"{op}: {name} must be {bound}, got {number}")
+    if number > _LARGEST:
+        raise InvalidArgumentError(f"{op}: {name} must be at most {_LARGEST}, got {number}")
     return number
 
 

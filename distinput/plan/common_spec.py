@@ -3,6 +3,7 @@
 
 from distinput.core.shape import TensorShape
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
+from distinput.core.values import dtype_name
 from distinput.plan.node import Node
 
 __all__ = ["common_spec"]
@@ -38,5 +39,7 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
     if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
         raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}")
     if a.dtype != b.dtype:
-        raise TypeError(f"{op}: all data sets must have the same dtypes, got {a.dtype} and {b.dtype}")
+        raise TypeError(
+            f"{op}: all data sets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
+        )
     return a.with_shape(merge_shapes(a.shape, b.shape))

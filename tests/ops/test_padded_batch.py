@@ -106,7 +106,7 @@ PAIRS = RANGE(3).map(lambda x: {"a": np.zeros([2], np.float32), "b": x})
             TypeError,
             r"the padding value of component \['a'\] must have its dtype float32, got float64",
         ),
-        ({"padding_values": {"a": "x", "b": 0}}, TypeError, "must have its dtype float32, got object"),
+        ({"padding_values": {"a": "x", "b": 0}}, TypeError, "must have its dtype float32, got string"),
     ],
 )
 def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str) -> None:
