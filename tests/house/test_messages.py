@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of errors speak of names that a user can write: of no class that is not public."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "distinput"
+PUBLIC = (
+    "distinput",
+    "distinput.data",
+    "distinput.data.experimental",
+    "distinput.distribute",
+    "distinput.distribute.backends",
+    "distinput.distribute.cluster_resolver",
+    "distinput.distribute.experimental",
+    "distinput.errors",
+    "distinput.io",
+    "distinput.testing",
+)
+ORDINARY = {"Call", "Cut", "Deal", "End", "Need", "Place", "Request", "Turn", "Wait", "Mode", "Scope", "Step"}
+"""Names of classes that may also begin a sentence."""
+
+
+def hidden(folder: Path) -> set[str]:
+    """The classes below a folder that no public module has."""
+    public = {name for module in PUBLIC for name in dir(import_module(module))}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py")]
+    names = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {name for name in names if not name.startswith("_")} - public - ORDINARY
+
+
+def raised(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The words of every error that is raised or made, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+@pytest.mark.parametrize("package", ["cluster", "distribute"])
+def test_messages_name_no_hidden_class(package: str) -> None:
+    secret = hidden(ROOT / package)
+    assert secret
+    found = []
+    for path in (ROOT / package).rglob("*.py"):
+        for line, text in raised(ast.parse(path.read_text(encoding="utf-8"))):
+            found += [f"{path.name}:{line}: {word}" for word in re.findall(r"\b[A-Z]\w+", text) if word in secret]
+    assert found == []
