@@ -2,9 +2,8 @@
 """Sizes: how many rows a source puts into one block, and how rows are shared out evenly."""
 
 from functools import lru_cache
-from itertools import pairwise
 
-__all__ = ["MOST_ROWS", "balanced_slices", "block_rows", "gathered_rows", "picked_rows"]
+__all__ = ["MOST_ROWS", "balanced_slice", "balanced_slices", "block_rows", "gathered_rows", "picked_rows"]
 
 MOST_ROWS = 32_768
 """Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
@@ -52,6 +51,10 @@ def balanced_slices(rows: int, parts: int) -> tuple[slice, ...]:
     >>> [s.stop - s.start for s in balanced_slices(6, 4)]
     [2, 2, 1, 1]
     """
+    return tuple([balanced_slice(rows, parts, index) for index in range(parts)])
+
+
+def balanced_slice(rows: int, parts: int, index: int) -> slice:
+    """One of `balanced_slices`, of however many."""
     size, more = divmod(rows, parts)
-    bounds = [i * size + min(i, more) for i in range(parts + 1)]
-    return tuple([slice(a, b) for a, b in pairwise(bounds)])
+    return slice(index * size + min(index, more), (index + 1) * size + min(index + 1, more))

@@ -12,16 +12,48 @@ from typing import Any
 import numpy as np
 
 from distinput.core.nest import structure_of
+from distinput.errors import StateError
 
-__all__ = ["VERSION", "Mark", "State", "decode_value", "encode_value"]
+__all__ = ["VERSION", "Mark", "State", "alike", "decode_value", "encode_value", "taken_up"]
 
 State = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """The version written into every saved state."""
 
 Mark = dict[str, Any]
 """Where a row stands in an input: `{"input": state, "skip": rows to pass over from there}`."""
+
+
+def taken_up(op: str, begin: State, saved: State | None) -> State:
+    """Where to go on in a data set that a function has made again; `begin` is its state before the first element.
+
+    Args:
+      op: whose function it is, for the message.
+      begin: tells what its states look like.
+      saved: where it was; None: at its beginning.
+
+    Raises:
+      StateError: it is of other steps than the one that was made before.
+    """
+    if saved is None:
+        return begin
+    if not alike(saved, begin):
+        raise StateError(
+            f"{op}: the function made a dataset of other steps when the state was saved; restore with the function that was "
+            "there then, which must make the same dataset of the same element each time"
+        )
+    return saved
+
+
+def alike(saved: Any, begin: Any) -> bool:
+    """Whether a state has the form of those of the steps that have `begin` as their first."""
+    if not isinstance(begin, dict):
+        return True
+    if not isinstance(saved, dict) or not saved.keys() >= begin.keys():  # some are there only when they are needed
+        return False
+    # A concatenation that has gone on to its other part holds a state of that.
+    return saved.get("part") != begin.get("part") or all(alike(saved[key], begin[key]) for key in begin)
 
 
 def encode_value(value: Any) -> Any:

@@ -2,8 +2,7 @@
 """`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
 
 import dataclasses
-import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,8 @@ from distinput.core.nest import map_leaves, structure_of
 from distinput.core.run import Counter
 from distinput.core.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
-from distinput.data.loader import look_again, look_around
+from distinput.data.passes import Passes
+from distinput.data.seal import place_in
 from distinput.data.stats import Stats, stats_of
 from distinput.data.transformation import transformation
 from distinput.errors import InvalidArgumentError
@@ -25,24 +25,6 @@ from distinput.rewrite import rewrite
 from distinput.rewrite.options import options_of
 
 __all__ = ["Dataset"]
-
-
-class _Passes:
-    """How many passes over a data set were begun, so that each pass can be shuffled anew."""
-
-    def __init__(self) -> None:
-        self.begun = 0
-        self.process = os.getpid()
-
-    def begin(self, node: Node, number: int | None = None) -> int:
-        """The number of the pass over `node` that begins now; the next one after the last, unless it is given."""
-        if self.process != os.getpid():  # what was counted there is not known here
-            self.process = os.getpid()
-            look_around(node, counted=number is None)
-        elif number is not None and number == self.begun - 1:
-            look_again(node, number)
-        self.begun = (self.begun if number is None else number) + 1
-        return self.begun - 1
 
 
 class Dataset:
@@ -63,9 +45,9 @@ class Dataset:
 
     nest_leaf = True
 
-    def __init__(self, node: Node, passes: _Passes | None = None) -> None:
+    def __init__(self, node: Node, passes: Passes | None = None) -> None:
         self._node = node
-        self._passes = passes or _Passes()
+        self._passes = passes or Passes()
         self._running: Node | None = None
         self._counted: tuple[Node, Mapping[Hashable, Counter]] = (node, {})
 
@@ -454,7 +436,8 @@ class Dataset:
 
     def _pass(self, epoch: int) -> DatasetIterator:
         running = self._runs()
-        made = DatasetIterator(self._node, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+        place = {"at": running.start(epoch), "epoch": epoch, "skip": 0}
+        made = DatasetIterator(self._node, running, place, self._passes)
         self._counted = made.counted
         return made
 
@@ -474,14 +457,18 @@ class Dataset:
         """
         return stats_of(*self._counted)
 
-    def restore(self, state: State) -> DatasetIterator:
+    def restore(self, state: State, may_differ: str | Collection[str] = ()) -> DatasetIterator:
         """An iterator over exactly the elements that would have followed a saved state.
 
         Args:
           state: what `iterator.state()` gave, in this process or another.
+          may_differ: what need not be as it was when the state was saved, one or several of "functions" (what they do and
+            read), "root" (the folder that all files lie in, and their times), "sizes" (of files, and their times) and
+            "times".
 
         Raises:
           StateError: the state is of another pipeline, or of an unknown version.
+          InvalidArgumentError: something in `may_differ` is not known.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(5).shuffle(5, seed=3)
@@ -490,9 +477,13 @@ class Dataset:
         >>> sorted(seen + list(ds.restore(it.state())))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        plan, running = resumed(self._node, self._runs(), state)
-        self._passes.begun = max(self._passes.begun, state["epoch"] + 1)
-        made = DatasetIterator(plan, running, state)
+        return self._goes_on(place_in(self._node, self._runs(), state, may_differ))
+
+    def _goes_on(self, place: State) -> DatasetIterator:
+        """An iterator from a place on, of which it is known that it is one of this pipeline."""
+        plan, running = resumed(self._node, self._runs(), place)
+        self._passes.goes_on(place["epoch"])
+        made = DatasetIterator(plan, running, place, self._passes)
         self._counted = made.counted
         return made
 

@@ -2,7 +2,7 @@
 """Iterators of a data set, whose place can be saved after any element."""
 
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
@@ -11,9 +11,11 @@ from typing import Any, Self
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.run import Counter, Run
-from distinput.core.state import VERSION, State
+from distinput.core.state import State
 from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
+from distinput.data.passes import Passes
+from distinput.data.seal import Seal, place_in
 from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.ops.identity import WithOptions
@@ -22,7 +24,7 @@ from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite import rewrite
 from distinput.rewrite.options import options_of
 
-__all__ = ["BlockIterator", "DatasetIterator", "checked_state", "resumed"]
+__all__ = ["BlockIterator", "DatasetIterator", "resumed"]
 
 _EMPTY: Iterator[Any] = iter(())
 
@@ -41,7 +43,8 @@ class DatasetIterator:
     Args:
       plan: the node as the user described it, for the fingerprint.
       node: the node that runs.
-      state: where to begin, as `state()` gave it.
+      place: where to begin, as `place()` gave it.
+      passes: counts those of the data set; None: nobody does.
 
     >>> import distinput as di
     >>> with iter(di.data.Dataset.range(4)) as it:
@@ -50,18 +53,19 @@ class DatasetIterator:
     [1, 2, 3]
     """
 
-    def __init__(self, plan: Node, node: Node, state: State) -> None:
-        self._plan, self._node = plan, node
+    def __init__(self, plan: Node, node: Node, place: State, passes: Passes | None = None) -> None:
+        self._plan, self._node, self._passes = plan, node, passes or Passes()
+        self._seal = Seal(plan)
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._run = _run_of(node)
         self._run.by_element = True
         self._lock = RLock()
-        self._run.tolerant = state.get("tolerant", False)
-        self._passed: str | None = state.get("passed")  # the code of an error that was raised, and comes once more
+        self._run.tolerant = place.get("tolerant", False)
+        self._passed: str | None = place.get("passed")  # the code of an error that was raised, and comes once more
         self._rows_since = False  # whether there were elements since then
-        self._at: State = state["at"]
-        self._epoch: int = state["epoch"]
-        self._over: int = state["skip"]
+        self._at: State = place["at"]
+        self._epoch: int = place["epoch"]
+        self._over: int = place["skip"]
         self._after: State = self._at
         self._size = 0  # of the current block
         self._elements = _EMPTY
@@ -127,7 +131,7 @@ class DatasetIterator:
         """
         if isinstance(error, _LAST) or (isinstance(error, Exception) and self._run.tolerant):
             raise error
-        place, counters = self._state(), self._run.counters
+        place, counters = self._place(), self._run.counters
         self._run = _run_of(self._node)
         self._run.counters, self._run.by_element, self._run.tolerant = counters, True, True
         self._at = self._after = place["at"]
@@ -172,16 +176,20 @@ class DatasetIterator:
 
     def state(self) -> State:
         """The place after the last element given, or error raised: a small JSON value for `Dataset.restore`."""
-        with self._lock:
-            return self._state()
+        return self.sealed(self.place())
 
-    def _state(self) -> State:
-        made = {"version": VERSION, "plan": self._plan.fingerprint, "epoch": self._epoch}
+    def place(self) -> State:
+        """The place after the last element given, or error raised, without a word on the pipeline that it is in."""
+        with self._lock:
+            return self._place()
+
+    def _place(self) -> State:
         left = length_hint(self._left)
+        made: State
         if not left and not self._over:  # the block is used up, so nothing of it need be made again
-            made |= {"at": self._after, "skip": 0}
+            made = {"epoch": self._epoch, "at": self._after, "skip": 0}
         else:
-            made |= {"at": self._at, "skip": self._size - left + self._over}
+            made = {"epoch": self._epoch, "at": self._at, "skip": self._size - left + self._over}
         if self._passed is not None:
             made["passed"] = self._passed
         if self._run.tolerant or self._failure is not None:
@@ -192,19 +200,29 @@ class DatasetIterator:
             made["kept"] = [store.epoch for store in self._stores]
         return made
 
+    def sealed(self, place: State) -> State:
+        """The state of a place that this iterator was at."""
+        return self._seal(place)
+
     def state_dict(self) -> State:
         """`state()`, under the name PyTorch looks for."""
         return self.state()
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """Go on from a saved state, in this iterator.
+
+        Args:
+          state: what `state_dict` gave.
+          may_differ: as for `Dataset.restore`.
 
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        plan, node = resumed(self._plan, self._node, state)
+        place = place_in(self._plan, self._node, state, may_differ)
+        plan, node = resumed(self._plan, self._node, place)
         self.close()
-        self.__init__(plan, node, state)  # type: ignore[misc]
+        self._passes.goes_on(place["epoch"])
+        self.__init__(plan, node, place, self._passes)  # type: ignore[misc]
 
     def stats(self) -> Stats:
         """What each step did so far, what AUTOTUNE chose, and which step the others wait for."""
@@ -314,46 +332,19 @@ def _run_of(node: Node) -> Run:
     return Run(steps)
 
 
-def checked_state(plan: Node, state: State) -> State:
-    """`state`, if it was saved by this pipeline and a version that is known.
+def resumed(plan: Node, node: Node, place: State) -> tuple[Node, Node]:
+    """The tree as described and as it runs, with the seeds that were drawn, and the passes kept, where a state was saved.
 
     Raises:
-      StateError: it was not; the message says what differs.
+      StateError: there were other seeds.
     """
-    if not isinstance(state, dict) or "version" not in state:
-        raise StateError(f"restore: expected a state as iterator.state() gives it, got {type(state).__name__}")
-    if state["version"] != VERSION:
-        raise StateError(
-            f"restore: the state has version {state['version']!r}, this distinput reads version {VERSION}; restore it with the "
-            "distinput that saved it"
-        )
-    if state.get("kind") == "distributed":
-        raise StateError(
-            "restore: this is the state of a distributed iterator; restore it with the distributed data set"
-        )
-    missing = {"plan", "epoch", "at", "skip"} - set(state)
-    if missing:
-        raise StateError(f"restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave")
-    here, saved = plan.fingerprint, state["plan"]
-    if here != saved:
-        raise StateError(f"restore: the state belongs to another pipeline: {_difference(here, saved)}")
-    return state
-
-
-def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
-    """The tree as described and as it runs, with the seeds that were drawn, and the passes kept, where `state` was saved.
-
-    Raises:
-      StateError: the state is of another pipeline or version.
-    """
-    checked_state(plan, state)
-    here, saved = drawn_seeds(plan), state.get("seeds", [])
+    here, saved = drawn_seeds(plan), place.get("seeds", [])
     if len(here) != len(saved):
         raise StateError(
             f"restore: the state must hold a seed for each of the {len(here)} steps that draw one, got {len(saved)}; it must "
             "be what iterator.state() gave"
         )
-    kept = dict(enumerate(state.get("kept", [])))
+    kept = dict(enumerate(place.get("kept", [])))
     known = [(store.epoch, kept.get(index)) for index, store in enumerate(stores(plan))]
     if here != saved or any(a is not None and b is not None and a != b for a, b in known):
         plan = with_drawn_seeds(plan, saved)
@@ -362,14 +353,3 @@ def resumed(plan: Node, node: Node, state: State) -> tuple[Node, Node]:
         if store.epoch is None:
             store.epoch = kept.get(index)
     return plan, node
-
-
-def _difference(here: list[str], saved: list[str]) -> str:
-    for index, (a, b) in enumerate(zip(here, saved, strict=False)):
-        if a == b:
-            continue
-        ops = [word.split("#")[0] for word in (a, b)]
-        if ops[0] == ops[1]:
-            return f"step {index + 1} ({ops[0]}) has other arguments than when the state was saved"
-        return f"step {index + 1} is {ops[0]} here and was {ops[1]} when the state was saved"
-    return f"it has {len(here)} steps here and had {len(saved)} when the state was saved"

@@ -2,9 +2,11 @@
 """`files`: the names of files whose sizes are known."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from distinput.core.block import Block
 from distinput.core.nest import LEAF
+from distinput.files.facts import Names
 from distinput.files.table import FileTable
 from distinput.ops.slices import Slices
 
@@ -22,6 +24,11 @@ class Files(Slices):
     """
 
     table: FileTable = field(kw_only=True, repr=False)
+
+    @cached_property
+    def names(self) -> Names:
+        """All of them, as they were listed."""
+        return Names(self.table.names, self.table)
 
     @staticmethod
     def of(table: FileTable) -> "Files":

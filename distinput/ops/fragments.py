@@ -10,11 +10,13 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.digest import Digest, common_folder, texts_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import NotFoundError
+from distinput.files.facts import Names
 from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
@@ -33,6 +35,7 @@ class FragmentNumbers(Range):
       fragments: the parts, which the state of a pipeline must not outlive.
     """
 
+    indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # their reader tells them
     fragments: Fragments | None = None
 
     @staticmethod
@@ -61,6 +64,7 @@ class FragmentReader(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # told by `contents`, names and places apart
     input: Node
     fragments: Fragments
     format: Format
@@ -72,6 +76,25 @@ class FragmentReader(Node):
 
     def arguments(self) -> dict[str, Any]:
         return {"parts": self.fragments}
+
+    def contents(self) -> dict[str, Any]:
+        fragments, names = self.fragments, texts_of(self.fragments.files.names)
+        cut = len(common_folder(names))
+        values, under = Digest(), Digest()
+        for digest, texts in ((values, names), (under, [name[cut:] for name in names])):
+            for part in (fragments.file, fragments.start, fragments.stop):
+                digest.array(part)
+            digest.texts(texts)
+        words = {"format": Digest().add(str(self.format)).word, "values": values.word, "under": under.word}
+        return {**words, **self.names.words}
+
+    def facts(self) -> dict[str, Any]:
+        return self.names.stamps()
+
+    @cached_property
+    def names(self) -> Names:
+        """The files of the parts, as they were listed."""
+        return Names(self.fragments.files.names, self.fragments.files)
 
     @cached_property
     def spec(self) -> Spec:

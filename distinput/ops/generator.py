@@ -66,7 +66,8 @@ class Generator(Node):
         return [None if shape is None else tuple(shape) for shape in shapes]
 
     def arguments(self) -> dict[str, Any]:
-        return {"generator": self.generator, "output_signature": self.signature.nest}
+        shown = {"generator": self.generator, "output_signature": self.signature.nest}
+        return {**shown, "args": self.args} if self.args else shown
 
     def start(self, epoch: int) -> State:
         return {"row": 0}

@@ -14,7 +14,7 @@ from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.state import State
+from distinput.core.state import State, taken_up
 from distinput.errors import InvalidArgumentError
 from distinput.ops.function import infer
 from distinput.ops.grouping import Groups
@@ -95,7 +95,7 @@ class GroupByWindow(Keyed):
 
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
             node = self._reduced(key, parts)
-            return node.open(node.start(state["epoch"]) if inner is None else inner, run)
+            return node.open(taken_up("group_by_window", node.start(state["epoch"]), inner), run)
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)

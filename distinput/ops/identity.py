@@ -39,6 +39,7 @@ class WithOptions(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    transparent: ClassVar[bool] = True
     options: Options
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from distinput.core.room import cores
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.state import Mark, State
+from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
 from distinput.ops.function import calling, infer, made_up_results
 from distinput.ops.prefetch import Prefetch
@@ -87,7 +87,7 @@ class FlatMap(Node):
             if isinstance(node, Failure):
                 yield node, {"epoch": epoch, **queue.mark(), "inner": None}
                 continue
-            for block, after in node.open(node.start(epoch) if inner is None else inner, run):
+            for block, after in node.open(taken_up("flat_map", node.start(epoch), inner), run):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None
 
@@ -192,7 +192,8 @@ class Interleave(Node):
             "skip": 0,
             "turn": 0,
             "done": 0,
-            "slots": [None] * self.cycle,
+            "cycle": self.cycle,
+            "slots": [],
         }
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -220,9 +221,8 @@ class _Cycle:
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
-        self.slots: list[_Slot | None] = [None] * len(
-            state["slots"]
-        )  # it may have been saved where there are more cores
+        self.cycle = state["cycle"]  # it may have been saved where there are more cores
+        self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they come as elements do, up to `cycle`
         for index, saved in enumerate(state["slots"]):
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
@@ -235,11 +235,20 @@ class _Cycle:
     def _opened(self, index: int, node: Node, mark: Mark, inner: Mark | None) -> _Slot:
         calls = self.op.num_parallel_calls
         ahead = calls is not None and (calls == AUTOTUNE or index < calls)
-        return _Slot(node, mark, inner or {"input": node.start(self.epoch), "skip": 0}, self.run, ahead=ahead)
+        begin, saved = node.start(self.epoch), inner or {"input": None, "skip": 0}
+        inner = {**saved, "input": taken_up("interleave", begin, saved["input"])}
+        return _Slot(node, mark, inner, self.run, ahead=ahead)
 
     def blocks(self) -> Any:
         """The elements, turn by turn."""
         while True:
+            if self.turn == len(self.slots):
+                if not self.queue.fill(1) and self.queue.failure is None:
+                    if all(other is None for other in self.slots):
+                        return
+                    self.turn = 0
+                    continue
+                self.slots.append(None)
             slot = self.slots[self.turn]
             if slot is None and (self.queue.fill(1) or self.queue.failure is not None):
                 mark = self.queue.mark()
@@ -269,11 +278,11 @@ class _Cycle:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        self.turn, self.done = (self.turn + 1) % len(self.slots), 0
+        self.turn, self.done = (self.turn + 1) % self.cycle, 0
 
     def _whole_rounds(self) -> int:
         """Rounds in which every open data set has a full turn waiting, if no closed one could be opened instead."""
-        if any(slot is None for slot in self.slots) and not self.queue.ended:
+        if not self.queue.ended and (len(self.slots) < self.cycle or None in self.slots):
             return 0
         return min(slot.rows.size for slot in self.slots if slot is not None) // self.block_length
 
@@ -290,7 +299,8 @@ class _Cycle:
     def state(self) -> State:
         """Where the next element stands, and the state of every open data set."""
         slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
-        return {"epoch": self.epoch, **self.queue.mark(), "turn": self.turn, "done": self.done, "slots": slots}
+        place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": slots}
+        return {"epoch": self.epoch, **self.queue.mark(), **place}
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

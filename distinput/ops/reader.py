@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Ints
+from distinput.core.column import Ints, Strings
 from distinput.core.gather import put_in_order
 from distinput.core.picked import chosen
 from distinput.core.rows import RowQueue, Stream
@@ -17,12 +17,15 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.facts import MOST_REMOTE, Names
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
+from distinput.ops.slices import Slices
 from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["Reader"]
 
@@ -104,6 +107,25 @@ class Reader(Node):
             return UNKNOWN
         counts = self.counts
         return UNKNOWN if counts is None else int(counts[1][-1])
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.names is None else {**self.names.words, **self._remote_stamps}
+
+    @cached_property
+    def names(self) -> Names | None:
+        """Names of few files that are not local; their source tells of others, but cannot know that these are opened."""
+        source = self.input
+        while isinstance(source, SameElements):
+            source = source.input
+        if not isinstance(source, Slices) or source.names is not None or not 0 < source.cardinality <= MOST_REMOTE:
+            return None
+        (texts,) = source.block.columns
+        found = Names(texts) if isinstance(texts, Strings) else None
+        return found if found is not None and found.remote else None
+
+    @cached_property
+    def _remote_stamps(self) -> dict[str, Any]:
+        return self.names.stamps() if self.names is not None else {}
 
     @cached_property
     def gathers(self) -> bool:

@@ -93,9 +93,6 @@ class Scan(Node):
         if first is not None:
             self._check(*first)
 
-    def arguments(self) -> dict[str, Any]:
-        return {"scan_func": self.scan_func}
-
     @cached_property
     def carry(self) -> Carry:
         """The rule of the carried value."""

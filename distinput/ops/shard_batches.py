@@ -13,7 +13,7 @@ from distinput.core.column import Column, Dense, column_of
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
-from distinput.core.sizes import balanced_slices
+from distinput.core.sizes import balanced_slice
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -49,6 +49,9 @@ class ShardBatches(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = frozenset(
+        {"num_shards", "index"}
+    )  # a state is a place in the whole batches
     input: Node
     num_shards: int
     index: int
@@ -71,11 +74,6 @@ class ShardBatches(Node):
         return self
 
     @cached_property
-    def fingerprint(self) -> list[str]:
-        """That of the input alone with the op's name: a state does not depend on which of how many workers this is."""
-        return [*self.input.fingerprint, self.op]
-
-    @cached_property
     def spec(self) -> Spec:
         return self.input.spec.map(self._share)
 
@@ -84,7 +82,7 @@ class ShardBatches(Node):
         if not leaf.shape:
             return leaf
         rows = leaf.shape[0]
-        size = None if rows is None else len(range(rows)[balanced_slices(rows, self.num_shards)[self.index]])
+        size = None if rows is None else len(range(rows)[balanced_slice(rows, self.num_shards, self.index)])
         return leaf.with_shape((size, *leaf.shape[1:]))
 
     @property
@@ -128,8 +126,8 @@ class ShardBatches(Node):
 
     def _rows(self, column: Column, counts: Any) -> Column:
         if isinstance(column, Dense):
-            return Dense(column.array[:, balanced_slices(int(counts[0]), self.num_shards)[self.index]])
-        shares = [balanced_slices(n, self.num_shards)[self.index] for n in counts.tolist()]
+            return Dense(column.array[:, balanced_slice(int(counts[0]), self.num_shards, self.index)])
+        shares = [balanced_slice(n, self.num_shards, self.index) for n in counts.tolist()]
         return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
 
     @property

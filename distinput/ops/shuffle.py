@@ -121,7 +121,7 @@ class Shuffle(SameElements):
         left = slots_at(key, row, total, slots)
         first = int(slots[:left].min()) if left else total
         at = self.input.start_at(first, epoch)
-        ended = row + len(slots) > total
+        ended = row + self.most > total
         return (
             None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
         )

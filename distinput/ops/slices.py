@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.block import Block
 from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings, column_of
+from distinput.core.digest import Digest, common_folder, texts_of, word_of
 from distinput.core.gather import put_in_order
 from distinput.core.nest import structure_of
 from distinput.core.owned import frozen
@@ -28,6 +29,9 @@ from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.common_spec import common_spec
 from distinput.plan.node import Node
+
+if TYPE_CHECKING:
+    from distinput.files.facts import Names
 
 __all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
 
@@ -70,6 +74,35 @@ class Slices(Node):
 
     def arguments(self) -> dict[str, Any]:
         return {"elements": self.description or f"{self.block.size} rows"}
+
+    def contents(self) -> dict[str, Any]:
+        values, under = Digest(), Digest()
+        for column in self.block.columns:
+            if isinstance(column, Strings):
+                texts = texts_of(column)
+                cut = len(common_folder(texts))
+                values.add(column.starts.shape).texts(texts)
+                under.add(column.starts.shape).texts([text[cut:] for text in texts])
+            else:
+                word = _nodes_word(column) if isinstance(column, Datasets) else word_of(column)
+                values.add(word)
+                under.add(word)
+        found = {"values": values.word} if under.word == values.word else {"values": values.word, "under": under.word}
+        return found if self.names is None else {**found, **self.names.words}
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.names is None else self.names.stamps()
+
+    @cached_property
+    def names(self) -> "Names | None":
+        """The texts that name files, if the first of a component is the path of a file that is there."""
+        from distinput.files.facts import Names
+
+        texts = [column for column in self.block.columns if isinstance(column, Strings) and column.starts.size]
+        found = [column for column in texts if Names(column.rows(0, 1)).local]
+        if len(found) > 1:
+            found = [Strings.of([text for column in found for text in texts_of(column)])]
+        return Names(found[0]) if found else None
 
     def start(self, epoch: int) -> State:
         return {"row": 0}
@@ -157,6 +190,13 @@ class SlicesInTurn(Node):
             for number, place in zip(used, places, strict=True)
         ]
         return put_in_order(parts, places)
+
+
+def _nodes_word(column: Datasets) -> str:
+    def told(item: Any) -> Any:
+        return list(map(told, item)) if isinstance(item, tuple | list) else [step.identity for step in item.steps]
+
+    return Digest(8).add(told(column.items)).word
 
 
 def _from(block: Block, row: int) -> Iterator[tuple[Block, int]]:

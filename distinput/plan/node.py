@@ -14,6 +14,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.digest import Digest
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -69,6 +70,10 @@ class Node(ABC):
     errors. False: its input is opened to raise errors, and after one it does not go on."""
     harmless: ClassVar[bool] = False
     """True: it has no errors but those of its input."""
+    transparent: ClassVar[bool] = False
+    """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
+    indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})
+    """Arguments on which neither elements nor states depend."""
 
     @cached_property
     @abstractmethod
@@ -133,14 +138,31 @@ class Node(ABC):
         raise NotImplementedError(f"{self.op} has no random access")
 
     @cached_property
-    def fingerprint(self) -> list[str]:
-        """One short word for each node of the tree, inputs first: its op and a hash of its arguments."""
-        from hashlib import blake2s  # these two are for states, which few first batches come with
-        from json import dumps
+    def identity(self) -> dict[str, Any]:
+        """What this step is, without its inputs: its op with a hash of its arguments, what its functions do, what it holds."""
+        from distinput.plan.code import PYTHON, Reading
 
-        text = dumps({k: describe(v, None) for k, v in self.arguments().items()}, sort_keys=True)
-        own = f"{self.op}#{blake2s(text.encode(), digest_size=3).hexdigest()}"
-        return [word for source in self.inputs for word in source.fingerprint] + [own]
+        reading = Reading()
+        given = {name: reading.argument(v) for name, v in self.arguments().items() if name not in self.indifferent}
+        found = {"step": f"{self.op}#{Digest(3).add(sorted(given.items())).word}"}
+        if reading.code:
+            found["code"] = f"{PYTHON} {Digest().add(reading.code).word} {Digest(3).add(reading.names).word}"
+        if reading.held:
+            found["held"] = Digest().add(reading.held).word
+        return {**found, **self.contents()}
+
+    def contents(self) -> dict[str, Any]:
+        """Short words for the elements that it holds in memory; looked at once."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the files that it names, now."""
+        return {}
+
+    @property
+    def steps(self) -> list["Node"]:
+        """This tree's steps whose states are their own, inputs first."""
+        return [step for step in walk(self) if not step.transparent]
 
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""

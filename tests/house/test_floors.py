@@ -83,6 +83,8 @@ LAZY: dict[tuple[str, str], str] = {
     ): "so does the first batch: what reads files is loaded when it is named",
     ("distinput/data/dataset.py", "explain"): "the plan for many workers looks through all ops, and so loads them",
     ("distinput/data/dataset.py", "list_files"): "paths and their patterns are for those who read files",
+    ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
+    ("distinput/plan/node.py", "identity"): "so is what functions do",
     ("distinput/kernels/kernel.py", "_cache"): "pipelines of views call no kernel, so they need not find its files",
     ("distinput/kernels/kernel.py", "_numba"): "numba is loaded with the first kernel to compile",
 }

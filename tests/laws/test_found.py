@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.core.seal import sealed
 from distinput.testing import check_blocks, check_positions, check_restart, check_rewrites, check_same_as, check_spec
 from distinput.testing.pipelines import built
 
@@ -94,7 +95,7 @@ def test_states_are_restored_with_the_seeds_that_were_drawn() -> None:
         elements = list(whole)
     check_same_as(Dataset.from_tensor_slices([int(x) for x in pipeline().restore(state)]), [int(x) for x in elements])
     with pytest.raises(di.errors.StateError, match="a seed for each of the 1 steps that draw one"):
-        pipeline().restore({**state, "seeds": []})
+        pipeline().restore(sealed({**pipeline().__iter__().place(), "seeds": []}, state["plan"]))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from distinput.testing.elements import exact
 from distinput.testing.pipelines import built
 dataset = built(json.loads(sys.argv[1]))
 for state in json.loads(sys.stdin.read()):
-    with dataset.restore(state) as rest:
+    with dataset.restore(state, may_differ="root") as rest:
         print(json.dumps([repr(exact(element)) for element in rest]))
 """
 

@@ -104,14 +104,14 @@ def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.Monke
 def test_the_next_pass_begins_with_what_autotune_found() -> None:
     both = Pairs()
     dataset = RANGE(40).map(both, output_signature=INT64).prefetch(AUTOTUNE)
-    before = dataset.__iter__().state()
+    before = dataset.__iter__().place()
     with small_blocks(1):
         for _ in dataset:
             both(0)
         with iter(dataset) as elements:
             next(elements)
             assert elements.stats()["2:prefetch"]["chose"].startswith("a thread, up to ")
-    assert dataset.__iter__().state() == before | {"epoch": 3}, "what was found is in no state"
+    assert dataset.__iter__().place() == before | {"epoch": 3}, "what was found is in no state"
 
 
 def test_a_trial_goes_on_in_the_next_pass() -> None:

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed data sets: what each replica gets in each step, again in every pass."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.seal import opened
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
-from distinput.core.state import VERSION, State
+from distinput.core.state import State
 from distinput.distribute.input.dealing import Cutter, per_replica_spec
 from distinput.distribute.input.distributed_iterator import DistributedIterator
 from distinput.distribute.input.explanation import explanation
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding
 from distinput.errors import StateError
+from distinput.plan.fingerprint import allowances
 from distinput.shard.pieces import Deal
 
 if TYPE_CHECKING:
@@ -146,18 +148,23 @@ class DistributedDataset:
     def __iter__(self) -> "DistributedIterator":
         return DistributedIterator(self, [iter(source) for source in self._feed.sources])
 
-    def restore(self, state: State) -> "DistributedIterator":
+    def restore(self, state: State, may_differ: str | Collection[str] = ()) -> "DistributedIterator":
         """An iterator that goes on where `DistributedIterator.state` was taken.
 
+        Args:
+          state: what that gave.
+          may_differ: as for `Dataset.restore`.
+
         Raises:
-          StateError: the state belongs to another data set, number of replicas, or version.
+          StateError: the state belongs to another data set, number of replicas, or version, or is not as it was saved.
         """
-        states = _check_state(state, self._layout())
-        step, seen, ended = int(state["step"]), state["seen"], bool(state["ended"])
+        found = _opened(state, self._layout())
+        step, seen, ended, states = found["step"], found["seen"], found["ended"], found["inputs"]
         if self._feed.own is not None:
-            own = self._feed.own.resumed(states[0])
-            return DistributedIterator(self, [own.restore(states[0], step)], step, seen, ended, own)
-        iterators = [source.restore(s) for source, s in zip(self._feed.sources, states, strict=True)]
+            own, iterator = self._feed.own.restore(states[0], step, allowances(may_differ))
+            return DistributedIterator(self, [iterator], step, seen, ended, own)
+        allowed = (may_differ,) if may_differ else ()  # data sets of other packages know of no such argument
+        iterators = [source.restore(s, *allowed) for source, s in zip(self._feed.sources, states, strict=True)]
         return DistributedIterator(self, iterators, step, seen, ended)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
@@ -223,27 +230,18 @@ def _open_rows(leaf: LeafSpec) -> LeafSpec:
     return leaf.with_shape((None, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf
 
 
-def _check_state(state: State, layout: dict[str, Any]) -> list[Any]:
-    if not isinstance(state, dict) or state.get("kind") != "distributed":
+def _opened(state: Any, layout: dict[str, Any]) -> State:
+    if isinstance(state, dict) and "version" in state and state.get("kind") != "distributed":
         raise StateError(
             "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
         )
-    if state.get("version") != VERSION:
-        raise StateError(
-            f"DistributedDataset.restore: the state has version {state.get('version')!r}, known is {VERSION}"
-        )
+    found = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
     for key, want in layout.items():
-        if state.get(key) != want:
+        if found.get(key) != want:
             raise StateError(
-                f"DistributedDataset.restore: the state was taken with {key}={state.get(key)!r}, this data set has "
+                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this data set has "
                 f"{key}={want!r}; "
                 "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
                 "any number of workers and replicas"
             )
-    missing = {"step", "ended", "seen", "inputs"} - set(state)
-    if missing:
-        raise StateError(
-            f"DistributedDataset.restore: the state lacks {sorted(missing)}; it must be what iterator.state() gave"
-        )
-    inputs: list[Any] = state["inputs"]
-    return inputs
+    return found

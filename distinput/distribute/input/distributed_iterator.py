@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of a distributed data set, one after the other, and a place between any two of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from threading import RLock
@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from distinput.core.nest import Structure, map_leaves
+from distinput.core.seal import sealed
 from distinput.core.spec import TensorSpec
-from distinput.core.state import VERSION, State
+from distinput.core.state import State
 from distinput.data.optional import Optional
 from distinput.distribute.context import in_replica_of, modes
 from distinput.distribute.input.dealing import StandIn, dealer
@@ -85,7 +86,7 @@ class DistributedIterator:
         self._rows = partial(_rows, feed.spec.structure)
         control = dataset._control()
         if control is not None:
-            before = self._iterators[0].state()  # type: ignore[attr-defined]
+            before = _place_of(self._iterators[0])
             # Neither refers to this iterator, which would keep it from being dropped.
             draw = partial(_drawn, self._iterators[0], self._replicas if feed.cutter is None else 1)
             rows_of = self._rows if dataset._cuts else None
@@ -265,20 +266,22 @@ class DistributedIterator:
         if self._last is not None:
             self._seen, self._last = self._stand_in.shapes(self._last), None
         layout = self._dataset._layout()
-        return {
-            "version": VERSION,
-            "kind": "distributed",
-            **layout,
-            "step": self._given_out,
-            "ended": self._ended,
-            "seen": self._seen,
-            "inputs": self._inputs(),
-        }
+        return sealed(
+            {
+                "kind": "distributed",
+                **layout,
+                "step": self._given_out,
+                "ended": self._ended,
+                "seen": self._seen,
+                "inputs": self._inputs(),
+            }
+        )
 
     def _inputs(self) -> list[State]:
         iterators: list[Any] = self._iterators
         if self._lockstep is not None:
-            return [self._lockstep.state]
+            seal = getattr(iterators[0], "sealed", None)
+            return [self._lockstep.state if seal is None else seal(self._lockstep.state)]
         if self._own is not None:
             return [self._own.state(iterators[0], self._given_out)]
         return [iterator.state() for iterator in iterators]
@@ -287,13 +290,17 @@ class DistributedIterator:
         """The same as `state`, under the name that PyTorch's tools look for."""
         return self.state()
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """Go on where `state` was taken, which may be of another iterator of an equal data set.
+
+        Args:
+          state: what `state_dict` gave.
+          may_differ: as for `Dataset.restore`.
 
         Raises:
           StateError: the state belongs to another data set, number of replicas, or version.
         """
-        other = self._dataset.restore(state)
+        other = self._dataset.restore(state, may_differ)
         self.close()
         self._iterators, self._pending = other._iterators, []
         self._given_out, self._left, self._own = other._given_out, other._left, other._own
@@ -325,7 +332,13 @@ class DistributedIterator:
 
 def _drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
     """The next elements of a worker's input, at most `count`, and the input's state after them."""
-    return list(islice(iterator, count)), iterator.state()
+    return list(islice(iterator, count)), _place_of(iterator)
+
+
+def _place_of(iterator: Any) -> State:
+    """Where an input stands; sealed when it is asked for."""
+    place: State = (getattr(iterator, "place", None) or iterator.state)()
+    return place
 
 
 def _rows(structure: Structure, parts: list[Any]) -> int:

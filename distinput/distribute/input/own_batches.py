@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's own pieces of global batches, without reading those of the others, at a place in the whole data."""
 
+from collections.abc import Collection
 from typing import Any
 
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, resumed
+from distinput.data.passes import Passes
+from distinput.data.seal import Seal, place_in
 from distinput.plan.node import Node
 from distinput.rewrite import rewrite
 from distinput.rewrite.own_rows import own_pieces
@@ -25,11 +28,14 @@ class OwnBatches:
       node: its tree without the final prefetch.
       deal: which pieces are this worker's.
       ahead: pieces to prefetch.
+      passes: counts them; None: there was none yet.
     """
 
-    def __init__(self, whole: Dataset, node: Node, deal: Deal, ahead: int) -> None:
+    def __init__(self, whole: Dataset, node: Node, deal: Deal, ahead: int, passes: Passes | None = None) -> None:
         self._whole, self._node, self._deal, self._ahead = whole, node, deal, ahead
+        self._passes = passes or Passes()
         self._runs = rewrite(whole.node)[0]  # what places belong to
+        self._seal = Seal(whole.node)
         self._pieces = self._made(node)
 
     @staticmethod
@@ -43,7 +49,7 @@ class OwnBatches:
     def _made(self, node: Node) -> Dataset:
         pieces = own_pieces(node, self._deal)
         assert pieces is not None, "the same tree with other seeds"
-        return Dataset(pieces).prefetch(self._ahead)
+        return Dataset(pieces, self._passes).prefetch(self._ahead)
 
     @property
     def element_spec(self) -> Any:
@@ -55,6 +61,7 @@ class OwnBatches:
         return self._pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
+        self._seal = Seal(self._whole.node)  # whose files are looked at again
         return iter(self._pieces)
 
     def state(self, iterator: DatasetIterator, batches: int) -> State:
@@ -64,20 +71,22 @@ class OwnBatches:
           iterator: that gave this worker's pieces of them.
           batches: since the first pass began.
         """
-        state = iterator.state()
-        place = self._runs.start_at(batches, state["epoch"])
-        return {**state, "plan": self._whole.node.fingerprint, "at": place, "skip": 0}
+        place = iterator.place()
+        return self._seal({**place, "at": self._runs.start_at(batches, place["epoch"]), "skip": 0})
 
-    def resumed(self, state: State) -> "OwnBatches":
-        """The same with the seeds that were drawn where `state` was saved.
+    def restore(self, state: State, batches: int, may_differ: Collection[str]) -> tuple["OwnBatches", DatasetIterator]:
+        """This worker's pieces of the batches that follow after the first `batches` ones, and what gives them.
+
+        That is the same with the seeds that were drawn where `state` was saved.
 
         Raises:
           StateError: the state belongs to another pipeline.
         """
-        plan, _ = resumed(self._whole.node, self._runs, state)
-        return self if plan is self._whole.node else OwnBatches(Dataset(plan), plan.inputs[0], self._deal, self._ahead)
-
-    def restore(self, state: State, batches: int) -> DatasetIterator:
-        """The worker's pieces of the batches that follow after the first `batches` ones; for what `resumed` gave."""
-        place = rewrite(self._pieces.node)[0].start_at(batches * (self._deal.each or 0), state["epoch"])
-        return self._pieces.restore({**state, "plan": self._pieces.node.fingerprint, "at": place, "skip": 0})
+        place = place_in(self._whole.node, self._runs, state, may_differ)
+        plan, _ = resumed(self._whole.node, self._runs, place)
+        own = self
+        if plan is not self._whole.node:
+            own = OwnBatches(Dataset(plan), plan.inputs[0], self._deal, self._ahead, self._passes)
+        own._seal = Seal(own._whole.node)
+        at = rewrite(own._pieces.node)[0].start_at(batches * (self._deal.each or 0), place["epoch"])
+        return own, own._pieces._goes_on({**place, "at": at, "skip": 0})

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check word in every saved state, by which a changed one is known before anything of it is used."""
+
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+from distinput.core.state import VERSION, State
+from distinput.errors import StateError
+
+__all__ = ["opened", "sealed", "start_of"]
+
+
+@cache
+def _encoder() -> Any:
+    from json import JSONEncoder  # for states, which few first batches come with
+
+    return JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def start_of(plan: Any) -> int:
+    """The check word of a plan, from which that of a whole state goes on; it is the same for all states of a pipeline."""
+    return crc32(_encoder()(plan).encode())
+
+
+def sealed(place: State, plan: Any = None, start: int | None = None) -> State:
+    """The state of a place in a pipeline.
+
+    Args:
+      place: all of it but for its version, plan and check word.
+      plan: a JSON value that stands for the pipeline; None: there is none.
+      start: `start_of(plan)`, where that is known.
+    """
+    check = crc32(_encoder()(place).encode(), start_of(plan) if start is None else start)
+    if plan is None:
+        return {"version": VERSION, "check": check, **place}
+    return {"version": VERSION, "check": check, "plan": plan, **place}
+
+
+def opened(state: Any, who: str, keys: set[str]) -> State:
+    """A copy of a state that nobody has changed, in plain JSON values, without its version and check word.
+
+    Args:
+      state: what a user hands in.
+      who: for the messages.
+      keys: that it must have.
+
+    Raises:
+      StateError: it is none, or not as it was saved, or of another version.
+    """
+    if not isinstance(state, dict) or "version" not in state:
+        raise StateError(f"{who}: expected a state as iterator.state() gives it, got {_short(type(state).__name__)}")
+    version = state["version"]
+    if type(version) is not int or version != VERSION:
+        raise StateError(
+            f"{who}: the state has version {_short(version)}, this distinput reads version {VERSION}; restore it with the "
+            "distinput that saved it"
+        )
+    missing = {"check", *keys} - {key for key in state if isinstance(key, str)}
+    if missing:
+        raise StateError(f"{who}: the state lacks {sorted(missing)}; it must be what iterator.state() gave")
+    from json import loads
+
+    try:
+        place = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
+        plan, text = state.get("plan"), _encoder()(place)
+        check, found = crc32(text.encode(), start_of(plan)), {**loads(text), "plan": loads(_encoder()(plan))}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StateError(f"{who}: a state holds nothing but JSON values: {_short(error)}") from None
+    if type(state["check"]) is not int or state["check"] != check:
+        raise StateError(
+            f"{who}: the state is not as it was saved: something in it was changed, added or left out, as its check word "
+            "tells; hand in what iterator.state() gave, or what JSON made of that"
+        )
+    return found
+
+
+def _short(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else repr(value) if not isinstance(value, Exception) else str(value)
+    except Exception:  # noqa: BLE001 - whatever was handed in, the message is about the state
+        text = type(value).__name__
+    return text if len(text) <= 80 else text[:77] + "..."

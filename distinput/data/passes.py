@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over a data set, counted so that each can be shuffled anew."""
+
+import os
+
+from distinput.data.loader import look_again, look_around
+from distinput.plan.node import Node
+
+__all__ = ["Passes"]
+
+
+class Passes:
+    """How many passes over a data set were begun."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.process = os.getpid()
+
+    def begin(self, node: Node, number: int | None = None) -> int:
+        """The number of the pass over `node` that begins now; the next one after the last, unless it is given."""
+        if self.process != os.getpid():  # what was counted there is not known here
+            self.process = os.getpid()
+            look_around(node, counted=number is None)
+        elif number is not None and number == self.begun - 1:
+            look_again(node, number)
+        self.begun = (self.begun if number is None else number) + 1
+        return self.begun - 1
+
+    def goes_on(self, number: int) -> None:
+        """Pass `number` goes on from a saved state; the next one to begin is the one after it."""
+        self.begun = number + 1

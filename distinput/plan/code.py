@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a function does and what it reads from outside, as text that is the same in every process of one Python version.
+
+Where the function stands, what its variables and the function itself are called, its docstring and the addresses of objects
+leave no trace. It is followed into the functions that it holds, and into those of its own module that it calls by name;
+functions of other modules count by their names.
+"""
+
+import dataclasses
+import enum
+import functools
+import os
+import re
+import sys
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from distinput.core.digest import Digest
+
+__all__ = ["PYTHON", "Reading"]
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The version by which code is compared: another one compiles the same function into other code."""
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
+_MOST_FUNCTIONS = 200
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class Reading:
+    """Looks at the arguments of one step.
+
+    Attributes:
+      names: of its functions.
+      code: what they do.
+      held: what they read from outside: closures, defaults, constants of their module, attributes of objects.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.code: list[str] = []
+        self.held: list[str] = []
+        self._seen: dict[int, int] = {}
+        self._kept: list[Any] = []  # so that no address is used twice
+
+    def argument(self, value: Any) -> str:
+        """An argument as text: all that counts but for what functions do, which goes to `code` and `held`."""
+        if isinstance(value, type):
+            return value.__qualname__
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}{list(value.shape)}#{_array(value)}"
+        if isinstance(value, Mapping):
+            return "{" + ", ".join([f"{self.argument(k)}: {self.argument(v)}" for k, v in value.items()]) + "}"
+        if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+            return f"{type(value).__name__}({', '.join([self.argument(v) for v in value])})"
+        if isinstance(value, set | frozenset):
+            return f"set({', '.join(sorted([self.argument(v) for v in value]))})"
+        if isinstance(value, str):
+            return repr(value)
+        if isinstance(value, np.generic):
+            return str(value)
+        if callable(value):
+            self.names.append(getattr(value, "__qualname__", None) or type(value).__qualname__)
+            self._function(value)
+            return "function"
+        return _shown(value)
+
+    def _function(self, value: Any) -> None:
+        """Anything that can be called."""
+        if id(value) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
+            self.code.append(f"again {self._seen.get(id(value))}")
+            return
+        self._seen[id(value)] = len(self._seen)
+        self._kept.append(value)
+        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
+        match value:
+            case types.FunctionType():
+                self._python(value)
+            case functools.partial():
+                self._function(value.func)
+                for name, held in [*enumerate(value.args), *sorted(value.keywords.items())]:
+                    self._outside(str(name), held)
+            case types.MethodType():
+                self._function(value.__func__)
+                self._attributes(value.__self__)
+            case type() | types.BuiltinFunctionType() | np.ufunc():
+                self.code.append(f"{getattr(value, '__module__', None)}.{value.__name__}")
+            case _ if inner is not None:
+                self._function(inner)
+            case _:
+                self.code.append(type(value).__qualname__)
+                call = getattr(type(value), "__call__", None)  # noqa: B004 - what it does, not whether it can be called
+                if isinstance(call, types.FunctionType):
+                    self._function(call)
+                self._attributes(value)
+
+    def _python(self, function: types.FunctionType) -> None:
+        if (function.__module__ or "").startswith("distinput."):
+            self.code.append(function.__qualname__)  # another release may write it otherwise
+        else:
+            self.code.append(code_text(function.__code__))
+        names = _Names.of(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+            if name not in names.stored:
+                try:
+                    held = cell.cell_contents
+                except ValueError:  # not set yet
+                    continue
+                self._outside(name, held)
+        for place, held in enumerate(function.__defaults__ or ()):
+            self._outside(f"default {place}", held)
+        for name, held in sorted((function.__kwdefaults__ or {}).items()):
+            self._outside(f"default {name}", held)
+        for name in sorted(names.read - names.stored):
+            held = function.__globals__.get(name)
+            ours = isinstance(held, types.FunctionType) and held.__module__ == function.__module__
+            if ours or (not callable(held) and not name.startswith("__") and name in function.__globals__):
+                self._outside(name, held)
+
+    def _outside(self, name: str, value: Any) -> None:
+        """Something that a function holds: its value where nothing can change it, the function where it is one."""
+        node = getattr(value, "node", value)
+        if hasattr(type(node), "nest_leaf"):  # a data set
+            self.held.append(f"{name}={[step.identity for step in node.steps]}")
+        elif callable(value) and not isinstance(value, type):
+            self.code.append(name)
+            self._function(value)
+        elif (text := _lasting(value)) is not None:
+            self.held.append(f"{name}={text}")
+
+    def _attributes(self, value: Any) -> None:
+        """The plain attributes of an object, but for those that its methods assign while they run."""
+        if isinstance(value, type | types.ModuleType):
+            return
+        assigned: set[str] = set()
+        for kind in type(value).__mro__:
+            for name, method in vars(kind).items():
+                if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
+                    assigned |= _Names.of(method.__code__).assigned
+        for name, held in sorted(getattr(value, "__dict__", {}).items()):
+            if name not in assigned:
+                self._outside(f".{name}", held)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Names:
+    """Names that a function uses, those of the functions inside it included.
+
+    Args:
+      read: from its module.
+      stored: variables of its module and of functions around it that it assigns.
+      assigned: attributes that it assigns.
+    """
+
+    read: frozenset[str]
+    stored: frozenset[str]
+    assigned: frozenset[str]
+
+    @staticmethod
+    @functools.lru_cache(maxsize=1024)
+    def of(code: types.CodeType) -> "_Names":
+        found: dict[str, set[str]] = {"read": set(), "stored": set(), "assigned": set()}
+        kinds = {
+            "LOAD_GLOBAL": "read", "LOAD_NAME": "read", "STORE_GLOBAL": "stored", "DELETE_GLOBAL": "stored",
+            "STORE_DEREF": "stored", "DELETE_DEREF": "stored", "STORE_ATTR": "assigned", "DELETE_ATTR": "assigned",
+        }  # fmt: skip
+        for part in _with_inner(code):
+            for step in _instructions(part):
+                if step.opname in kinds:
+                    found[kinds[step.opname]].add(str(step.argval))
+        return _Names(**{name: frozenset(names) for name, names in found.items()})
+
+
+def _with_inner(code: types.CodeType) -> Iterable[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _with_inner(constant)
+
+
+def _instructions(code: types.CodeType) -> Iterable[Any]:
+    from dis import get_instructions  # for states, which few first batches come with
+
+    return get_instructions(code)
+
+
+def code_text(code: types.CodeType) -> str:
+    """What compiled code does: its instructions, by the names and constants that they use, not by where these stand."""
+    from dis import hasconst, hasjabs, hasjrel, hasname
+
+    jumps, by_value = {*hasjabs, *hasjrel}, {*hasname}
+    steps: list[Any] = []
+    for step in _instructions(code):
+        if step.opcode in hasconst:
+            steps.append((step.opname, _constant(step.argval)))
+        elif step.opcode in jumps or step.opcode in by_value:
+            steps.append((step.opname, str(step.argval)))
+        else:
+            steps.append((step.opname, step.arg))
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _KINDS
+    return repr((counts, steps, getattr(code, "co_exceptiontable", b"")))
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, types.CodeType):
+        return code_text(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_constant, value))})"
+    if isinstance(value, frozenset):
+        return f"set({', '.join(sorted(map(_constant, value)))})"
+    return f"{type(value).__name__} {value!r}"
+
+
+def _lasting(value: Any) -> str | None:
+    """A value that nothing changes, as text; None for one that may be changed by whoever holds it."""
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, np.generic | np.dtype):
+        return f"{type(value).__name__} {value}"
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, os.PathLike):
+        return f"path {os.fspath(value)!r}"
+    if isinstance(value, tuple | frozenset):
+        parts = [_lasting(part) for part in value]
+        if None in parts:
+            return None
+        shown = parts if isinstance(value, tuple) else sorted(map(str, parts))
+        return f"{type(value).__name__} {shown}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        return _shown(value) if type(value).__repr__ is not object.__repr__ else type(value).__qualname__
+    return None
+
+
+def _shown(value: Any) -> str:
+    """`str(value)` without what differs from process to process."""
+    kind: Any = type(value)
+    if kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__:
+        return type(value).__qualname__
+    return _ADDRESS.sub("", str(value))
+
+
+def _array(value: Any) -> str:
+    if value.dtype == object:
+        return Digest().add(_ADDRESS.sub("", str(value.tolist()))).word
+    return Digest().array(value).word

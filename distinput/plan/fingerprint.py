@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fingerprints: what a pipeline is, as a small JSON value, and how two of them differ, in words."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from distinput.errors import InvalidArgumentError
+from distinput.plan.node import Node
+
+__all__ = ["MAY_DIFFER", "Fingerprint", "allowances", "difference", "fingerprint"]
+
+Fingerprint = list[Any]
+"""One entry for each step, inputs first: its word, or a dict of that and of what its functions, arrays and files are."""
+
+MAY_DIFFER = ("functions", "root", "sizes", "times")
+"""What may be allowed to differ: what functions do and read; the folder that all files lie in, and the times of the files;
+the sizes of files, and their times; the times alone."""
+
+
+def fingerprint(node: Node) -> Fingerprint:
+    """What the pipeline of this tree is. Files are looked at now, up to a bound; everything else once for each step."""
+    return [_entry(step) for step in node.steps]
+
+
+def _entry(step: Node) -> Any:
+    found = {**step.identity, **step.facts()}
+    return found["step"] if len(found) == 1 else found
+
+
+def allowances(may_differ: str | Collection[str]) -> frozenset[str]:
+    """The names in `may_differ`, one or several.
+
+    Raises:
+      InvalidArgumentError: one of them is not known.
+    """
+    names = {may_differ} if isinstance(may_differ, str) else set(may_differ)
+    unknown = sorted(map(str, names - set(MAY_DIFFER)))
+    if unknown:
+        raise InvalidArgumentError(f"may_differ: known are {', '.join(MAY_DIFFER)}; got {', '.join(unknown)}")
+    if "root" in names or "sizes" in names:
+        names.add("times")
+    return frozenset(names)
+
+
+def difference(
+    node: Node, there: Fingerprint, may_differ: str | Collection[str] = (), when: str = "then"
+) -> str | None:
+    """What tells the pipeline of this tree from another one, in words; None: nothing does.
+
+    Args:
+      node: the tree of the one here.
+      there: the fingerprint of the other.
+      may_differ: what is not compared, of `MAY_DIFFER`.
+      when: how to speak of the other, such as "when the state was saved".
+
+    >>> import distinput as di
+    >>> there = fingerprint(di.data.Dataset.range(4).batch(2).node)
+    >>> difference(di.data.Dataset.range(4).batch(3).node, there, when="on worker 0")
+    'step 2 (batch) has other arguments than on worker 0'
+    """
+    here, allowed = fingerprint(node), allowances(may_differ)
+    if here == there:
+        return None
+    pairs = [(_parts(a), _parts(b)) for a, b in zip(here, there, strict=False)]
+    for number, (a, b) in enumerate(pairs, 1):
+        if _op(a) != _op(b):
+            return f"step {number} is {_op(a)} here and was {_op(b)} {when}"
+    if len(here) != len(there):
+        return f"it has {len(here)} steps here and had {len(there)} {when}"
+    for look in (_of_files, _of_step):
+        for number, (a, b) in enumerate(pairs, 1):
+            said = next(look(node.steps[number - 1], a, b, allowed, when), None)
+            if said is not None:
+                return f"step {number} ({_op(a)}) {said}"
+    return None
+
+
+def _parts(entry: Any) -> dict[str, Any]:
+    return entry if isinstance(entry, dict) else {"step": str(entry)}
+
+
+def _op(parts: dict[str, Any]) -> str:
+    return str(parts["step"]).split("#")[0]
+
+
+def _under(parts: dict[str, Any]) -> Any:
+    """What it holds, with names as they are below their common folder."""
+    return parts.get("under", parts.get("values"))
+
+
+def _names(step: Node) -> Any:
+    return step.names  # type: ignore[attr-defined]  # steps that say how many files they name have them
+
+
+def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[str], when: str) -> Iterator[str]:
+    if not ("files" in a and "files" in b):
+        return
+    if a["files"] != b["files"]:
+        yield f"names {_count(a['files'])} here and {_count(b['files'])} {when}"
+    if a["set"] == b["set"] and _under(a) != _under(b):
+        yield f"names the same {_count(a['files'])} {when}, but in another order"
+    if a["set"] != b["set"]:
+        which = _which(step, a, b, slice(0, 4))
+        yield f"names other files than {when}{which and f', the first of them {which}'}"
+    if a.get("root") != b.get("root") and "root" not in allowed:
+        yield (
+            f"names files in another folder than {when}, here {_names(step).root!r}; may_differ='root' says that they were "
+            "moved there together"
+        )
+    which = _which(step, a, b, slice(4, 8))
+    for fact, cure in (
+        ("sizes", "may_differ='sizes' reads on at the same places, whatever the files hold now"),
+        ("times", "may_differ='times' says that they hold the same, for example because they were copied"),
+    ):
+        if fact in a and fact in b and a[fact] != b[fact] and fact not in allowed:
+            first = f": {which} has" if which else "; one or more have"
+            noun = "size" if fact == "sizes" else "time of change"
+            yield f"names files that are not those of {when}{first} another {noun}; {cure}"
+
+
+def _count(number: Any) -> str:
+    return "1 file" if number == 1 else f"{number} files"
+
+
+def _which(step: Node, a: dict[str, Any], b: dict[str, Any], part: slice) -> str:
+    """The first file of which a part of its own word differs, where files have such words."""
+    for index, (x, y) in enumerate(zip(a.get("each", ()), b.get("each", ()), strict=False)):
+        if str(x)[part] != str(y)[part]:
+            return str(_names(step).path(index))
+    return ""
+
+
+def _of_step(_: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[str], when: str) -> Iterator[str]:
+    if a["step"] != b["step"]:
+        yield f"has other arguments than {when}"
+    if a.get("format") != b.get("format"):
+        yield f"reads its files with other options than {when}"
+    if "functions" not in allowed:
+        cure = "may_differ='functions' goes on all the same"
+        (python, code, name), (other, before, was) = [str(parts.get("code", "- - -")).split(" ") for parts in (a, b)]
+        if code != before and python == other:
+            yield f"has a function with another body than {when}; {cure}"
+        if name != was and python != other:  # each version of Python compiles the same function into other code
+            yield f"has a function of another name than {when}; {cure}"
+        if a.get("held") != b.get("held"):
+            yield f"has a function that reads other values from outside than {when}: closures, defaults or constants; {cure}"
+    if _under(a) != _under(b) or ("root" not in allowed and a.get("values") != b.get("values")):
+        yield f"holds other values than {when}"

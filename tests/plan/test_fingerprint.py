@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.plan.fingerprint import difference, fingerprint
+
+Dataset = di.data.Dataset
+Text = di.data.TextLineDataset
+
+
+def told(here: di.data.Dataset, there: di.data.Dataset, **allowed: Any) -> str | None:
+    """What tells two pipelines apart, one of them known by its fingerprint through JSON."""
+    return difference(here.node, json.loads(json.dumps(fingerprint(there.node))), **allowed)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{name}{i}\n" for i in range(5)))
+    return tmp_path
+
+
+def texts(folder: Path, names: str, **how: Any) -> di.data.Dataset:
+    return Text([f"{folder}/{name}.txt" for name in names], **how)
+
+
+def test_the_same_files_are_the_same(folder: Path) -> None:
+    assert told(texts(folder, "ab"), texts(folder, "ab")) is None
+
+
+@pytest.mark.parametrize(
+    "names, said",
+    [
+        ("ba", "step 1 (slices) names the same 2 files then, but in another order"),
+        ("ac", "step 1 (slices) names other files than then, the first of them {}/c.txt"),
+        ("abc", "step 1 (slices) names 3 files here and 2 files then"),
+    ],
+)
+def test_other_files_are_told_by_name(folder: Path, names: str, said: str) -> None:
+    assert told(texts(folder, names), texts(folder, "ab")) == said.format(folder)
+
+
+def test_a_file_that_changed_is_told_by_name(folder: Path) -> None:
+    there = fingerprint(texts(folder, "ab").node)
+    os.utime(folder / "b.txt", (1, 1))
+    said = difference(texts(folder, "ab").node, there)
+    assert said is not None
+    assert f"{folder}/b.txt has another time of change; may_differ='times'" in said
+    assert difference(texts(folder, "ab").node, there, "times") is None
+    (folder / "b.txt").write_text("b\n")
+    said = difference(texts(folder, "ab").node, there, "times")
+    assert said is not None
+    assert f"{folder}/b.txt has another size; may_differ='sizes'" in said
+    assert difference(texts(folder, "ab").node, there, "sizes") is None
+
+
+def test_files_may_have_moved_together(folder: Path) -> None:
+    (folder / "new").mkdir()
+    there = fingerprint(texts(folder, "ab").node)
+    for name in ("a", "b"):
+        (folder / f"{name}.txt").rename(folder / f"new/{name}.txt")
+        os.utime(folder / f"new/{name}.txt", (1, 1))
+    moved = texts(folder / "new", "ab")
+    said = difference(moved.node, there)
+    assert said is not None
+    assert f"names files in another folder than then, here '{folder}/new/'; may_differ='root'" in said
+    assert difference(moved.node, there, "root") is None
+    turned = difference(texts(folder / "new", "ba").node, there, "root")
+    assert turned is not None
+    assert "another order" in turned
+
+
+def test_what_is_no_name_of_a_difference_is_refused() -> None:
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match="may_differ: known are functions, root, sizes, times; got f"
+    ):
+        told(Dataset.range(2), Dataset.range(3), may_differ="f")
+
+
+@pytest.mark.parametrize(
+    "here, there",
+    [
+        (np.arange(5), np.arange(5) + 1),
+        (np.arange(5), np.arange(5)[::-1]),
+        (["a", "b"], ["b", "a"]),
+        (["a", "bc"], ["ab", "c"]),
+        (np.zeros((2, 20 << 20), np.uint8), np.eye(2, 20 << 20, dtype=np.uint8)),
+        ({"x": [1], "y": [2]}, {"x": [2], "y": [1]}),
+    ],
+)
+def test_other_values_in_memory_are_seen(here: Any, there: Any) -> None:
+    made = Dataset.from_tensor_slices
+    assert told(made(here), made(here)) is None
+    assert told(made(here), made(there)) == "step 1 (slices) holds other values than then"
+
+
+def adding(k: Any) -> Callable[[Any], Any]:
+    return lambda x: x + k
+
+
+FACTOR = 2
+
+
+def with_a_global(x: Any) -> Any:
+    return x * FACTOR
+
+
+def counting() -> Callable[[Any], Any]:
+    calls = 0
+
+    def count(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return x
+
+    return count
+
+
+class Adder:
+    def __init__(self, k: int) -> None:
+        self.k, self.calls = k, 0
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        return x + self.k
+
+    def method(self, x: Any) -> Any:
+        return x - self.k
+
+
+def plus(k: int, x: Any) -> Any:
+    return x + k
+
+
+@pytest.mark.parametrize(
+    "here, there, said",
+    [
+        (adding(1), adding(1), None),
+        (adding(1), adding(2), "reads other values from outside"),
+        (Adder(1), Adder(1), None),
+        (Adder(1), Adder(2), "reads other values from outside"),
+        (Adder(1).method, Adder(2).method, "reads other values from outside"),
+        (functools.partial(plus, 1), functools.partial(plus, 1), None),
+        (functools.partial(plus, 1), functools.partial(plus, 2), "reads other values from outside"),
+        (lambda x: x + 1, lambda y: y + 1, None),
+        (lambda x: x + 1, lambda x: x + 2, "a function with another body"),
+        (lambda x: (lambda: x + 1)(), lambda x: (lambda: x + 2)(), "a function with another body"),
+        (lambda x: x in {"a", "b", "c"}, lambda x: x in {"a", "b", "d"}, "a function with another body"),
+        (lambda x, k=1: x + k, lambda x, k=2: x + k, "reads other values from outside"),
+        (np.sqrt, np.sqrt, None),
+    ],
+)
+def test_functions_are_compared_by_what_they_do(here: Any, there: Any, said: str | None) -> None:
+    both = [Dataset.range(3).map(f, output_signature=di.TensorSpec([], "int64")) for f in (here, there)]
+    found = told(*both)
+    assert (found is None) if said is None else (found is not None and said in found)
+    assert told(*both, may_differ="functions") is None
+
+
+def test_the_constant_of_a_module_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = fingerprint(Dataset.range(3).map(with_a_global).node)
+    assert difference(Dataset.range(3).map(with_a_global).node, there) is None
+    monkeypatch.setitem(globals(), "FACTOR", 3)
+    said = difference(Dataset.range(3).map(with_a_global).node, there)
+    assert said is not None
+    assert "reads other values from outside" in said
+
+
+def test_what_a_function_counts_for_itself_is_left_out() -> None:
+    functions: list[Callable[[Any], Any]] = [counting(), Adder(1)]
+    there = [fingerprint(Dataset.range(3).map(f).node) for f in functions]
+    for f, before in zip(functions, there, strict=True):
+        list(Dataset.range(3).map(f))
+        assert difference(Dataset.range(3).map(f).node, before) is None
+
+
+def test_a_data_set_inside_a_function_counts() -> None:
+    def around(inner: di.data.Dataset) -> di.data.Dataset:
+        return Dataset.range(3).flat_map(lambda _: inner)
+
+    assert told(around(Dataset.range(3)), around(Dataset.range(3))) is None
+    assert told(around(Dataset.range(3)), around(Dataset.range(4))) is not None
+
+
+def test_a_docstring_is_no_difference() -> None:
+    def made(source: str) -> di.data.Dataset:
+        names: dict[str, Any] = {}
+        exec(source, names)
+        return Dataset.range(3).map(names["f"])
+
+    plain = made("def f(x):\n    return x + 12345")
+    assert told(plain, made("\n\ndef f(x):\n    'Adds.'\n    # and says so\n    return x + 12345")) is None
+    assert told(plain, made("def f(x):\n    return x + 12346")) is not None
+
+
+def test_how_many_threads_call_a_function_does_not_matter() -> None:
+    plain = Dataset.range(9).map(adding(1)).batch(2)
+    other = Dataset.range(9).map(adding(1), num_parallel_calls=2).prefetch(3).batch(2).with_options(di.data.Options())
+    assert told(other, plain) is None
+    assert told(plain, other) is None
+
+
+PROGRAM = """
+import json
+import distinput as di
+from distinput.plan.fingerprint import fingerprint
+from tests.plan.test_fingerprint import Adder, adding, with_a_global
+
+class Odd: pass
+
+ds = di.data.Dataset.range(8).map(adding(3)).map(Adder(1)).map(with_a_global).map(lambda x: x in {"a", "b", "c", "d"})
+ds = ds.map(lambda x, odd=Odd(): x).scan(0, lambda s, x: (s + 1, s))
+print(json.dumps(fingerprint(ds.node)))
+"""
+
+
+def test_every_process_says_the_same() -> None:
+    def run(seed: str) -> str:
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert run("1") == run("2")
+
+
+def test_a_fingerprint_is_small() -> None:
+    many = Dataset.from_tensor_slices([f"/data/{i:09}.txt" for i in range(100_000)])
+    assert len(json.dumps(fingerprint(many.node))) < 200
