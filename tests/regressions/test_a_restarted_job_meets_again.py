@@ -18,6 +18,7 @@ import pytest
 from distinput.distribute.backends.attempt import name_of_attempt
 from distinput.distribute.backends.failures import ChannelLost
 from tests.backends.engines import need
+from tests.depth import DEEP
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,12 +91,12 @@ def every_record_once(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 def test_as_many_workers_go_on(tmp_path: Path) -> None:
     need("torch")
     agent = torchrun(tmp_path, "--standalone", "--nproc-per-node=2", "--max-restarts=2")
     try:
-        assert agent.wait(120) == 0, (tmp_path / "output.txt").read_text()
+        assert agent.wait(240) == 0, (tmp_path / "output.txt").read_text()
     finally:
         end(agent)
     every_record_once(tmp_path)
@@ -103,7 +104,8 @@ def test_as_many_workers_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(200)
+@pytest.mark.skipif(not DEEP, reason="starts two agents; `make test-deep` does")
+@pytest.mark.timeout(400)
 def test_fewer_workers_go_on(tmp_path: Path) -> None:
     need("torch")
     with socket.socket() as probe:
