@@ -15,18 +15,22 @@ class LoaderWorker:
       number: which of them this is, from 0.
       count: how many the DataLoader has.
       lasts: it lives for all epochs (`persistent_workers=True`); otherwise every epoch has new ones.
+      draw: a number that all workers of an epoch share and that PyTorch draws anew for each, as `torch.manual_seed` has it.
     """
 
     number: int
     count: int
     lasts: bool
+    draw: int
 
 
 def loader_worker() -> LoaderWorker | None:
     """What this process is to a DataLoader; None outside of one."""
     ask = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
     info = None if ask is None else ask()
-    return None if info is None else LoaderWorker(int(info.id), int(info.num_workers), _lasts())
+    if info is None:
+        return None
+    return LoaderWorker(int(info.id), int(info.num_workers), _lasts(), int(info.seed) - int(info.id))
 
 
 def _lasts() -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong unseen when a data set is iterated in the worker processes of PyTorch's DataLoader."""
+"""Iterating a dataset in the worker processes of PyTorch's DataLoader: which pass it is, and what would go wrong unseen."""
 
 import os
 import warnings
@@ -9,25 +9,37 @@ from distinput.errors import InputWarning
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
 
-__all__ = ["look_again", "look_around"]
+__all__ = ["first_pass", "look_again", "look_around"]
+
+_DRAWS = 1 << 31
+"""Numbers of passes that an epoch of a DataLoader may have."""
 
 
-def look_around(node: Node, *, counted: bool) -> None:
-    """Warn, in the first worker of a DataLoader, of epochs in one order and of elements that all workers deliver.
+def first_pass(node: Node, begun: int) -> int:
+    """The number of the first pass that this process begins, where it is not told.
+
+    A DataLoader starts its workers anew for each epoch, each a copy of the process that has counted `begun` passes. So that
+    epochs have different orders, and all workers of one the same, the number is then one that PyTorch draws for the epoch.
+
+    Args:
+      node: the pipeline.
+      begun: how many passes the process that made it had begun.
+    """
+    worker = loader_worker()
+    if worker is None or worker.lasts or not _reshuffles(node):
+        return begun
+    return begun + worker.draw % _DRAWS
+
+
+def look_around(node: Node) -> None:
+    """Warn, in the first worker of a DataLoader, of elements that all workers deliver.
 
     Args:
       node: the pipeline, which another process has made.
-      counted: the number of the pass was counted here, not given by the user.
     """
     worker = loader_worker()
     if worker is None or worker.number:
         return
-    if counted and not worker.lasts and any(step.reshuffles for step in walk_made(node)):
-        _warn(
-            "every epoch of this DataLoader will have the same order: it starts its workers anew for each epoch, and each "
-            "of them begins to count passes where this process began; give the DataLoader persistent_workers=True, or "
-            "say which pass it is: dataset.iter_pass(epoch)"
-        )
     if worker.count > 1 and not any(_divides(step) for step in walk(node)):
         _warn(
             f"each of the {worker.count} workers of this DataLoader reads the whole dataset, so unless you divide its elements "
@@ -44,12 +56,16 @@ def look_again(node: Node, number: int) -> None:
       number: of the pass, that of the one before.
     """
     worker = loader_worker()
-    if worker is not None and not worker.number and worker.lasts and any(step.reshuffles for step in walk_made(node)):
+    if worker is not None and not worker.number and worker.lasts and _reshuffles(node):
         _warn(
             f"iter_pass: pass {number} begins again in a worker of a DataLoader with persistent_workers=True, which does not "
             "see what the main process sets later, so every epoch will have the same order; such a worker counts the "
             "passes itself: iterate the dataset without a number"
         )
+
+
+def _reshuffles(node: Node) -> bool:
+    return any(step.reshuffles for step in walk_made(node))
 
 
 def _divides(step: Node) -> bool:

@@ -3,7 +3,7 @@
 
 import os
 
-from distinput.data.loader import look_again, look_around
+from distinput.data.loader import first_pass, look_again, look_around
 from distinput.plan.node import Node
 
 __all__ = ["Passes"]
@@ -20,7 +20,9 @@ class Passes:
         """The number of the pass over `node` that begins now; the next one after the last, unless it is given."""
         if self.process != os.getpid():  # what was counted there is not known here
             self.process = os.getpid()
-            look_around(node, counted=number is None)
+            look_around(node)
+            if number is None:
+                self.begun = first_pass(node, self.begun)
         elif number is not None and number == self.begun - 1:
             look_again(node, number)
         self.begun = (self.begun if number is None else number) + 1

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import distinput as di
@@ -33,7 +34,7 @@ class View(IterableDataset):  # type: ignore[misc, type-arg]
 
 def epochs(
     workers: int, method: str | None = None, *, sharded: bool = True, tells: bool = False, persistent: bool = False,
-    reshuffle: bool = True, seed: int | None = 1, count: int = 2,
+    reshuffle: bool = True, seed: int | None = 1, torch_seed: int | None = None, count: int = 2,
 ) -> list[list[int]]:  # fmt: skip
     """The elements of some epochs of a DataLoader, one by one."""
     dataset = di.data.Dataset.range(SIZE).shuffle(SIZE, seed=seed, reshuffle_each_iteration=reshuffle)
@@ -41,6 +42,8 @@ def epochs(
     loader = DataLoader(
         view, batch_size=None, num_workers=workers, persistent_workers=persistent, multiprocessing_context=method
     )
+    if torch_seed is not None:
+        torch.manual_seed(torch_seed)
     found = []
     for epoch in range(count):
         view.epoch = epoch
