@@ -2,11 +2,13 @@
 """Nests: elements as structures of tuples, dicts, namedtuples and dataclasses around leaves.
 
 A `Structure` is the shape of a nest without its leaves. Dicts flatten in sorted key order (the rule of `tf.nest`) and are
-rebuilt in their own order. Flattening and building are compiled once for each structure, because they run per element.
+rebuilt in their own order, other mappings as what they were. Flattening and building are compiled once for each structure,
+because they run per element.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,6 +29,8 @@ class Structure:
       children: one structure for each member, in flattening order.
       cls: the class of a namedtuple or dataclass.
       order: the keys of a dict in the order in which it is rebuilt (no part of equality).
+      mapping: what makes a mapping that is no plain dict of its items (no part of equality: mappings of the same keys may
+        stand for each other, as in `tf.nest`).
     """
 
     kind: str
@@ -34,6 +38,7 @@ class Structure:
     children: tuple["Structure", ...] = ()
     cls: type | None = None
     order: tuple[Any, ...] = field(default=(), compare=False)
+    mapping: "_Mapping | None" = field(default=None, compare=False)
 
     @cached_property
     def num_leaves(self) -> int:
@@ -92,10 +97,48 @@ class Structure:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What was compiled for it cannot be sent to another process, and is compiled there again.
-        return Structure, (self.kind, self.keys, self.children, self.cls, self.order)
+        return Structure, (self.kind, self.keys, self.children, self.cls, self.order, self.mapping)
 
     def __str__(self) -> str:
         return str(self.build(["."] * self.num_leaves)).replace("'.'", ".")
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    """Makes a mapping of a class of its own from its items in order.
+
+    Args:
+      cls: the class.
+      factory: of a `defaultdict`.
+    """
+
+    cls: type[Any]
+    factory: Callable[[], Any] | None = None
+
+    @staticmethod
+    def of(value: Mapping[Any, Any]) -> "_Mapping | None":
+        """What makes mappings like `value`; None for a plain dict, which stands too for what cannot be made from its items."""
+        kind = type(value)
+        if kind is dict or not _can_be_made(kind):
+            return None
+        return _Mapping(kind, value.default_factory if isinstance(value, defaultdict) else None)
+
+    def __call__(self, items: dict[Any, Any]) -> Any:
+        if not issubclass(self.cls, MutableMapping):
+            return self.cls(items)
+        made = self.cls(self.factory) if issubclass(self.cls, defaultdict) else self.cls()
+        for key, value in items.items():
+            made[key] = value
+        return made
+
+
+@lru_cache(maxsize=256)
+def _can_be_made(kind: type[Any]) -> bool:
+    try:
+        made = _Mapping(kind)({})
+    except Exception:  # noqa: BLE001 - a class of the user's may want anything
+        return False
+    return type(made) is kind
 
 
 LEAF = Structure("leaf")
@@ -129,7 +172,8 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
             return Structure("tuple", children=tuple([walk(v) for v in x]))
         if kind is dict or isinstance(x, Mapping):
             keys = _sorted_keys(x)
-            return Structure("dict", keys, tuple([walk(x[k]) for k in keys]), order=tuple(x))
+            children = tuple([walk(x[k]) for k in keys])
+            return Structure("dict", keys, children, order=tuple(x), mapping=None if kind is dict else _Mapping.of(x))
         if lists and kind is list:
             return Structure("list", children=tuple([walk(v) for v in x]))
         if isinstance(x, tuple):
@@ -237,7 +281,11 @@ def _build_source(structure: Structure, count: Iterable[int], names: dict[str, A
         for key in structure.order or structure.keys:
             names[f"k{len(names)}"] = key
             members.append(f"k{len(names) - 1}: {by_key[key]}")
-        return "{" + ", ".join(members) + "}"
+        items = "{" + ", ".join(members) + "}"
+        if structure.mapping is None:
+            return items
+        names[f"k{len(names)}"] = structure.mapping
+        return f"k{len(names) - 1}({items})"
     names[f"k{len(names)}"] = structure.cls
     made = f"k{len(names) - 1}"
     return made + "(" + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True)) + ")"

@@ -2,6 +2,7 @@
 """Values that have one component for each local replica, and the ways between them and plain values."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -290,7 +291,7 @@ def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: boo
         members.append(_members(structure, result))
     made = [regroup(parts, always_wrap) for parts in zip(*members, strict=True)]
     # One level at a time: each member is a leaf of its parent's structure.
-    shallow = Structure(structure.kind, structure.keys, (_LEAF,) * len(made), structure.cls, structure.order)
+    shallow = replace(structure, children=(_LEAF,) * len(made))
     return shallow.build(made)
 
 

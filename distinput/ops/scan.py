@@ -46,7 +46,8 @@ class Carry:
         Raises:
           TypeError: its structure or a dtype is not that of the initial value.
         """
-        value = tuple(value) if type(value) is list else value
+        if type(value) is list and not self.structure.is_leaf:
+            value = tuple(value)
         structure = structure_of(value)
         if structure != self.structure:
             raise TypeError(f"{self.op}: the carried value must keep its structure {self.structure}, got {structure}")
@@ -67,8 +68,8 @@ class Scan(Node):
     Shapes: those of the outputs. Order: unchanged. State: the carried value, and where the next element stands.
 
     Args:
-      initial_state: the first value of the state, any nest.
-      scan_func: (state, element) -> (state, output); a tuple element is one argument.
+      initial_state: the first value of the state, any nest; a list is an array.
+      scan_func: (state, element) -> (state, output); a tuple element is one argument. A list within is an array.
 
     Raises:
       TypeError: at iteration, when the state changes its structure or a dtype.
@@ -112,8 +113,7 @@ class Scan(Node):
     def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
-        output = tuple(result[1]) if type(result[1]) is list else result[1]
-        return self.carry.checked(result[0]), output
+        return self.carry.checked(result[0]), result[1]
 
     @cached_property
     def spec(self) -> Spec:

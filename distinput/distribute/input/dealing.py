@@ -20,13 +20,17 @@ from distinput.shard.pieces import Deal
 __all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
 
-@lru_cache(maxsize=256)
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
     """Compiled: R elements -> their nest with a `PerReplica` of R components for each leaf."""
     names: dict[str, Any] = {"P": PerReplica}
     elements = [f"e{i}" for i in range(replicas)]
     source = f"lambda {', '.join(elements)}: {_source(structure, elements, names)}"
-    return eval(source, names)  # type: ignore[no-any-return]  # noqa: S307 - the source holds only our own words
+    return _compiled(source, tuple(names.items()))
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    return eval(source, dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
 
 def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> str:
@@ -56,7 +60,8 @@ def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> st
         return "[" + ", ".join(parts) + "]"
     if kind == "dict":
         by_key = dict(zip(structure.keys, parts, strict=True))
-        return "{" + ", ".join([f"{name_of(key)}: {by_key[key]}" for key in structure.order or structure.keys]) + "}"
+        items = "{" + ", ".join([f"{name_of(key)}: {by_key[key]}" for key in structure.order or structure.keys]) + "}"
+        return items if structure.mapping is None else f"{name_of(structure.mapping)}({items})"
     made = name_of(structure.cls)
     return made + "(" + ", ".join([f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True)]) + ")"
 
