@@ -13,9 +13,22 @@ from distinput.core.failure import Failure
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.state import Mark
 
-__all__ = ["Called", "applied", "bytes_of", "called", "calls_of", "element_text", "note_element", "stopped"]
+__all__ = [
+    "MOST_CALLS",
+    "Called",
+    "applied",
+    "bytes_of",
+    "called",
+    "calls_of",
+    "element_text",
+    "note_element",
+    "stopped",
+]
 
 Called = tuple[list[Any], Block, int, Mark]
+
+MOST_CALLS = 4096
+"""Elements of one block of results."""
 
 _RESULT_BYTES = 1 << 20
 """Arrays that are kept for one block: more would be fresh memory each time, and leave the caches before it is used."""
@@ -31,7 +44,7 @@ def called(
     stream: Stream,
     mark: Mark,
     call: Callable[..., Any],
-    most: int = 4096,
+    most: int = MOST_CALLS,
     *,
     unpack: bool = False,
     tolerant: bool = False,
@@ -49,7 +62,7 @@ def applied(
     stream: Stream,
     mark: Mark,
     results_of: Callable[[Block], Iterator[Any]],
-    most: int = 4096,
+    most: int = MOST_CALLS,
     note: Callable[[Exception, Any], None] | None = None,
     *,
     tolerant: bool = False,

@@ -97,13 +97,16 @@ class Run:
     Args:
       steps: those that get a counter each; others, of data sets made on the way, share one for each line that makes them.
       ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
+      run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
     """
 
     clock: ClassVar[Callable[[], float]] = staticmethod(perf_counter)
 
-    def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20) -> None:
+    def __init__(self, steps: Iterable[Step] = (), ram_budget: int = 256 << 20, run_ahead: int | None = None) -> None:
         self.counters: dict[Hashable, Counter] = {id(step): Counter() for step in steps}
-        self.ram_budget = ram_budget
+        self.ram_budget, self.run_ahead = ram_budget, run_ahead
+        self.resumed = False
+        """Whether it began elsewhere than at the first element."""
         self.room = Room(_AHEAD, _AHEAD_BYTES)
         """Of what readers decode ahead, all together."""
         self.cancelled = threading.Event()
@@ -123,6 +126,10 @@ class Run:
     @reading.setter
     def reading(self, where: Callable[[], str]) -> None:
         self._reading[:] = [where]
+
+    def at_once(self, most: int) -> int:
+        """Elements for which a function may be called before the first of them is asked for, out of `most` that pay."""
+        return most if self.run_ahead is None else min(most, self.run_ahead + 1)
 
     def aside(self) -> "Run":
         """The same run for steps that go ahead of the others: `reading` is their own."""

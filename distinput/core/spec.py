@@ -12,7 +12,17 @@ from distinput.core.nest import LEAF, Structure, structure_of
 from distinput.core.shape import TensorShape
 from distinput.core.values import STRING, as_dtype
 
-__all__ = ["DatasetSpec", "LeafSpec", "Shape", "Spec", "TensorSpec", "merge_shapes", "shape_fits"]
+__all__ = [
+    "DatasetSpec",
+    "LeafSpec",
+    "Shape",
+    "Spec",
+    "TensorSpec",
+    "merge_shapes",
+    "merge_specs",
+    "opened",
+    "shape_fits",
+]
 
 Shape = tuple[int | None, ...] | None
 
@@ -168,6 +178,36 @@ def merge_shapes(a: Shape, b: Shape) -> Shape:
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
+
+
+def merge_specs(a: Spec, b: Spec) -> Spec | None:
+    """The most specific spec that elements of both fit; None where they differ in structure or dtype."""
+    if a.structure != b.structure:
+        return None
+    leaves: list[LeafSpec] = []
+    for x, y in zip(a.leaves, b.leaves, strict=True):
+        if isinstance(x, TensorSpec) and isinstance(y, TensorSpec) and x.dtype == y.dtype:
+            leaves.append(x.with_shape(merge_shapes(x.shape, y.shape)))
+        elif isinstance(x, DatasetSpec) and isinstance(y, DatasetSpec):
+            inner = merge_specs(Spec.of(x.element_spec), Spec.of(y.element_spec))
+            if inner is None:
+                return None
+            leaves.append(DatasetSpec(inner.nest, TensorShape(merge_shapes(x.shape, y.shape))))
+        else:
+            return None
+    return Spec(a.structure, tuple(leaves))
+
+
+def opened(spec: Spec) -> Spec:
+    """The same structure, dtypes and ranks, with every dimension unknown."""
+    return spec.map(_opened_leaf)
+
+
+def _opened_leaf(leaf: LeafSpec) -> LeafSpec:
+    if isinstance(leaf, DatasetSpec):
+        inner = opened(Spec.of(leaf.element_spec))
+        return DatasetSpec(inner.nest, TensorShape((None,) * len(leaf.dataset_shape)))
+    return leaf if leaf.shape is None else leaf.with_shape((None,) * len(leaf.shape))
 
 
 def shape_fits(shape: Sequence[int | None], wanted: Shape) -> bool:

@@ -61,6 +61,7 @@ class DatasetIterator:
         self._run.by_element = True
         self._lock = RLock()
         self._run.tolerant = place.get("tolerant", False)
+        self._run.resumed = bool(place["skip"]) or place["at"] != node.start(place["epoch"])
         self._passed: str | None = place.get("passed")  # the code of an error that was raised, and comes once more
         self._rows_since = False  # whether there were elements since then
         self._at: State = place["at"]

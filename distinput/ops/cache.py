@@ -80,6 +80,7 @@ class Cache(SameElements):
 
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    delays: ClassVar[bool] = True
     filename: str = ""
     store: Store = field(default_factory=Store, repr=False)
 

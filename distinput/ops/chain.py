@@ -4,10 +4,12 @@
 Between two functions a result has to become what an element is: a list a tuple, a number of Python a NumPy scalar of
 TensorFlow's dtype, text bytes. From the results of the first element a function is written, in Python, that only looks
 whether the next results are of the same kind, as they nearly always are, and which has each function on a line of its own,
-so that the line in a traceback tells whose error it was.
+so that the line in a traceback tells whose error it was. What is of another kind than was claimed of a function's results is
+an error, as where the function is the last one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -17,13 +19,19 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import calls_of
-from distinput.core.nest import Structure, structure_of
+from distinput.core.nest import structure_of
 from distinput.core.owned import is_plain, owned
-from distinput.core.values import as_leaf, dtype_of
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, opened, shape_fits
+from distinput.core.values import as_leaf, dtype_of, shape_of
+from distinput.ops.claim import Claim, unlike
+from distinput.ops.signature import described
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Kinds"]
 
 _FILE = "<neighbouring maps>"
+
+Kinds = tuple[Spec | None, ...]
+"""What the functions of a chain but the last return; None where nobody knows yet."""
 
 
 class Chain:
@@ -31,12 +39,37 @@ class Chain:
 
     Args:
       functions: the first is given the elements, each other one what the one before it returned; a tuple as arguments.
+      claims: on what each of them but the last returns.
+      asks: give the spec of each of them but the last, which may allow more than the first result shows.
     """
 
-    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        functions: Sequence[Callable[..., Any]],
+        claims: Sequence[Claim] = (),
+        asks: Sequence[Callable[[], Spec]] = (),
+    ) -> None:
         self.functions = tuple(functions)
+        self._claims = tuple(claims) or tuple([Claim() for _ in functions[1:]])
+        self._asks: tuple[Callable[[], Spec] | None, ...] = tuple(asks) or (None,) * len(self._claims)
         self._step: Callable[[Any], Any] | None = None
         self._plain: bool | None = None  # whether the first result was numbers and text, which nobody can change
+
+    @property
+    def kinds(self) -> Kinds:
+        """What the functions but the last return, without ranks that only a first result has shown."""
+        return tuple([claim.spec or (claim.kind and claim.kind.map(_of_any_rank)) for claim in self._claims])
+
+    @property
+    def settled(self) -> bool:
+        """Whether that is known: until then it is the first element that tells it, so no other may be ahead of that."""
+        return None not in self.kinds
+
+    def settle(self, kinds: Kinds) -> None:
+        """Take over what is known elsewhere."""
+        for claim, kind in zip(self._claims, kinds, strict=False):
+            if claim.wanted is None:
+                claim.kind = kind
 
     def results(self, rows: Block) -> Iterator[Any]:
         """What the last function returns for each of the rows, made as it is asked for; arrays are nobody else's."""
@@ -80,7 +113,7 @@ class Chain:
         return 0, element
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self.functions,)
+        return Chain, (self.functions, self._claims)
 
     def _learning(self, rows: Block) -> Iterator[Any]:
         elements = rows.elements()
@@ -95,7 +128,7 @@ class Chain:
         links = []
         value = element
         for index, function in enumerate(self.functions[:-1]):
-            value, link = _call(function, index, value, _Link.of)
+            value, link = _call(function, index, value, (self._claims[index], self._asks[index]))
             links.append(link)
         result = _call(self.functions[-1], len(self.functions) - 1, value, None)
         self._step = self._written(links, spread=type(element) is tuple)
@@ -115,17 +148,16 @@ class Chain:
                 parts = [f"{result}_{place}" for place in range(link.width)]
                 tests = link.tests(parts or [result], names, f"t{index}_")
                 if tests is None:
-                    checks.append(f"{result} = settled{index}({result})")
+                    checks.append(f"{result} = settled{index}({result}, x{index})")
                     given = f"*{result}" if link.spread else result
                 elif parts:
-                    checks.append(
-                        f"if type({result}) is not tuple or len({result}) != {link.width}: {result} = settled{index}({result})"
-                    )
+                    other = f"type({result}) is not tuple or len({result}) != {link.width}"
+                    checks.append(f"if {other}: {result} = settled{index}({result}, x{index})")
                     checks.append(f"{', '.join(parts)}, = {result}")
-                    checks.append(f"if {tests}: {', '.join(parts)}, = {result} = settled{index}({result})")
+                    checks.append(f"if {tests}: {', '.join(parts)}, = {result} = settled{index}({result}, x{index})")
                     given = ", ".join(parts)
                 else:
-                    checks.append(f"if {tests}: {result} = settled{index}({result})")
+                    checks.append(f"if {tests}: {result} = settled{index}({result}, x{index})")
                     given = result
             else:
                 checks.append(f"return {result}")
@@ -149,74 +181,112 @@ def _call(
     function: Callable[..., Any],
     index: int,  # noqa: ARG001 - read from the frame, as `given` is, when the call fails
     given: Any,
-    link_of: "Callable[[Any], _Link] | None",
+    said: "tuple[Claim, Callable[[], Spec] | None] | None",
 ) -> Any:
     """A call as the written function makes it."""
     value = function(*given) if type(given) is tuple else function(given)
-    if link_of is None:
+    if said is None:
         return value
-    link = link_of(value)
-    return link.settled(value), link
+    link = _Link.of(value, *said)
+    return link.settled(value, given), link
 
 
 @dataclass(frozen=True)
 class _Link:
-    """What comes from one function and goes to the next: its structure, and the dtype of each leaf."""
+    """What comes from one function and goes to the next.
 
-    structure: Structure
-    dtypes: tuple[Any, ...]
+    Args:
+      spec: what is claimed of it.
+      kinds: the types of the first one's leaves; None for what has to be converted.
+      ask: gives a spec that may allow more.
+    """
+
+    spec: Spec
     kinds: tuple[Any, ...]
+    ask: Callable[[], Spec] | None
 
     @staticmethod
-    def of(value: Any) -> "_Link":
+    def of(value: Any, claim: Claim, ask: Callable[[], Spec] | None) -> "_Link":
         value = tuple(value) if type(value) is list else value
         structure = structure_of(value)
         raw = structure.flatten(value)
         leaves = [as_leaf(leaf) for leaf in raw]
         kinds = [type(leaf) if leaf is before else None for leaf, before in zip(leaves, raw, strict=True)]
-        return _Link(structure, tuple(map(_dtype_of, leaves)), tuple(kinds))
+        wanted = claim.wanted
+        if wanted is None:
+            wanted = claim.kind = opened(Spec(structure, tuple(map(_leaf_of, leaves))))
+        known = structure == wanted.structure
+        return _Link(wanted, tuple(kinds) if known else (None,) * len(wanted.leaves), None if claim.spec else ask)
 
     @property
     def width(self) -> int:
         """How many arguments the next function gets, where they are leaves; 0 where it gets one."""
-        return len(self.structure.children) if self.structure.is_flat_tuple else 0
+        structure = self.spec.structure
+        return len(structure.children) if structure.is_flat_tuple else 0
 
     @property
     def spread(self) -> bool:
         """Whether the next function gets the members of a tuple."""
-        return self.structure.kind == "tuple"
+        return self.spec.structure.kind == "tuple"
 
     def tests(self, parts: list[str], names: dict[str, Any], prefix: str) -> str | None:
         """An expression that is true when a leaf is not what it was at first; None when leaves have to be settled always."""
-        if not (self.structure.is_leaf or self.structure.is_flat_tuple):
+        structure = self.spec.structure
+        if not (structure.is_leaf or structure.is_flat_tuple):
             return None
         tests = []
-        for place, (part, kind, dtype) in enumerate(zip(parts, self.kinds, self.dtypes, strict=True)):
+        for place, (part, kind, leaf) in enumerate(zip(parts, self.kinds, self.spec.leaves, strict=True)):
             name = f"{prefix}{place}"
-            if kind is bytes or (kind is not None and issubclass(kind, np.number | np.bool_)):
+            if kind is None or not isinstance(leaf, TensorSpec):
+                return None
+            if kind is bytes or issubclass(kind, np.number | np.bool_):
+                if leaf.dtype != dtype_of(kind()) or leaf.shape not in ((), None):
+                    return None
                 names[name] = kind
                 tests.append(f"type({part}) is not {name}")
-            elif kind is np.ndarray and dtype.kind not in "SUO":
-                names[name] = dtype
-                tests.append(f"type({part}) is not ndarray or {part}.dtype is not {name} or not {part}.ndim")
+            elif kind is np.ndarray and leaf.dtype.kind not in "SUO" and leaf.shape != ():
+                names[name] = leaf.dtype
+                rank = f"not {part}.ndim" if leaf.shape is None else f"{part}.ndim != {len(leaf.shape)}"
+                sizes = [f" or {part}.shape[{i}] != {n}" for i, n in enumerate(leaf.shape or ()) if n is not None]
+                tests.append(f"type({part}) is not ndarray or {part}.dtype is not {name} or {rank}{''.join(sizes)}")
             else:
                 return None
         return " or ".join(tests)
 
-    def settled(self, value: Any) -> Any:
+    def settled(self, value: Any, given: Any) -> Any:
         """`value` as an element.
 
         Raises:
-          TypeError: it has another structure or dtype than the first result, or cannot be an array.
+          TypeError: it is not as claimed, or cannot be an array; it is what a function made of `given`.
         """
         value = tuple(value) if type(value) is list else value
-        leaves = [as_leaf(leaf) for leaf in self.structure.flatten(value)]
-        for leaf, dtype in zip(leaves, self.dtypes, strict=True):
-            if _dtype_of(leaf) != dtype:
-                raise TypeError(f"the elements differ in dtype: {dtype} and {_dtype_of(leaf)}")
-        return self.structure.build([leaf.to_user() if _dtype_of(leaf) is None else leaf for leaf in leaves])
+        structure = self.spec.structure
+        own = structure_of(value)
+        if own != structure:
+            raise unlike("map", f"elements nested as {structure}", f"{own}, each dot a component", given)
+        leaves = [as_leaf(leaf) for leaf in own.flatten(value)]
+        for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
+            if not _fits(leaf, wanted) and not self._allowed(place, leaf):
+                raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
+        return own.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
+
+    def _allowed(self, place: int, leaf: Any) -> bool:
+        """Whether the spec allows what the first result did not show."""
+        with suppress(Exception):  # then there is nothing that allows more
+            return self.ask is not None and _fits(leaf, self.ask().leaves[place])
+        return False
 
 
-def _dtype_of(leaf: Any) -> Any:
-    """The dtype of a leaf; None for a data set."""
-    return None if getattr(leaf, "nest_leaf", False) else dtype_of(leaf)
+def _fits(leaf: Any, wanted: LeafSpec) -> bool:
+    if getattr(leaf, "nest_leaf", False) or isinstance(wanted, DatasetSpec):
+        return getattr(leaf, "nest_leaf", False) and isinstance(wanted, DatasetSpec)
+    return dtype_of(leaf) == wanted.dtype and shape_fits(shape_of(leaf), wanted.shape)
+
+
+def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
+    return leaf if isinstance(leaf, DatasetSpec) else leaf.with_shape(None)
+
+
+def _leaf_of(leaf: Any) -> LeafSpec:
+    """What is claimed of one result alone."""
+    return DatasetSpec(()) if getattr(leaf, "nest_leaf", False) else TensorSpec(shape_of(leaf), dtype_of(leaf))

@@ -15,6 +15,7 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.kernels.rows import RowLoop, row_loop
+from distinput.ops.claim import Made, behind
 
 __all__ = ["Compiled", "compiled"]
 
@@ -32,7 +33,11 @@ class Compiled:
 
     def __init__(self, function: Any, spec: Spec) -> None:
         self.functions = (function,)
+        self.settled, self.kinds = True, ()  # as a chain of one function
         self._given = spec
+
+    def settle(self, kinds: tuple[Spec | None, ...]) -> None:
+        """Its results are what numba says they are."""
 
     @cached_property
     def loop(self) -> RowLoop | None:
@@ -70,12 +75,14 @@ class Compiled:
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, (self.functions[0], self._given)
 
-    def stream(self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]) -> Stream:
+    def stream(
+        self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]
+    ) -> Iterator[Made]:
         """Blocks of the results; they are sent after a few milliseconds, and before an error is raised."""
         most = _FEWEST
         for rows, _, _, at in passing_over(upstream, state):
             if type(rows) is Failure:
-                yield rows, at(0)
+                yield rows, at, rows
                 continue
             first = 0
             while first < rows.size:
@@ -83,7 +90,7 @@ class Compiled:
                 begin = Run.clock()
                 for made, done in sound_parts(part.size, partial(self._noted, part, note), tolerant=run.tolerant):
                     seconds = Run.clock() - begin
-                    yield made, at(first + done)
+                    yield made, behind(at, first + done - made.size), part.rows(done - made.size, done)
                     if made.size == part.size:
                         most = int(max(1, min(PACE_SECONDS * part.size / max(seconds, 1e-9), 8 * part.size, 1 << 20)))
                 first += part.size

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.calls import called
+from distinput.core.calls import MOST_CALLS, called
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -50,7 +50,8 @@ class Filter(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state["input"], run)
         predicate = _predicate("filter", self.predicate)
-        for kept, rows, first, mark in called(upstream, state, predicate, unpack=True, tolerant=run.tolerant):
+        most = run.at_once(MOST_CALLS)
+        for kept, rows, first, mark in called(upstream, state, predicate, most, unpack=True, tolerant=run.tolerant):
             if type(rows) is Failure:
                 yield rows, mark
                 continue
@@ -98,7 +99,8 @@ class TakeWhile(SameElements):
             return not ended
 
         upstream = self.input.open(state["input"], run)
-        for kept, rows, first, mark in called(upstream, state, going_on, unpack=True, tolerant=run.tolerant):
+        most = run.at_once(MOST_CALLS)
+        for kept, rows, first, mark in called(upstream, state, going_on, most, unpack=True, tolerant=run.tolerant):
             if ended:
                 yield rows.rows(first, first + kept.index(False)), {**mark, "ended": True}
                 return

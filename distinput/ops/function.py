@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User functions: TensorFlow's calling convention, and what they return without running them on the data."""
+"""User functions: TensorFlow's calling convention, and what they return, as far as that can be told before the iteration.
+
+There is no tracer, so what is said here is a claim (`ops/claim.py`), to which all elements are held.
+"""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import column_of
-from distinput.core.nest import structure_of
-from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
-from distinput.core.values import STRING, as_leaf, dtype_of, shape_of, zero
+from distinput.core.nest import Structure, structure_of
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.errors import InvalidArgumentError
-from distinput.ops.slices import rows_node
+from distinput.ops.claim import SelfReferenceError
+from distinput.ops.samples import further_samples, in_memory, made_up_samples, real_elements, samples
 from distinput.plan.node import Node
 
-__all__ = ["calling", "infer", "made_up_results", "spec_of_value"]
-
-_PROBES = ((1, 2), (2, 3), (3, 1), (5, 4), (0, 2), (8, 5))
-"""(value, size of an unknown dimension) of the made-up elements."""
+__all__ = ["calling", "infer", "results_of", "spec_of_value"]
 
 
 def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -48,108 +47,163 @@ def _leaf_spec(leaf: Any) -> LeafSpec:
     return TensorSpec(shape_of(leaf), dtype_of(leaf))
 
 
-def infer(op: str, call: Callable[[Any], Any], source: Node) -> Spec:
+def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:
     """The spec of what `call` returns for the elements of `source`.
 
-    The function runs on made-up elements with several values and several sizes for each unknown dimension; a dimension of
-    the result is known where it is the same for all of them. When the function fails on made-up elements, the first real
-    element tells dtype and rank, and all dimensions stay unknown.
+    Where these are plain numbers of known shapes, `call` is tried on some of them, or on made-up ones: a dimension is known
+    where it came out the same for all. No text and no bytes are made up: the first real element tells dtype and rank, and
+    every dimension is unknown. So it is where samples give different answers; and where a dimension of the input is unknown,
+    or it is a data set, the first real element must agree with the samples.
+
+    Args:
+      op: for the message.
+      call: from an element to the result.
+      source: the elements.
+      functions: those of the user's that `call` calls.
 
     Raises:
-      InvalidArgumentError: neither way gives an answer.
+      InvalidArgumentError: there is no element, and `call` fails on all made-up ones.
+      TypeError: elements in memory show that it returns several kinds of results.
     """
-    made: list[Spec] = []
-    failure: Exception | None = None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for value, size in _PROBES:
-            try:
-                made.append(spec_of_value(call(_probe(source.spec, value, size))))
-            except Exception as error:  # noqa: BLE001 - what was made up may be anything to the function
-                failure = failure or error
-    if len(made) >= 2:
-        merged = made[0]
-        for other in made[1:]:
-            merged = _merge(op, merged, other)
-        return merged
-    element = _first_element(source)
-    if element is None:
-        raise InvalidArgumentError(
-            f"{op}: cannot tell what the function returns: it fails on made-up elements ({failure!r}) and the input has no "
-            "element; pass output_signature="
-        )
-    return spec_of_value(call(element[0])).map(_without_dims)
+    leaves = source.spec.leaves
+    told = _told_by_samples(op, call, source, functions) if all(map(_is_numeric, leaves)) else None
+    if told is not None and all(map(_is_known, leaves)):
+        return told
+    shown = _shown(call, source)
+    if shown is None:
+        return _without_elements(op, call, source)
+    both = None if told is None else merge_specs(told, shown)
+    return opened(shown) if both is None else both
 
 
-def made_up_results(call: Callable[[Any], Any], source: Node) -> list[Any]:
-    """What `call` returns for made-up elements of `source`, those aside for which it fails."""
-    made = []
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for value, size in _PROBES:
-            try:
-                made.append(call(_probe(source.spec, value, size)))
-            except Exception:  # noqa: BLE001 - the function need not work for what was made up
-                continue
-    return made
+def results_of(call: Callable[[Any], Any], source: Node) -> Iterator[Any]:
+    """What `call` returns for some elements of `source`, those aside for which it fails: to see which datasets it makes.
+
+    They are real ones where they are in memory; else made up, or the first real one where `call` fails on all of these.
+    """
+    found = False
+    for result in _results(call, samples(source)):
+        found = True
+        yield result
+    if not found and in_memory(source) is None:
+        yield from islice(_results(call, real_elements(source)), 1)
 
 
-def _without_dims(leaf: LeafSpec) -> LeafSpec:
-    if isinstance(leaf, DatasetSpec) or leaf.shape is None:
-        return leaf
-    return leaf.with_shape((None,) * len(leaf.shape))
-
-
-def _merge(op: str, a: Spec, b: Spec) -> Spec:
-    if a.structure != b.structure:
-        raise TypeError(f"{op}: the function must return one structure, got {a.structure} and {b.structure}")
-    leaves: list[LeafSpec] = []
-    for x, y in zip(a.leaves, b.leaves, strict=True):
-        if isinstance(x, DatasetSpec) and isinstance(y, DatasetSpec):
-            leaves.append(DatasetSpec(_merge(op, Spec.of(x.element_spec), Spec.of(y.element_spec)).nest))
-        elif isinstance(x, TensorSpec) and isinstance(y, TensorSpec) and x.dtype == y.dtype:
-            leaves.append(x.with_shape(merge_shapes(x.shape, y.shape)))
-        else:
-            raise TypeError(f"{op}: the function must return one dtype, got {x} and {y}")
-    return Spec(a.structure, tuple(leaves))
-
-
-def _probe(spec: Spec, value: int, size: int) -> Any:
-    return spec.structure.build([_probe_leaf(leaf, value, size) for leaf in spec.leaves])
-
-
-def _probe_leaf(leaf: LeafSpec, value: int, size: int) -> Any:
+def _is_numeric(leaf: LeafSpec) -> bool:
     if isinstance(leaf, DatasetSpec):
-        inner = Spec.of(leaf.element_spec)
-        elements = [_probe(inner, value + i, size) for i in range(size)]
-        rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
-        columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
-        made = rows_node(Block(inner.structure, columns, size), inner.leaves).to_user()
-        if not leaf.dataset_shape:
-            return made
-        listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
-        listed.fill(made)
-        return listed
-    if leaf.shape is None:
-        raise InvalidArgumentError("an element of unknown rank cannot be made up")
-    shape = tuple([size if d is None else d for d in leaf.shape])
-    if leaf.dtype == STRING:
-        text = str(value).encode()
-        return np.full(shape, text, dtype=object) if shape else text
-    if leaf.dtype.kind in "iufb":
-        filled = np.arange(int(np.prod(shape))).reshape(shape) + value if shape else np.asarray(value)
-        made = filled.astype(leaf.dtype)
-        return made if shape else made[()]
-    return zero(leaf.dtype, shape)
+        return all(map(_is_numeric, Spec.of(leaf.element_spec).leaves))
+    return leaf.dtype.kind in "biufc" and leaf.shape is not None
 
 
-def _first_element(source: Node) -> tuple[Any] | None:
-    with Run() as run:
-        stream = source.open(source.start(0), run)
+def _is_known(leaf: LeafSpec) -> bool:
+    return isinstance(leaf, TensorSpec) and leaf.size is not None
+
+
+def _told_by_samples(
+    op: str, call: Callable[[Any], Any], source: Node, functions: tuple[Callable[..., Any], ...]
+) -> Spec | None:
+    """What holds for all samples for which the function gives something; None where they tell too little."""
+    real = in_memory(source)
+    specs = list(_specs(call, samples(source)))
+    if len(specs) < (1 if real else 2):
+        return None
+    told = _merged(specs)
+    if told is not None and any(map(_knows_a_dimension, told.leaves)):
+        specs += _specs(call, further_samples(source, functions))
+        told = _merged(specs)
+    if told is None and real is source:
+        a, b = next((a, b) for a, b in pairwise(specs) if merge_specs(a, b) is None)
+        what = f"structure, got {a.structure} and {b.structure}"
+        if a.structure == b.structure:
+            what = f"dtype, got {a.nest} and {b.nest}"
+        raise TypeError(
+            f"{op}: the function must return one {what}; give output_signature=, or return one kind of result"
+        )
+    # None often stands for what a function does not know.
+    return None if told is None or _holds_none(told.structure) else told
+
+
+def _specs(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Spec]:
+    """The specs of what `call` returns for elements, those aside for which it fails."""
+    for result in _results(call, elements):
         try:
-            for block, _ in stream:
-                if block.size:
-                    return (block.row(0),)
-        finally:
-            stream.close()  # type: ignore[attr-defined]
+            yield spec_of_value(result)
+        except SelfReferenceError:
+            raise
+        except Exception:  # noqa: BLE001 - of elements that may be made up
+            continue
+
+
+def _merged(specs: Sequence[Spec]) -> Spec | None:
+    """The spec that all fit, if there is one."""
+    found: Spec | None = specs[0] if specs else None
+    for spec in specs[1:]:
+        found = None if found is None else merge_specs(found, spec)
+    return found
+
+
+def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Any]:
+    """What `call` returns for elements on which it may fail."""
+    for element in elements:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                result = call(element)
+            except SelfReferenceError:
+                raise
+            except Exception:  # noqa: BLE001 - it need not work for what was made up
+                continue
+        yield result
+
+
+def _holds_none(structure: Structure) -> bool:
+    return structure.kind == "none" or any(map(_holds_none, structure.children))
+
+
+def _knows_a_dimension(leaf: LeafSpec) -> bool:
+    if isinstance(leaf, DatasetSpec):
+        return any(map(_knows_a_dimension, Spec.of(leaf.element_spec).leaves))
+    return bool(leaf.shape) and any(d is not None for d in leaf.shape or ())
+
+
+_MOST_FAILURES = 100
+"""Real elements on which a function may fail before the first that shows what it returns."""
+
+
+def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
+    """The spec of what `call` returns for the first real element for which it works; None where there are no elements."""
+    failure: Exception | None = None
+    for count, element in enumerate(real_elements(source)):
+        try:
+            return spec_of_value(call(element))
+        except SelfReferenceError:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised where no element shows more
+            failure = failure or error
+            if count >= _MOST_FAILURES:
+                break
+    if failure is not None:
+        raise failure
     return None
+
+
+def _without_elements(op: str, call: Callable[[Any], Any], source: Node) -> Spec:
+    """A spec that no element can contradict, since there is none."""
+    failure: Exception | None = None
+
+    def tried(element: Any) -> Any:
+        nonlocal failure
+        try:
+            return call(element)
+        except Exception as error:
+            failure = failure or error
+            raise
+
+    told = _merged(list(_specs(tried, made_up_samples(source.spec))))
+    if told is None:
+        why = f" ({failure!r})" if failure is not None else ""
+        raise InvalidArgumentError(
+            f"{op}: cannot tell what the function returns: the input has no element, and made-up elements do not tell it"
+            f"{why}; pass output_signature="
+        )
+    return opened(told)

@@ -52,6 +52,7 @@ class GlobalShuffle(SameElements):
     domains, CT-RSA 2002).
     """
 
+    delays: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True

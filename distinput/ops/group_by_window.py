@@ -2,7 +2,8 @@
 """`group_by_window`: elements collected by a key until a window is full."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +11,16 @@ import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import called
+from distinput.core.column import Datasets
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import State, taken_up
+from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
-from distinput.ops.function import infer
+from distinput.ops.claim import Claim, alike
+from distinput.ops.function import calling, infer
 from distinput.ops.grouping import Groups
 from distinput.ops.interleave import node_of
 from distinput.ops.slices import rows_node
@@ -57,6 +61,7 @@ class GroupByWindow(Keyed):
     reduce_func: Callable[..., Any]
     window_size: int | None = None
     window_size_func: Callable[..., Any] | None = None
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("group_by_window", "key_func", self.key_func)
@@ -78,10 +83,20 @@ class GroupByWindow(Keyed):
 
     @cached_property
     def spec(self) -> Spec:
-        def reduced(window: Any) -> Any:
-            return self.reduce_func(np.int64(0), window)
+        return self.claim.asked("group_by_window", self._inferred)
 
-        leaf = infer("group_by_window", reduced, _OneGroup(self.input)).leaves[0]
+    def _inferred(self) -> Spec:
+        call = calling(self.key_func)
+
+        def reduced(window: Any) -> Any:
+            key: Any = 0
+            for element in window:
+                with suppress(Exception):  # of an element that may be made up
+                    key = int(call(element))
+                break
+            return self.reduce_func(np.int64(key), window)
+
+        leaf = infer("group_by_window", reduced, _OneGroup(self.input), self.reduce_func).leaves[0]
         if not isinstance(leaf, DatasetSpec):
             raise TypeError("group_by_window: reduce_func must return a data set")
         return Spec.of(leaf.element_spec)
@@ -95,7 +110,11 @@ class GroupByWindow(Keyed):
 
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
             node = self._reduced(key, parts)
-            return node.open(taken_up("group_by_window", node.start(state["epoch"]), inner), run)
+            stream = node.open(taken_up("group_by_window", node.start(state["epoch"]), inner), run)
+            return alike("group_by_window", stream, self.claim, lambda: self.spec, np.int64(key), tolerant=run.tolerant)
+
+        if run.resumed:
+            _ = self.spec  # the first element of all decides, not the first after a restart
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)
@@ -104,7 +123,7 @@ class GroupByWindow(Keyed):
 
 @dataclass(frozen=True, eq=False)
 class _OneGroup(Node):
-    """All elements of the input as one group, for finding out what `reduce_func` returns."""
+    """Some elements of the input as one group, for finding out what `reduce_func` returns."""
 
     input: Node
 
@@ -113,7 +132,9 @@ class _OneGroup(Node):
         return Spec(LEAF, (DatasetSpec(self.input.spec.nest),))
 
     def start(self, epoch: int) -> State:
-        return {}
+        return self.input.start(epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
-        return iter(())
+        for block, after in self.input.open(state, run):
+            group = rows_node(block, self.input.spec.leaves)
+            yield Block(LEAF, [Datasets([group], STRING)], 1), after

@@ -19,7 +19,8 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
-from distinput.ops.function import calling, infer, made_up_results
+from distinput.ops.claim import Claim, alike
+from distinput.ops.function import calling, infer, results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -57,6 +58,7 @@ class FlatMap(Node):
     input: Node
     map_func: Callable[..., Any]
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
@@ -69,11 +71,11 @@ class FlatMap(Node):
 
     @cached_property
     def made(self) -> tuple[Node, ...]:
-        return tuple(made_up_results(self.call, self.input))
+        return tuple(results_of(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:
-        return _inner_spec("flat_map", self.call, self.input)
+        return self.claim.asked("flat_map", lambda: _inner_spec("flat_map", self))
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
@@ -81,27 +83,31 @@ class FlatMap(Node):
     def stream(self, state: State, run: Run) -> Stream:
         epoch, inner = state["epoch"], state["inner"]
         queue = RowQueue(self.input.open(state["input"], run), state)
+        if run.resumed:
+            _ = self.spec  # the first element of all decides, not the first after a restart
         while queue.fill(1) or queue.failure is not None:
             mark = queue.mark()
-            node = next_made(queue, self.call, run)
+            node, given = next_made(queue, self.call, run)
             if isinstance(node, Failure):
                 yield node, {"epoch": epoch, **queue.mark(), "inner": None}
                 continue
-            for block, after in node.open(taken_up("flat_map", node.start(epoch), inner), run):
+            stream = node.open(taken_up("flat_map", node.start(epoch), inner), run)
+            for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None
 
 
-def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> Node | Failure:
-    """The data set made of the next element, which is there; or the failure that comes in its place."""
+def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[Node | Failure, Any]:
+    """The dataset made of the next element, which is there, or the failure that comes in its place; and the element."""
     if not queue.size:
-        return queue.passed()
+        return queue.passed(), None
+    element = queue.take(1).row(0)
     try:
-        return call(queue.take(1).row(0))
+        return call(element), element
     except Exception as error:
         if not run.tolerant:
             raise
-        return Failure(error)
+        return Failure(error), element
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +146,7 @@ class Interleave(Node):
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("interleave", "map_func", self.map_func)
@@ -173,11 +180,11 @@ class Interleave(Node):
 
     @cached_property
     def made(self) -> tuple[Node, ...]:
-        return tuple(made_up_results(self.call, self.input))
+        return tuple(results_of(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:
-        return _inner_spec("interleave", self.call, self.input)
+        return self.claim.asked("interleave", lambda: _inner_spec("interleave", self))
 
     @property
     def cardinality(self) -> int:
@@ -207,10 +214,9 @@ class _Slot:
 
     __slots__ = ("mark", "rows")
 
-    def __init__(self, node: Node, mark: Mark, inner: Mark, run: Run, *, ahead: bool) -> None:
+    def __init__(self, stream: Stream, mark: Mark, inner: Mark) -> None:
         self.mark = mark
-        reader = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if ahead else node
-        self.rows = RowQueue(reader.open(inner["input"], run), inner)
+        self.rows = RowQueue(stream, inner)
 
 
 class _Cycle:
@@ -228,16 +234,21 @@ class _Cycle:
                 stream = op.input.open(saved["element"]["input"], run)
                 element = RowQueue(stream, saved["element"])
                 element.fill(1)
-                node = op.call(element.take(1).row(0))
+                given = element.take(1).row(0)
                 stream.close()  # type: ignore[attr-defined]
-                self.slots[index] = self._opened(index, node, saved["element"], saved["inner"])
+                self.slots[index] = self._opened(index, op.call(given), given, saved["element"], saved["inner"])
+        if run.resumed:
+            _ = op.spec  # the first element of all decides, not the first after a restart
 
-    def _opened(self, index: int, node: Node, mark: Mark, inner: Mark | None) -> _Slot:
-        calls = self.op.num_parallel_calls
+    def _opened(self, index: int, node: Node, given: Any, mark: Mark, inner: Mark | None) -> _Slot:
+        op, run, calls = self.op, self.run, self.op.num_parallel_calls
         ahead = calls is not None and (calls == AUTOTUNE or index < calls)
         begin, saved = node.start(self.epoch), inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", begin, saved["input"])}
-        return _Slot(node, mark, inner, self.run, ahead=ahead)
+        reader = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if ahead else node
+        stream = reader.open(inner["input"], run)
+        checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
+        return _Slot(checked, mark, inner)
 
     def blocks(self) -> Any:
         """The elements, turn by turn."""
@@ -252,11 +263,11 @@ class _Cycle:
             slot = self.slots[self.turn]
             if slot is None and (self.queue.fill(1) or self.queue.failure is not None):
                 mark = self.queue.mark()
-                node = next_made(self.queue, self.op.call, self.run)
+                node, given = next_made(self.queue, self.op.call, self.run)
                 if isinstance(node, Failure):  # the next element makes the data set of this turn
                     yield node
                     continue
-                slot = self.slots[self.turn] = self._opened(self.turn, node, mark, None)
+                slot = self.slots[self.turn] = self._opened(self.turn, node, given, mark, None)
             if slot is None:
                 if all(other is None for other in self.slots):
                     return
@@ -368,7 +379,7 @@ def _hash(element: Any) -> int:
     return int.from_bytes(found.digest(), "little")
 
 
-def _inner_spec(op: str, call: Callable[[Any], Any], source: Node) -> Spec:
-    leaf = infer(op, call, source).leaves[0]
+def _inner_spec(op: str, node: FlatMap | Interleave) -> Spec:
+    leaf = infer(op, node.call, node.input, node.map_func).leaves[0]
     assert isinstance(leaf, DatasetSpec)
     return Spec.of(leaf.element_spec)

@@ -2,29 +2,28 @@
 """`map`: a function on every element."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
-from distinput.core.calls import applied, element_text
+from distinput.core.block import Block, concat_blocks
+from distinput.core.calls import MOST_CALLS, applied, element_text
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
-from distinput.core.nest import Structure
 from distinput.core.processes import Workforce, check_sendable
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import State
+from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.rows import is_numba
 from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain
+from distinput.ops.claim import Claim, Made, behind, between, formed, held
 from distinput.ops.compiled import Compiled, compiled
 from distinput.ops.function import calling, infer
-from distinput.ops.parallel import Note, block_of, blocks_of, called_as_measured, called_in_threads, trial
-from distinput.ops.signature import check_signature, fitting
+from distinput.ops.parallel import Note, called_as_measured, called_in_threads, trial
 from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.fused import Fused, Neighbours
@@ -49,8 +48,9 @@ class Map(OneForOne):
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
       synchronous: accepted as TensorFlow's, for a map without `num_parallel_calls`: it is called in the iterator's thread.
       use_unbounded_threadpool: accepted as TensorFlow's; there are `num_parallel_calls` threads.
-      output_signature: a nest of `TensorSpec` for what it returns; otherwise it is found out with made-up elements. Elements
-        are checked against it, and whole numbers become as wide as it says.
+      output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and whole numbers become
+        as wide as it says. Otherwise it is found out by calling `map_func`: on the first element of text, bytes or unknown
+        dimensions, else on some numbers. Elements are checked against that, too.
       processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
         of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
         anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
@@ -59,7 +59,7 @@ class Map(OneForOne):
     Raises:
       InvalidArgumentError: `synchronous` and `num_parallel_calls`.
       TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
-        not fit `output_signature`.
+        not fit `output_signature`, or is of another kind than its other results.
       UnavailableError: at iteration, when a worker process has ended.
 
     >>> import distinput as di
@@ -78,6 +78,7 @@ class Map(OneForOne):
     use_unbounded_threadpool: bool = field(default=False, repr=False)
     output_signature: Any = field(default=None, kw_only=True)
     processes: bool = field(default=False, kw_only=True)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("map", "map_func", self.map_func)
@@ -108,8 +109,8 @@ class Map(OneForOne):
     @cached_property
     def spec(self) -> Spec:
         if self.compiled is not None:
-            return self.compiled.spec
-        return self.signature or infer("map", self.call, self.input)
+            return self.signature or self.compiled.spec
+        return self.signature or self.claim.asked("map", lambda: infer("map", self.call, self.input, self.map_func))
 
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self, (self,), self.workforce, state, run)
@@ -176,7 +177,11 @@ def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
 
 
 def _chain(maps: Sequence[Map]) -> Chain | Compiled:
-    return maps[0].compiled or Chain([step.map_func for step in maps])
+    if maps[0].compiled is not None:
+        return maps[0].compiled
+    before = maps[:-1]
+    asks = [partial(getattr, step, "spec") for step in before]
+    return Chain([step.map_func for step in maps], [step.claim for step in before], asks)
 
 
 def _workforce(maps: Sequence[Map]) -> Workforce | None:
@@ -193,26 +198,37 @@ def _cores() -> int:
 
 def _fetched(node: Map | FusedMap, maps: Sequence[Map], rows: Ints, epoch: int) -> Block:
     """What the functions of `maps` return for some elements of the input."""
-    chain, given = _chain(maps), node.input.fetch(rows, epoch)
+    chain, given, last = _chain(maps), node.input.fetch(rows, epoch), maps[-1]
+    if not given.size:
+        return Block.of(node.spec.structure, [])
+    made: Iterator[Made]
     if isinstance(chain, Compiled):
-        made = chain.block(given)
+        made = iter([(chain.block(given), _no_mark, given)])
     else:
-        results = list(chain.results(given))
-        made = block_of(results, None if results else node.spec.structure)
-    signature = maps[-1].signature
-    return made if signature is None else check_signature("map", made, signature)
+        made = _formed(list(chain.results(given)), given, _no_mark, _raised)
+    checked = held("map", made, last.claim, _signature(last), lambda: last.spec, lambda _: None, tolerant=False)
+    return concat_blocks([block for block, _ in checked])
 
 
 def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
-    """Blocks of what the functions of `maps` return, which are checked against the signature of the last."""
-    stream, last = _called(node, maps, workforce, state, run), maps[-1]
-    if last.signature is None:
-        return stream
+    """Blocks of what the functions of `maps` return, held to what is said about the results of the last."""
+    last = maps[-1]
+    if run.resumed:
+        for step in maps:  # the first element of all decides, not the first after a restart
+            _ = step.spec
+    made = _called(node, maps, workforce, state, run)
     note = partial(run.annotate, where=last.where)
-    return fitting("map", stream, state, last.signature, note, tolerant=run.tolerant)
+    return held("map", made, last.claim, _signature(last), lambda: last.spec, note, tolerant=run.tolerant)
 
 
-def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
+def _signature(step: Map) -> Spec | None:
+    """What the results must be, where that is no claim of ours."""
+    return step.signature or (None if step.compiled is None else step.compiled.spec)
+
+
+def _called(
+    node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run
+) -> Iterator[Made]:
     """Blocks of what the functions of `maps` return."""
     chain, counter = _chain(maps), run.counter(node)
     by_block = workforce is not None or isinstance(chain, Compiled)
@@ -225,28 +241,53 @@ def _called(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
 
     calls = maps[0].num_parallel_calls
     if workforce is not None:
-        return called_in_processes(upstream, state, workforce, run, counter, note)
+        return called_in_processes(upstream, state, workforce, chain, run, counter, note)
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
         return chain.stream(upstream, state, run, lambda error, element: note(error, 0, element_text(element)))
     if calls == AUTOTUNE:
         return called_as_measured(upstream, state, chain, _cores(), run, counter, note, node.found)
     if calls is not None and calls > 1:
         return called_in_threads(upstream, state, chain, int(calls), run, counter, note)
-    return _called_here(upstream, state, chain, note, tolerant=run.tolerant)
+    return _called_here(upstream, state, chain, note, run)
 
 
-def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: Note, *, tolerant: bool) -> Stream:
+def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: Note, run: Run) -> Iterator[Made]:
     def place(error: Exception, element: Any) -> None:
         index, given = chain.place(error, element)
         note(error, index, element_text(given))
 
-    structure: Structure | None = None
-    before = state
-    for made, rows, _, mark in applied(upstream, state, chain.results, note=place, tolerant=tolerant):
+    def refused(error: Exception, element: Any) -> Failure:
+        note(error, len(chain.functions) - 1, element_text(element))
+        if not run.tolerant:
+            raise error
+        return Failure(error)
+
+    before, most = state, run.at_once(MOST_CALLS)
+    for made, rows, first, mark in applied(upstream, state, chain.results, most, place, tolerant=run.tolerant):
         if type(rows) is Failure:
-            yield rows, mark
+            yield rows, between(before, mark, 0), rows
         else:
-            for block, done in blocks_of(made, structure, tolerant=tolerant):
-                structure = structure or block.structure
-                yield block, mark if done == len(made) else {**before, "skip": before["skip"] + done}
+            given = rows.rows(first, first + len(made))
+            yield from _formed(made, given, between(before, mark, len(made)), refused)
         before = mark
+
+
+def _formed(
+    results: list[Any], given: Block, at: Callable[[int], Mark], refused: Callable[[Exception, Any], Failure]
+) -> Iterator[Made]:
+    """Results as blocks, with what they were made of; `refused` gives, or raises, what stands for one that is no element."""
+    for made, first, end in formed(results):
+        if isinstance(made, Block):
+            yield made, behind(at, first), given.rows(first, end)
+        else:
+            yield refused(made, given.row(first)), behind(at, end), given.rows(end, end)
+
+
+def _no_mark(_: int) -> Mark:
+    """Where elements are fetched by position there are no marks."""
+    return {}
+
+
+def _raised(error: Exception, element: Any) -> Failure:
+    error.add_note(f"on {element_text(element)}")
+    raise error

@@ -2,7 +2,7 @@
 """`map_rows`: a function on many elements at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -18,8 +18,9 @@ from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
+from distinput.ops.claim import Claim, unlike
 from distinput.ops.function import calling, infer
-from distinput.ops.signature import check_signature
+from distinput.ops.signature import first_misfit, widened
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
 from distinput.plan.fused import Fused, Neighbours
@@ -56,6 +57,7 @@ class MapRows(OneForOne):
     tolerant: ClassVar[bool] = True
     map_func: Callable[..., Any]
     output_signature: Any = None
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("map_rows", "map_func", self.map_func)
@@ -67,9 +69,15 @@ class MapRows(OneForOne):
 
     @cached_property
     def spec(self) -> Spec:
-        if self.output_signature is not None:
-            return Spec.of(self.output_signature)
-        stacked = infer("map_rows", self.call, _Stacked(self.input))
+        return self.signature or self.claim.asked("map_rows", self._inferred)
+
+    @cached_property
+    def signature(self) -> Spec | None:
+        """What elements are checked against."""
+        return None if self.output_signature is None else Spec.of(self.output_signature)
+
+    def _inferred(self) -> Spec:
+        stacked = infer("map_rows", self.call, _Stacked(self.input), self.map_func)
         return stacked.map(_one_row)
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -96,7 +104,15 @@ class MapRows(OneForOne):
                 )
             columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))
         made = Block(structure, columns, block.size)
-        return made if self.output_signature is None else check_signature("map_rows", made, self.spec)
+        if self.signature is not None:
+            made = widened(made, self.signature)
+            found = first_misfit(made, self.signature)
+        else:
+            found = self.claim.misfit(made, lambda: self.spec) if block.size else None
+        if found is not None:
+            row, wanted, got = found
+            raise unlike("map_rows", wanted, got, block.row(row), signed=self.signature is not None)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +142,14 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows:
 
 
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
+    if run.resumed:
+        for step in steps:  # the first element of all decides, not the first after a restart
+            _ = step.spec
     for block, _, _, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)
             continue
-        most = block_rows(block.nbytes / max(1, block.size))
+        most = run.at_once(block_rows(block.nbytes / max(1, block.size)))
         for first in range(0, block.size, most):
             part = block.rows(first, first + most)
             made = sound_parts(part.size, partial(_made, part, steps, run), tolerant=run.tolerant)

@@ -15,13 +15,13 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.calls import element_text, stopped
-from distinput.core.failure import Failure, sound_parts
-from distinput.core.nest import Structure, structure_of
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Counter, Run
 from distinput.core.state import Mark, State
 from distinput.ops.autotune import Trial
-from distinput.ops.chain import Chain
+from distinput.ops.chain import Chain, Kinds
+from distinput.ops.claim import Made, behind, formed
 from distinput.ops.compiled import Compiled
 
 __all__ = [
@@ -31,8 +31,6 @@ __all__ = [
     "Parts",
     "Results",
     "Trouble",
-    "block_of",
-    "blocks_of",
     "called_as_measured",
     "called_in_threads",
     "trial",
@@ -44,7 +42,7 @@ Calls = Chain | Compiled
 Note = Callable[[Exception, int, str], None]
 """Told of an error: which function of the chain raised it, and on which element."""
 
-Results = Iterator[tuple[Block, Mark]]
+Results = Iterator[Made]
 
 _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 5 / 6
@@ -52,30 +50,6 @@ _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 5 / 6
 them where an element then takes less than this part of its time without."""
 
 _NOT_FASTER = "inline, since threads were not faster"
-
-
-def block_of(results: list[Any], structure: Structure | None = None) -> Block:
-    """Elements that a function returned, as a block; a list is a tuple."""
-    if list in set(map(type, results)):
-        results = [tuple(result) if type(result) is list else result for result in results]
-    return Block.of_elements(structure or structure_of(results[0]), results)
-
-
-def blocks_of(results: list[Any], structure: Structure | None, *, tolerant: bool) -> Iterator[tuple[Block, int]]:
-    """As `block_of`, with failures for results that are no elements, or none like the others; and the row behind each part."""
-    first = tuple(results[0]) if type(results[0]) is list else results[0]
-    whole = structure or structure_of(first)
-    dtypes: list[Any] = []
-
-    def make(begin: int, end: int) -> Block:
-        block = block_of(results[begin:end], whole)
-        found = [column.dtype for column in block.columns]
-        if dtypes and found != dtypes:
-            raise TypeError(f"the elements differ in dtype: {dtypes} and {found}")
-        dtypes[:] = found
-        return block
-
-    return sound_parts(len(results), make, tolerant=tolerant)
 
 
 class Parts:
@@ -136,29 +110,33 @@ class Trouble:
 
 @dataclass
 class Done:
-    """What came of a part: blocks of results, and an error in the place of each result that there is none of."""
+    """What came of a part: blocks of results, and an error in the place of each result that there is none of.
+
+    From another process, also what functions between others returned first.
+    """
 
     parts: list[Block | Trouble]
     seconds: float = 0.0
+    kinds: Kinds = ()
 
     @property
     def rows(self) -> int:
         """How many results there are."""
         return sum([part.size for part in self.parts if isinstance(part, Block)])
 
-    def delivered(self, at: Callable[[int], Mark], note: Note, *, tolerant: bool) -> Results:
-        """The results, and the errors as failures; unless `tolerant`, the first one is raised."""
+    def delivered(self, given: Block, at: Callable[[int], Mark], note: Note, *, tolerant: bool) -> Results:
+        """The results of the elements `given`, and errors as failures; unless `tolerant`, the first one is raised."""
         done = 0
         for part in self.parts:
             if isinstance(part, Block):
+                yield part, behind(at, done), given.rows(done, done + part.size)
                 done += part.size
-                yield part, at(done)
                 continue
             note(part.error, part.index, part.element)
             if not tolerant:
                 raise part.error
             done += 1
-            yield Failure(part.error), at(done)
+            yield Failure(part.error), behind(at, done), given.rows(done, done)
 
 
 def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
@@ -180,9 +158,11 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
         except Exception as error:  # noqa: BLE001 - raised again in its turn
             index, given = chain.place(error, part.row(first + len(results)))
             trouble = Trouble(error, index, element_text(given))
-        for block, _ in blocks_of(results, None, tolerant=True) if results else ():
-            last = len(chain.functions) - 1
-            parts.append(Trouble(block.error, last, "") if isinstance(block, Failure) else block)
+        for made, place, _ in formed(results) if results else ():
+            if isinstance(made, Block):
+                parts.append(made)
+            else:
+                parts.append(Trouble(made, len(chain.functions) - 1, element_text(part.row(first + place))))
         if trouble is None:
             break
         parts.append(trouble)
@@ -206,7 +186,7 @@ def _on_threads(
 ) -> Results:
     """Until the parts have ended or are `enough`."""
     over = Event()
-    waiting: deque[tuple[Future[Done], Callable[[int], Mark]]] = deque()
+    waiting: deque[tuple[Future[Done], Block, Callable[[int], Mark]]] = deque()
     counter.workers = threads
 
     def given_up() -> bool:
@@ -215,13 +195,14 @@ def _on_threads(
     with run.pool(threads) as pool:
         try:
             while True:
-                full = len(waiting) >= 2 * threads or parts.ended or enough()
+                most = 2 * threads if chain.settled else 1
+                full = len(waiting) >= most or parts.ended or enough()
                 if waiting and (full or waiting[0][0].done()):
-                    future, at = waiting.popleft()
+                    future, given, at = waiting.popleft()
                     done = counter.waits(future.result)
                     counter.worked += done.seconds
                     parts.took(done.rows, done.seconds)
-                    yield from done.delivered(at, note, tolerant=run.tolerant)
+                    yield from done.delivered(given, at, note, tolerant=run.tolerant)
                 elif full:
                     return
                 else:
@@ -233,7 +214,7 @@ def _on_threads(
                             task.set_result(Done([rows]))
                         else:
                             task = pool.submit(work, chain, rows, given_up, tolerant=run.tolerant)
-                        waiting.append((task, at))
+                        waiting.append((task, rows, at))
         finally:
             over.set()  # what is under way ends early
 
@@ -282,13 +263,13 @@ def _on_trial(
         return over
 
     begin = Run.clock()
-    for block, mark in _on_threads(parts, chain, threads, run, counter, note, given_up):
+    for made in _on_threads(parts, chain, threads, run, counter, note, given_up):
         if faster is None and not fresh:
-            faster = found.counted(block.size, Run.clock() - begin)
+            faster = found.counted(made[0].size, Run.clock() - begin)
             if faster is not None:
                 counter.choice = f"{threads} threads" if faster else _NOT_FASTER
         over = over or faster is False or (faster is True and found.again())
-        yield block, mark
+        yield made
         begin, fresh = Run.clock(), False
     if over:
         counter.workers = 0
@@ -296,17 +277,17 @@ def _on_trial(
 
 def _inline(
     parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial
-) -> Generator[tuple[Block, Mark], None, bool]:
+) -> Generator[Made, None, bool]:
     """Until the parts have ended, or until threads may pay; then True."""
     counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:
         if type(part[0]) is Failure:
-            yield part[0], part[1](0)
+            yield part[0], part[1], part[0]
             continue
         done = work(chain, part[0], run.cancelled.is_set, tolerant=run.tolerant)
         parts.took(part[0].size, done.seconds)
-        yield from done.delivered(part[1], note, tolerant=run.tolerant)
+        yield from done.delivered(*part, note, tolerant=run.tolerant)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
         warm = True

@@ -63,6 +63,7 @@ class Prefetch(SameElements):
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     transparent: ClassVar[bool] = True
+    delays: ClassVar[bool] = True
     buffer_size: int | None
 
     def __post_init__(self) -> None:

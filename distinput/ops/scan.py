@@ -2,20 +2,21 @@
 """`scan`: a function that carries a value from element to element."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from distinput.core.block import Block
-from distinput.core.calls import applied
+from distinput.core.calls import MOST_CALLS, applied
 from distinput.core.failure import Failure
-from distinput.core.nest import Structure, structure_of
+from distinput.core.nest import structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import State, decode_value, encode_value
+from distinput.core.state import Mark, State, decode_value, encode_value
 from distinput.core.values import as_leaf, dtype_of
+from distinput.ops.claim import Claim, Made, behind, between, formed, held
 from distinput.ops.function import infer
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -86,6 +87,7 @@ class Scan(Node):
     input: Node
     initial_state: Any
     scan_func: Callable[..., Any]
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("scan", "scan_func", self.scan_func)
@@ -113,11 +115,22 @@ class Scan(Node):
     def _parts(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"scan: scan_func must return (state, output), got {result!r}")
-        return self.carry.checked(result[0]), result[1]
+        output = as_leaf(result[1]) if type(result[1]) is list else result[1]
+        return self.carry.checked(result[0]), output
 
     @cached_property
     def spec(self) -> Spec:
-        return infer("scan", lambda element: self._step(self.carry.initial, element)[1], self.input)
+        return self.claim.asked("scan", self._inferred)
+
+    def _inferred(self) -> Spec:
+        carried = self.carry.initial
+
+        def output(element: Any) -> Any:
+            nonlocal carried  # so that what grows with it is seen to grow
+            carried, made = self._step(carried, element)
+            return made
+
+        return infer("scan", output, self.input, self.scan_func)
 
     @property
     def cardinality(self) -> int:
@@ -127,22 +140,45 @@ class Scan(Node):
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}
 
     def stream(self, state: State, run: Run) -> Stream:
+        if run.resumed:
+            _ = self.spec  # the first element of all decides, not the first after a restart
+        made, note = self._made(state, run), partial(run.annotate, where=self.where)
+        return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
+
+    def _made(self, state: State, run: Run) -> Iterator[Made]:
         carried = decode_value(state["carry"], self.carry.initial)
-        structure: Structure | None = None
+        after: list[Any] = []  # the carried value after each element of the block under way
 
         def step(element: Any) -> Any:
             nonlocal carried
             carried, output = self._step(carried, element)
+            after.append(carried)
             return output
 
         def results(rows: Block) -> Iterator[Any]:
             return map(owned, map(step, rows.elements()))
 
+        def carrying(at: Callable[[int], Mark], first: int, values: list[Any]) -> Callable[[int], Mark]:
+            return lambda done: {**at(done), "carry": encode_value(values[first + done])}
+
+        before: Mark = {"input": state["input"], "skip": state["skip"]}
         upstream = self.input.open(state["input"], run)
-        for made, rows, _, mark in applied(upstream, state, results, tolerant=run.tolerant):
+        begin = carried
+        for made, rows, first, mark in applied(
+            upstream, state, results, run.at_once(MOST_CALLS), tolerant=run.tolerant
+        ):
+            values = [begin, *after]
             if type(rows) is Failure:
-                yield rows, {**mark, "carry": encode_value(carried)}
-                continue
-            if structure is None:
-                structure = structure_of(made[0])
-            yield Block.of_elements(structure, made), {**mark, "carry": encode_value(carried)}
+                yield rows, carrying(between(before, mark, 0), 0, [carried]), rows
+            else:
+                at = between(before, mark, len(made))
+                for block, place, end in formed(made):
+                    if isinstance(block, Block):
+                        given = rows.rows(first + place, first + end)
+                        yield block, carrying(behind(at, place), place, values), given
+                    elif not run.tolerant:
+                        raise block
+                    else:
+                        yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
+            before, begin = mark, carried
+            after.clear()

@@ -65,6 +65,7 @@ class Shuffle(SameElements):
     Source: the meaning of `tf.data.Dataset.shuffle`; the orders are distinput's own.
     """
 
+    delays: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True

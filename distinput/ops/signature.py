@@ -5,77 +5,23 @@ Whole numbers become those of the signature where these hold more: what a functi
 of its own. Everything else must fit.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Array, Column, Datasets, Dense, Objects, Ragged, Strings
-from distinput.core.failure import Failure
 from distinput.core.nest import Structure
-from distinput.core.rows import Stream
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, shape_fits
-from distinput.core.state import State
-from distinput.core.values import STRING, shape_of
+from distinput.core.values import STRING, dtype_of, shape_of
 
-__all__ = ["check_signature", "fitting"]
+__all__ = ["Misfit", "described", "first_misfit", "widened"]
 
-
-def fitting(
-    op: str, stream: Stream, state: State, spec: Spec, note: Callable[[Exception], None], *, tolerant: bool
-) -> Stream:
-    """The elements of `stream`, as those of `spec`, as long as they fit it.
-
-    Args:
-      op: for the message.
-      stream: blocks with marks.
-      state: where it begins; it has an element for each of its input, so that places between two marks are known.
-      spec: what elements have to be.
-      note: told of the error.
-      tolerant: whether one that does not is a failure.
-
-    Raises:
-      TypeError: one does not; those before it are sent, and `note` is told.
-    """
-    mark = state
-    for made, after in stream:
-        block = made if type(made) is Failure else _widened(made, spec)
-        done = 0
-        while (found := _first_misfit(block, spec)) is not None:
-            row, text = found
-            if row:
-                yield block.rows(0, row), {"input": mark["input"], "skip": mark["skip"] + done + row}
-            error = _error(op, text)
-            note(error)
-            if not tolerant:
-                raise error
-            done += row + 1
-            block = block.rows(row + 1, block.size)
-            behind = {"input": mark["input"], "skip": mark["skip"] + done} if block.size else after
-            yield Failure(error), behind
-        if block.size or not done:
-            yield block, after
-        mark = after
+Misfit = tuple[int, str, str]
+"""A row, what it must be, and what it is."""
 
 
-def check_signature(op: str, block: Block, spec: Spec) -> Block:
-    """The elements of `block` as those of `spec`.
-
-    Raises:
-      TypeError: one does not.
-    """
-    made = _widened(block, spec)
-    found = _first_misfit(made, spec)
-    if found is not None:
-        raise _error(op, found[1])
-    return made
-
-
-def _error(op: str, what: str) -> TypeError:
-    return TypeError(f"{op}: map_func must return what output_signature says, {what}; change one of them")
-
-
-def _widened(block: Block, spec: Spec) -> Block:
+def widened(block: Block, spec: Spec) -> Block:
     """The rows with whole numbers of the dtypes of `spec`, where these can hold all numbers of their own."""
     if len(block.columns) != len(spec.leaves):
         return block
@@ -99,17 +45,23 @@ def _wider(column: Column, leaf: LeafSpec) -> Column:
     return column
 
 
-def _first_misfit(block: Block, spec: Spec) -> tuple[int, str] | None:
-    """The first row that does not fit, and in which way; None where all do."""
+def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Misfit | None:
+    """The first row that does not fit; None where all do.
+
+    Args:
+      block: elements.
+      spec: what they must be.
+      datasets_alike: whether data sets in them must have elements of the same spec.
+    """
     if not block.size:
         return None
     if not _alike(block.structure, spec.structure):
-        return 0, f"elements nested as {spec.structure}, got {block.structure}, each dot a component"
-    first: tuple[int, str] | None = None
+        return 0, f"elements nested as {spec.structure}", f"{block.structure}, each dot a component"
+    first: Misfit | None = None
     for column, leaf, path in zip(block.columns, spec.leaves, spec.structure.paths, strict=True):
-        row = _misfit(column, leaf)
+        row = _misfit(column, leaf, datasets_alike)
         if row is not None and (first is None or row < first[0]):
-            first = row, f"{leaf}{f' in component {path}' if path else ''}, got {_described(column, row)}"
+            first = row, f"{leaf}{f' in component {path}' if path else ''}", _described(column, row)
     return first
 
 
@@ -121,9 +73,11 @@ def _alike(a: Structure, b: Structure) -> bool:
     return a.keys == b.keys and len(a.children) == len(b.children) and all(map(_alike, a.children, b.children))
 
 
-def _misfit(column: Column, leaf: LeafSpec) -> int | None:
+def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
     """The first row of a column that a spec does not fit; arrays and spans are looked at as a whole."""
     if isinstance(leaf, DatasetSpec):
+        if isinstance(column, Datasets) and not datasets_alike:
+            return None
         nests = [item.element_spec for item in column.items] if isinstance(column, Datasets) else [None]
         return _first_false(np.asarray([nest == leaf.element_spec for nest in nests]))
     if isinstance(column, Datasets):
@@ -153,5 +107,13 @@ def _first_false(rows: Array) -> int | None:
 def _described(column: Column, row: int) -> str:
     if isinstance(column, Datasets):
         return f"a data set of {column.items[row].element_spec}"
-    shape = shape_of(column.row(row))
-    return f"shape {list(shape)} and dtype {'string' if column.dtype == STRING else column.dtype}"
+    return described(column.row(row))
+
+
+def described(leaf: Any) -> str:
+    """A leaf in words."""
+    if getattr(leaf, "nest_leaf", False):
+        return "a data set"
+    text, dtype = " ".join(repr(leaf).split()), dtype_of(leaf)
+    kind = f"shape {list(shape_of(leaf))} and dtype {'string' if dtype == STRING else dtype}"
+    return f"{kind}, {text if len(text) <= 80 else text[:80] + '...'},"

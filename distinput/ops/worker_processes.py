@@ -14,6 +14,7 @@ from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
 from distinput.core.state import Mark, State
+from distinput.ops.chain import Kinds
 from distinput.ops.parallel import Calls, Done, Note, Parts, Results, Trouble, work
 
 __all__ = ["Task", "called_in_processes", "workforce_of"]
@@ -38,9 +39,11 @@ class Task:
     def __repr__(self) -> str:
         return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
 
-    def __call__(self, given: tuple[Block, bool]) -> Done:
-        part, tolerant = given
+    def __call__(self, given: tuple[Block, Kinds, bool]) -> Done:
+        part, kinds, tolerant = given
+        self.chain.settle(kinds)
         done = work(self.chain, part, None, tolerant=tolerant)
+        done.kinds = self.chain.kinds
         for place, made in enumerate(done.parts):
             if isinstance(made, Trouble):
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
@@ -51,13 +54,11 @@ class Task:
 
 
 def called_in_processes(
-    upstream: Stream, state: State, workforce: Workforce, run: Run, counter: Counter, note: Note
+    upstream: Stream, state: State, workforce: Workforce, chain: Calls, run: Run, counter: Counter, note: Note
 ) -> Results:
-    """Blocks of the results of a `Task`, done by worker processes."""
+    """Blocks of the results of a `Task` for `chain`, done by worker processes."""
     parts = Parts(upstream, state)
-    waiting: deque[tuple[int, Failure | None, Callable[[int], Mark]]] = (
-        deque()
-    )  # the worker, or a failure of the stream
+    waiting: deque[tuple[int, Block, Callable[[int], Mark]]] = deque()  # the worker, with a part or a failure
     sent = 0
 
     def going_on() -> bool:
@@ -68,11 +69,11 @@ def called_in_processes(
             workers.drain(going_on)
             counter.workers = len(workers)
             while waiting or not parts.ended:
-                full = len(waiting) >= 2 * len(workers) or parts.ended
-                if waiting and (full or waiting[0][1] is not None or workers.ready(waiting[0][0])):
-                    worker, failure, at = waiting.popleft()
-                    if failure is not None:
-                        yield failure, at(0)
+                full = len(waiting) >= (2 * len(workers) if chain.settled else 1) or parts.ended
+                if waiting and (full or waiting[0][0] < 0 or workers.ready(waiting[0][0])):
+                    worker, given, at = waiting.popleft()
+                    if worker < 0:
+                        yield given, at, given
                         continue
                     done = counter.waits(workers.receive, worker, going_on)
                     counter.worked += done.seconds
@@ -80,7 +81,8 @@ def called_in_processes(
                     for made in done.parts:
                         if isinstance(made, Trouble):
                             made.error.add_note(f"in worker process {workers.pids[worker]}:\n{made.trace}")
-                    yield from done.delivered(at, note, tolerant=run.tolerant)
+                    chain.settle(done.kinds)
+                    yield from done.delivered(given, at, note, tolerant=run.tolerant)
                 else:
                     part = parts.next()
                     if part is not None:
@@ -89,8 +91,8 @@ def called_in_processes(
                             waiting.append((-1, rows, at))
                             continue
                         worker = sent % len(workers)
-                        workers.send(worker, (_packed(rows), run.tolerant))
-                        waiting.append((worker, None, at))
+                        workers.send(worker, (_packed(rows), chain.kinds, run.tolerant))
+                        waiting.append((worker, rows, at))
                         sent += 1
     except Closed:
         return  # the run was closed while a worker was waited for

@@ -6,6 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -74,6 +75,10 @@ class Node(ABC):
     """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
     indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})
     """Arguments on which neither elements nor states depend."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _unlock(cls)
 
     @cached_property
     @abstractmethod
@@ -283,6 +288,20 @@ class Node(ABC):
     def leaf_spec(self) -> DatasetSpec:
         """The spec of this node as a leaf of an element."""
         return DatasetSpec(self.element_spec)
+
+
+def _unlock(cls: type) -> None:
+    """Let several threads find out what is kept of a node, each on its own.
+
+    Before Python 3.12 all objects of a class share a lock, so a function that is called for the spec of one pipeline, and waits
+    for a thread that asks for the spec of any other, would wait for ever.
+    """
+    for value in vars(cls).values():
+        if isinstance(value, cached_property) and hasattr(value, "lock"):
+            setattr(value, "lock", nullcontext())  # noqa: B010 - newer versions have none
+
+
+_unlock(Node)
 
 
 def describe(value: Any, most: int | None = 60) -> str:

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from distinput.core.spec import Spec
 from distinput.plan.node import Node
@@ -17,6 +18,8 @@ class SameElements(Node):
     How many there are, each step says on its own.
     """
 
+    delays: ClassVar[bool] = False
+    """True: it hands on every element, but makes or keeps many of them before the first."""
     input: Node
 
     @cached_property

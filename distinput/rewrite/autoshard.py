@@ -12,7 +12,7 @@ from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter
-from distinput.ops.function import made_up_results
+from distinput.ops.function import results_of
 from distinput.ops.generator import Generator
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
@@ -186,7 +186,7 @@ def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
 
 def _makes_reader(node: FlatMap | Interleave | Map) -> bool:
     """True when the function makes a data set that reads files, found by calling it on a made-up element."""
-    for result in made_up_results(node.call, node.input):
+    for result in results_of(node.call, node.input):
         root = getattr(result, "node", result)
         if isinstance(root, Node) and any(_reads(step) for step in walk(root)):
             return True

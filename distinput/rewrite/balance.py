@@ -22,7 +22,7 @@ from distinput.ops.copied import Copied
 from distinput.ops.files import Files
 from distinput.ops.filter import Filter
 from distinput.ops.fragments import FragmentNumbers, FragmentReader
-from distinput.ops.function import made_up_results
+from distinput.ops.function import results_of
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave, node_of
 from distinput.ops.map import Map
@@ -187,7 +187,7 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
 
 def makes_reader(node: FlatMap | Interleave) -> bool:
     """True when the function reads files, found by calling it on made-up names."""
-    return any(_reads(result) for result in made_up_results(node.call, node.input))
+    return any(_reads(result) for result in results_of(node.call, node.input))
 
 
 def _reads(result: Any) -> bool:

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said about the results of a function, and what they are held to.
+
+Nobody knows what a function returns before it did. So a spec that was found out is a claim: every element is compared with it,
+a block at a time, and one that differs is an error. Where nobody has asked for the spec, the first element makes the claim.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from threading import get_ident
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.calls import element_text
+from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
+from distinput.core.failure import Failure
+from distinput.core.nest import Structure, structure_of
+from distinput.core.rows import Stream
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.core.state import Mark
+from distinput.core.values import as_leaf, dtype_of, shape_of
+from distinput.errors import FailedPreconditionError
+from distinput.ops.signature import Misfit, first_misfit, widened
+
+__all__ = ["Claim", "Made", "SelfReferenceError", "alike", "behind", "between", "formed", "held", "unlike"]
+
+Made = tuple[Block, Callable[[int], Mark], Block]
+"""What a function made of some elements, the mark after so many of them, and these elements."""
+
+_MOST_AT_ONCE = 32
+"""Threads that may find out the same at a time; more of them are a function that asks for itself on other threads."""
+
+
+class SelfReferenceError(FailedPreconditionError):
+    """What a function returns was asked for by the function itself."""
+
+
+class Claim:
+    """What a step says about its elements; shared by all copies that rewriting makes of the step.
+
+    Attributes:
+      spec: what was said when somebody asked.
+      kind: structure, dtypes and ranks of the first element of an iteration that began before anybody had asked.
+    """
+
+    def __init__(self) -> None:
+        self.spec: Spec | None = None
+        self.kind: Spec | None = None
+        self._asking: list[int] = []
+        self._endless = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"spec": self.spec, "kind": self.kind, "_asking": [], "_endless": False}
+
+    @property
+    def wanted(self) -> Spec | None:
+        """What elements are compared with; None before the first."""
+        return self.spec or self.kind
+
+    def asked(self, op: str, find: Callable[[], Spec]) -> Spec:
+        """The spec, found out by `find` when it is asked for first.
+
+        Raises:
+          SelfReferenceError: `find` asks for the spec itself.
+        """
+        if self.spec is not None:
+            return self.spec
+        thread = get_ident()
+        self._endless = self._endless or len(self._asking) >= _MOST_AT_ONCE
+        error = SelfReferenceError(
+            f"{op}: the function asks for the element_spec of the dataset that it makes itself, which is found out by calling "
+            "the function; ask for it before, or give the new dataset another name"
+        )
+        if self._endless or thread in self._asking:
+            raise error
+        self._asking.append(thread)
+        try:
+            found = find()
+        except Exception as failure:
+            if self._endless:  # that is why the function failed
+                raise error from failure
+            raise
+        finally:
+            self._asking.remove(thread)
+            if not self._asking:
+                self._endless = False
+        if self.kind is not None:
+            both = merge_specs(found, self.kind)
+            found = self.kind if both is None else found
+        self.spec = self.spec or found
+        return self.spec
+
+    def misfit(self, block: Block, ask: Callable[[], Spec]) -> Misfit | None:
+        """The first row of a block that is not as claimed.
+
+        Args:
+          block: elements, at least one.
+          ask: gives the spec, which may allow more than the first element shows.
+        """
+        if self.wanted is None:
+            self.kind = _kind_of(block)
+        wanted = self.wanted
+        assert wanted is not None
+        found = first_misfit(block, wanted, datasets_alike=False)
+        if found is not None and self.spec is None:
+            with suppress(Exception):  # then there is nothing that allows more
+                found = first_misfit(block, ask(), datasets_alike=False)
+        return found
+
+
+def held(
+    op: str,
+    made: Iterator[Made],
+    claim: Claim,
+    signature: Spec | None,
+    ask: Callable[[], Spec],
+    note: Callable[[Exception], None],
+    *,
+    tolerant: bool,
+) -> Stream:
+    """The blocks of `made`, as long as they are what was said.
+
+    Args:
+      op: for the message.
+      made: what a function makes.
+      claim: what is said about the elements, unless there is a signature.
+      signature: what the user said about them.
+      ask: gives the spec.
+      note: told of the error.
+      tolerant: whether an element that differs is a failure.
+
+    Raises:
+      TypeError: an element differs; those before it are sent, and `note` is told.
+    """
+    for block, at, given in made:
+        rows = block if signature is None or not block.size else widened(block, signature)
+        done = 0
+        while rows.size:
+            found = claim.misfit(rows, ask) if signature is None else first_misfit(rows, signature)
+            if found is None:
+                break
+            row, wanted, got = found
+            if row:
+                yield rows.rows(0, row), at(done + row)
+            failure = unlike(op, wanted, got, given.row(done + row), signed=signature is not None)
+            note(failure)
+            if not tolerant:
+                raise failure
+            done += row + 1
+            rows = rows.rows(row + 1, rows.size)
+            yield Failure(failure), at(done)
+        if rows.size or not done:
+            yield rows, at(block.size)
+
+
+def behind(at: Callable[[int], Mark], first: int) -> Callable[[int], Mark]:
+    """The mark after so many rows from number `first` on."""
+    return lambda done: at(first + done)
+
+
+def between(before: Mark, after: Mark, size: int) -> Callable[[int], Mark]:
+    """The mark after so many of the `size` elements between two marks."""
+    return lambda done: after if done == size else {**before, "skip": before["skip"] + done}
+
+
+def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given: Any, *, tolerant: bool) -> Stream:
+    """The elements of a data set that a function made of `given`, as long as they are what is claimed of all of them.
+
+    Raises:
+      TypeError: one is not.
+    """
+    for block, after in stream:
+        found = claim.misfit(block, ask) if block.size else None  # a failure has no rows
+        if found is not None:
+            _, wanted, got = found
+            error = TypeError(
+                f"{op}: the data sets that the function makes must have elements of one kind, {wanted} as at first, got {got} "
+                f"for {element_text(given)}; bring them to one kind in the function, or give output_signature= to a map in it"
+            )
+            if not tolerant:
+                raise error
+            yield Failure(error), after
+            continue
+        yield block, after
+
+
+def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) -> TypeError:
+    """The error for a result that is not as it was said to be.
+
+    Args:
+      op: whose function it is.
+      wanted: what was said.
+      got: the result.
+      given: the element it is the result of.
+      signed: whether the user has said it.
+    """
+    if signed:
+        return TypeError(
+            f"{op}: map_func must return what output_signature says, {wanted}, got {got} for {element_text(given)}; change "
+            "one of them"
+        )
+    return TypeError(
+        f"{op}: the function must return {wanted} for every element, as it did at first, got {got} for "
+        f"{element_text(given)}; give output_signature= (with None for a dimension that varies), or return one kind of result"
+    )
+
+
+def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
+    """Results of a function as blocks, each of one kind, with the first and the last but one place; or why one is no element.
+
+    Nearly always they are all of one kind, and then no single one is looked at.
+    """
+    if list in set(map(type, results)):
+        results = [tuple(result) if type(result) is list else result for result in results]
+    try:
+        yield Block.of_elements(structure_of(results[0]), results), 0, len(results)
+        return
+    except Exception as error:  # noqa: BLE001 - which of them it is about is found out below
+        whole: Exception = error
+    kinds: list[Any] = []
+    for result in results:
+        try:
+            kinds.append(_kind_of_one(result))
+        except Exception as error:  # noqa: BLE001 - it comes in the place of the result
+            kinds.append(error)
+    if not any(isinstance(kind, Exception) or kind != kinds[0] for kind in kinds):
+        raise whole
+    first = 0
+    for _, group in groupby(range(len(kinds)), lambda place: kinds[place]):
+        end = first + len(list(group))
+        if isinstance(kinds[first], Exception):
+            yield from [(kinds[place], place, place + 1) for place in range(first, end)]
+        else:
+            yield Block.of_elements(kinds[first][0], results[first:end]), first, end
+        first = end
+
+
+def _kind_of_one(result: Any) -> tuple[Structure, list[Any]]:
+    structure = structure_of(result)
+    leaves = [as_leaf(leaf) for leaf in structure.flatten(result)]
+    return structure, [None if getattr(leaf, "nest_leaf", False) else dtype_of(leaf) for leaf in leaves]
+
+
+def _kind_of(block: Block) -> Spec:
+    """Structure, dtypes and ranks of a block's first element."""
+    return opened(Spec(block.structure, tuple(map(_leaf_of, block.columns))))
+
+
+def _leaf_of(column: Column) -> LeafSpec:
+    if isinstance(column, Datasets):
+        return DatasetSpec(())
+    if isinstance(column, Dense | Strings):
+        return TensorSpec(column.inner, column.dtype)
+    if isinstance(column, Ragged):
+        return TensorSpec((None, *column.flat.inner), column.dtype)
+    return TensorSpec(shape_of(column.row(0)), column.dtype)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements to try a function on, to find out what it returns: real ones where they are in memory, else made up.
+
+What a function does with one number it may do otherwise with the next, so numbers that stand in its code are tried too.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import column_of
+from distinput.core.failure import Failure
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
+from distinput.core.values import STRING, as_leaf, zero
+from distinput.ops.range import Range
+from distinput.ops.slices import Slices, rows_node
+from distinput.plan.node import Node
+from distinput.plan.same_elements import SameElements
+
+__all__ = ["further_samples", "in_memory", "made_up_samples", "real_elements", "samples"]
+
+_VALUES = ((1, 2), (2, 3), (3, 1), (5, 4), (0, 2), (8, 5), (4, 7), (12, 3), (-3, 6))
+"""(value, size of an unknown dimension) of the made-up elements."""
+
+_SHAPED = ((1, 3, "same"), (0, 4, "same"), (7, 5, "falling"), (3, 6, "mixed"), (-2, 4, "mixed"))
+"""As above, with the way in which an array is filled."""
+
+_ROWS = 12
+"""Elements in memory that are tried first: all where there are no more."""
+
+_MOST_FAILURES = 100
+"""Elements for which the functions behind a source may fail before the first for which they do not."""
+
+_MOST_NUMBERS, _LARGEST, _LARGEST_SIZE, _DEPTH = 16, 4096, 256, 3
+"""How many numbers of a function's code are tried; how large they may be where they are no real elements, and as sizes; and
+how far functions that it names are looked into."""
+
+
+def samples(source: Node) -> Iterator[Any]:
+    """Some elements of `source`, or elements as its spec says."""
+    base = in_memory(source)
+    if base is None:
+        return made_up_samples(source.spec)
+    count = base.cardinality
+    rows = range(_ROWS) if not 0 <= count <= _ROWS else range(count)
+    spread = [count // 3, count // 2, count - 1] if count > _ROWS else []
+    return base.fetch(np.array([*rows, *spread]), 0).elements()
+
+
+def made_up_samples(spec: Spec) -> Iterator[Any]:
+    """Elements as a spec says, none where it leaves a rank open."""
+    if any(isinstance(leaf, TensorSpec) and leaf.shape is None for leaf in spec.leaves):
+        return iter(())
+    return (_made_up(spec, value, size, "rising") for value, size in _VALUES)
+
+
+def further_samples(source: Node, functions: tuple[Callable[..., Any], ...]) -> Iterator[Any]:
+    """More of them: near to the numbers that stand in the code of `functions`, and arrays of other kinds."""
+    numbers = sorted({c + d for function in functions for c in _numbers(function) for d in (-1, 0, 1)}, key=abs)
+    base = in_memory(source)
+    if base is not None:
+        rows = _rows_of(base, numbers)
+        return base.fetch(rows, 0).elements() if len(rows) else iter(())
+    numbers = [n for n in numbers if abs(n) <= _LARGEST][: 3 * _MOST_NUMBERS]
+    sized = [(n, n if 0 <= n <= _LARGEST_SIZE else 3, "rising") for n in numbers]
+    return (_made_up(source.spec, value, size, fill) for value, size, fill in (*_SHAPED, *sized))
+
+
+def in_memory(source: Node) -> Node | None:
+    """The range or the rows in memory of which `source` gives all or some elements as they are; None if it is no such."""
+    node = source
+    while isinstance(node, SameElements):
+        node = node.input
+    return node if isinstance(node, Range | Slices) and node.cardinality else None
+
+
+def _rows_of(base: Node, numbers: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where some of `numbers` stand."""
+    if isinstance(base, Range):
+        places = [divmod(number - base.first, base.step) for number in numbers]
+        count = base.cardinality
+        rows = [row for row, rest in places if not rest and row >= 0 and (count < 0 or row < count)]
+    else:
+        leaf = base.spec.leaves[0]
+        if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind not in "iuf":
+            return np.empty(0, np.int64)
+        (column, *_) = base.block.columns  # type: ignore[attr-defined]  # of slices
+        rows = np.flatnonzero(np.isin(column.array, numbers)).tolist()
+    return np.array(rows[: 3 * _MOST_NUMBERS], np.int64)
+
+
+def _made_up(spec: Spec, value: int, size: int, fill: str) -> Any:
+    """An element as `spec` says.
+
+    Args:
+      spec: of the element.
+      value: for its numbers to begin with.
+      size: of unknown dimensions.
+      fill: how arrays go on: "rising", "same", "falling" or "mixed".
+    """
+    return spec.structure.build([_made_up_leaf(leaf, value, size, fill) for leaf in spec.leaves])
+
+
+def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
+    if isinstance(leaf, DatasetSpec):
+        inner = Spec.of(leaf.element_spec)
+        elements = [_made_up(inner, value + i, size, fill) for i in range(size)]
+        rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
+        columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
+        made = rows_node(Block(inner.structure, columns, size), inner.leaves).to_user()
+        if not leaf.dataset_shape:
+            return made
+        listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
+        listed.fill(made)
+        return listed
+    shape = tuple([size if d is None else d for d in leaf.shape or ()])
+    if leaf.dtype == STRING:
+        text = str(value).encode()
+        return np.full(shape, text, dtype=object) if shape else text
+    if leaf.dtype.kind not in "iufb":
+        return zero(leaf.dtype, shape)
+    count = int(np.prod(shape))
+    steps = {
+        "rising": np.arange(count),
+        "same": np.zeros(count, np.int64),
+        "falling": -np.arange(count),
+        "mixed": np.arange(count) * 5 % 7 * (np.arange(count) % 2 * 2 - 1),
+    }[fill]
+    made = (steps.reshape(shape) + value).astype(leaf.dtype)
+    return made if shape else made[()]
+
+
+def real_elements(source: Node) -> Iterator[Any]:
+    """The elements of `source` in any order, each made without those behind it; those left out for which a function fails."""
+    node = _at_once(source)
+    failures: list[Exception] = []
+    found = False
+    with Run(run_ahead=0) as run:
+        run.tolerant = True
+        stream = node.open(node.start(0), run)
+        try:
+            for block, _ in stream:
+                if type(block) is Failure:
+                    failures.append(block.error)
+                    if len(failures) > _MOST_FAILURES:
+                        break
+                for element in block.elements() if block.size else ():
+                    found = True
+                    yield element
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+    if failures and not found:
+        raise failures[0]
+
+
+def _at_once(node: Node) -> Node:
+    """The same elements, in any order, without steps that make or keep many of them before the first."""
+    inputs = tuple(map(_at_once, node.inputs))
+    if isinstance(node, SameElements) and node.delays:
+        return inputs[0]
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node.with_inputs(inputs)
+    return node
+
+
+def _numbers(function: Any) -> set[int]:
+    """Whole numbers in the code of a function, in what it encloses, and in the functions that it names."""
+    found: set[int] = set()
+    _look_into(function, found, set(), _DEPTH)
+    return set(sorted(found, key=abs)[:_MOST_NUMBERS])
+
+
+def _look_into(value: Any, found: set[int], seen: set[int], depth: int) -> None:
+    if id(value) in seen or depth < 0:
+        return
+    seen.add(id(value))
+    if (isinstance(value, int | np.integer) and not isinstance(value, bool)) or (
+        isinstance(value, float) and value.is_integer()
+    ):
+        found.add(int(value))
+    elif isinstance(value, tuple | list | frozenset | set | Mapping):
+        if len(value) <= 4 * _MOST_NUMBERS:
+            for item in value:
+                _look_into(item, found, seen, depth - 1)
+    elif isinstance(value, CodeType):
+        for constant in value.co_consts:
+            _look_into(constant, found, seen, depth)
+    elif not isinstance(value, type):
+        for part in _parts(value):
+            _look_into(part, found, seen, depth - 1)
+
+
+def _parts(function: Any) -> Iterator[Any]:
+    """What may decide what a function does: its code, defaults, what it encloses, and the globals it names."""
+    function = getattr(function, "__func__", function)
+    for name in ("func", "args", "keywords", "__wrapped__"):  # of partial objects and wrappers
+        yield getattr(function, name, ())
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        call = vars(type(function)).get("__call__")
+        code = getattr(call, "__code__", None)
+        if isinstance(code, CodeType):
+            yield call
+            yield list(getattr(function, "__dict__", {}).values())
+        return
+    yield code
+    yield getattr(function, "__defaults__", None) or ()
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    known = getattr(function, "__globals__", {})
+    for name in code.co_names:
+        if name in known:
+            yield known[name]
