@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 SECONDS = 60
 """After which a file that is not read is one that never will be."""
 
-FINE = ("error", "refused", "same", "text")
+FINE = ("error", "refused", "same", "text", "unsure")
 """What may come of a file; see `worker.outcome`."""
 
 

@@ -25,8 +25,11 @@ def case(number: int, samples: list[Sample]) -> tuple[Sample, bytes]:
 
 
 def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
-    """What came of a file: `same` and `error` are as they should be; with `refused` there is an error where the strict reader
-    has none, which may be; with `text` that reader wants UTF-8 where any bytes are allowed; `bad` says what is wrong.
+    """What came of a file: `same` and `error` are as they should be.
+
+    With `refused` there is an error where the strict reader has none, which may be; with `text` that reader wants UTF-8 where
+    any bytes are allowed; with `unsure` rows came in any order before an error, from where that reader never comes. `bad` says
+    what is wrong.
     """
     path = folder / f"{number}.file"
     damaged = path.with_name(path.name + sample.suffix)
@@ -54,6 +57,10 @@ def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
     if way == "batch":  # where sequences are filled up to the longest
         for row in (*found, *truth):
             row["r"] = None
+    if way == "shuffled" and error is not None and untrue is not None:
+        # Parts behind the damaged one may come before it. Mostly they are as they were; where they are not, nobody knows.
+        truth += until_error(sample.rows(sample.written(sample.content), sample))[0]
+        return "unsure" if _compared(found, error, truth, untrue, way).startswith("bad") else "error"
     if untrue is not None and "UTF8" in str(untrue).upper():
         return "error" if error is not None else "text"
     return _compared(found, error, truth, untrue, way)
