@@ -27,7 +27,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
 _KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
-_MOST_FUNCTIONS = 200
+_MOST_FUNCTIONS = 100
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -123,6 +123,10 @@ class Reading:
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value where nothing can change it, the function where it is one."""
+        if isinstance(
+            value, types.ModuleType
+        ):  # its name is in the code; to ask it for an attribute may import something
+            return
         node = getattr(value, "node", value)
         if hasattr(type(node), "nest_leaf"):  # a data set
             self.held.append(f"{name}={[step.identity for step in node.steps]}")

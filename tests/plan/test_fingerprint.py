@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,13 @@ def test_every_process_says_the_same() -> None:
 def test_a_fingerprint_is_small() -> None:
     many = Dataset.from_tensor_slices([f"/data/{i:09}.txt" for i in range(100_000)])
     assert len(json.dumps(fingerprint(many.node))) < 200
+
+
+def test_a_module_is_asked_for_nothing() -> None:
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise ImportError(f"{name} is not installed")
+
+    lazy = Lazy("lazy")
+    dataset = Dataset.range(3).map(lambda x: x if lazy is None else x + 1, output_signature=di.TensorSpec([], "int64"))
+    assert difference(dataset.node, fingerprint(dataset.node)) is None
