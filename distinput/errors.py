@@ -15,6 +15,7 @@ __all__ = [
     "CollectiveTimeout",
     "DataLossError",
     "DistinputError",
+    "ElementTypeError",
     "EngineMissing",
     "FailedPreconditionError",
     "InputWarning",
@@ -45,6 +46,10 @@ class NotFoundError(DistinputError, FileNotFoundError):
 
 class NoMatchError(NotFoundError, InvalidArgumentError):
     """No file matches a pattern: TensorFlow calls that an invalid argument, Python a file that is not found."""
+
+
+class ElementTypeError(InvalidArgumentError, TypeError):
+    """An element, or what a function returned, has another type than the op needs: TensorFlow says an invalid argument."""
 
 
 class DataLossError(DistinputError, ValueError):

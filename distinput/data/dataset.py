@@ -76,7 +76,7 @@ class Dataset:
         """
         if not 1 <= len(args) <= 3:
             raise TypeError(f"range: expected 1 to 3 numbers, got {len(args)}")
-        numbers = [int(a) for a in args]
+        numbers = [_whole(a) for a in args]
         first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
         return Dataset(ops.range.Range(first, stop, step, output_type, name=name))
 
@@ -590,6 +590,16 @@ for _name in ("from_tensors", "from_tensor_slices"):
         _name
     ].__doc__
 Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its data set
+
+
+def _whole(number: Any) -> int:
+    """A number of `range`: an integer, or a float that is one.
+
+    Raises:
+      TypeError: it is no integer.
+    """
+    value = number.item() if isinstance(number, np.generic | np.ndarray) and np.ndim(number) == 0 else number
+    return integer("range", "each number", int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _named(node: Node, name: str | None) -> Node:

@@ -14,6 +14,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.core.values import STRING
+from distinput.errors import ElementTypeError
 from distinput.plan.node import Node
 
 __all__ = ["Unique"]
@@ -45,7 +46,7 @@ class Unique(Node):
     @cached_property
     def spec(self) -> Spec:
         if len(self.input.spec.leaves) != 1:
-            raise TypeError(
+            raise ElementTypeError(
                 f"unique: elements must have a single component, got {self.input.spec.structure}; map it to one first"
             )
         (leaf,) = self.input.spec.tensors("unique")

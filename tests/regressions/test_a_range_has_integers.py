@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`range` takes integers alone, where it used to cut off what follows the point; and errors that are of two kinds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+
+D = di.data.Dataset
+
+
+@pytest.mark.parametrize("wrong", [1.5, np.float32(2.5), "3", None, True, [3], float("nan")])
+def test_what_is_no_integer_is_refused(wrong: Any) -> None:
+    for args in ((wrong,), (0, wrong), (0, 9, wrong)):
+        with pytest.raises(TypeError, match="range: each number must be a whole number, got"):
+            D.range(*args)
+
+
+@pytest.mark.parametrize("number", [3, 3.0, np.int32(3), np.float64(3), np.array(3)])
+def test_a_number_that_is_one_is_taken(number: Any) -> None:
+    assert D.range(number).to_list() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("error", [di.errors.InvalidArgumentError, ValueError, TypeError])
+def test_an_element_of_another_type_is_an_invalid_argument_too(error: type[Exception]) -> None:
+    with pytest.raises(error, match="unique: elements must have a single component"):
+        D.from_tensors((1, 2)).unique()
