@@ -103,8 +103,10 @@ class Scan(Node):
 
     def _check(self, element: Any) -> None:
         """Refuse a function that does not return (state, output) for the first element, the state as it is."""
+        initial = self.carry.initial
+        carried = decode_value(encode_value(initial), initial)  # a copy, which the function may change
         try:
-            result = self.scan_func(self.carry.initial, element)
+            result = self.scan_func(carried, element)
         except Exception:  # noqa: BLE001 - an error of the function belongs to the iteration
             return
         self._parts(result)

@@ -16,7 +16,7 @@ from distinput.formats.features import FixedLenFeature, VarLenFeature
 from distinput.ops.batch import Batch
 from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
 from distinput.ops.cache import Cache
-from distinput.ops.choose import Choose
+from distinput.ops.choose import Choose, DrawByWeights
 from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.copied import Copied
@@ -498,11 +498,14 @@ def _draw_sample(draw: Draw, _: Pipeline) -> Arguments:
         "weights": draw(st.sampled_from([None, [1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])),
         "seed": draw(st.integers(0, 9)),
         "stop": draw(st.booleans()),
+        "each": draw(st.booleans()),
     }
 
 
 def _build_sample(ds: Dataset, a: Arguments) -> Dataset:
-    weights = None if a["weights"] is None else a["weights"][: 1 + len(a["others"])]
+    weights: Any = None if a["weights"] is None else a["weights"][: 1 + len(a["others"])]
+    if a["each"] and weights is not None and all(weights):  # where one is 0, endless weights never use it up
+        weights = Dataset.from_tensors(np.array(weights)).repeat()
     return Dataset.sample_from_datasets(_sources_of(ds, a), weights, a["seed"], stop_on_empty_dataset=a["stop"])
 
 
@@ -890,7 +893,7 @@ OPS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "sample",
-        (Choose, DrawNumbers),
+        (Choose, DrawByWeights, DrawNumbers),
         _build_sample,
         _model_sample,
         _draw_sample,

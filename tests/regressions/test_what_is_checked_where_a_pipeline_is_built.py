@@ -93,3 +93,11 @@ def test_many_datasets_one_after_the_other_are_built_in_no_time() -> None:
     for number in range(1, 3000):
         ds = ds.concatenate(D.range(number, number + 1))
     assert ds.node.known_spec is not None
+
+
+def test_a_check_of_scan_leaves_the_initial_state_as_it_is() -> None:
+    def add(state: Any, x: Any) -> Any:
+        state += x
+        return state, state.copy()
+
+    assert D.range(1, 4).scan(np.zeros(1, np.int64), add).to_list() == [[1], [3], [6]]
