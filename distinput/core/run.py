@@ -131,6 +131,14 @@ class Run:
         """Elements for which a function may be called before the first of them is asked for, out of `most` that pay."""
         return most if self.run_ahead is None else min(most, self.run_ahead + 1)
 
+    def one_by_one(self) -> "Run":
+        """The same run for steps below one that has as many elements under way as may be ahead."""
+        if not self.run_ahead:
+            return self
+        made = copy.copy(self)
+        made.run_ahead = 0
+        return made
+
     def aside(self) -> "Run":
         """The same run for steps that go ahead of the others: `reading` is their own."""
         made = copy.copy(self)

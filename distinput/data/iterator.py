@@ -327,9 +327,10 @@ class _Turns:
 def _run_of(node: Node) -> Run:
     steps = steps_of(node)
     if any(isinstance(step, WithOptions) for step in steps):
-        budget = options_of(node).autotune.ram_budget
-        if budget is not None:
-            return Run(steps, budget)
+        options = options_of(node)
+        run = Run(steps, run_ahead=options.run_ahead)
+        run.ram_budget = options.autotune.ram_budget or run.ram_budget
+        return run
     return Run(steps)
 
 

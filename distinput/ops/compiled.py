@@ -79,7 +79,7 @@ class Compiled:
         self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]
     ) -> Iterator[Made]:
         """Blocks of the results; they are sent after a few milliseconds, and before an error is raised."""
-        most = _FEWEST
+        most = run.at_once(_FEWEST)
         for rows, _, _, at in passing_over(upstream, state):
             if type(rows) is Failure:
                 yield rows, at, rows
@@ -92,7 +92,8 @@ class Compiled:
                     seconds = Run.clock() - begin
                     yield made, behind(at, first + done - made.size), part.rows(done - made.size, done)
                     if made.size == part.size:
-                        most = int(max(1, min(PACE_SECONDS * part.size / max(seconds, 1e-9), 8 * part.size, 1 << 20)))
+                        pace = PACE_SECONDS * part.size / max(seconds, 1e-9)
+                        most = run.at_once(int(max(1, min(pace, 8 * part.size, 1 << 20))))
                 first += part.size
 
     def _noted(self, part: Block, note: Callable[[Exception, Any], None], first: int, end: int) -> Block:

@@ -33,7 +33,8 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
       group: positions that a block must hold together.
       run: which says whether elements are handed out one by one.
     """
-    most = gathered_rows(source.spec.row_bytes, group)
+    grows = run.by_element and run.run_ahead is None and group > 1
+    most = run.at_once(gathered_rows(source.spec.row_bytes, group))
     for numbers in choices:
         first = 0
         while first < len(numbers):
@@ -42,7 +43,7 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
             made = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
             block, done = next(made)
             first += most
-            if done == len(some) and most < len(numbers) and run.by_element and group > 1 and _is_picked(block):
+            if done == len(some) and most < len(numbers) and grows and _is_picked(block):
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace
             yield block

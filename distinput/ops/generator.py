@@ -76,7 +76,7 @@ class Generator(Node):
         row = state["row"]
         if state.get("failed"):
             return
-        for elements, error in _pulled(partial(self._begun, row)):
+        for elements, error in _pulled(partial(self._begun, row), run.at_once(MOST_ROWS)):
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -145,8 +145,8 @@ class Generator(Node):
         return leaves
 
 
-def _pulled(begin: Callable[[], Iterator[Any]]) -> Iterator[tuple[list[Any], Exception | None]]:
-    """Elements as they come in a short time, as many as a core's cache holds, and the error that came in the place of the next.
+def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
+    """Elements as they come in a short time, `most` or what a core's cache holds, and the error in the place of the next.
 
     The loop over elements runs inside the interpreter; how many come between two looks at the clock depends on how long the
     last ones took.
@@ -161,14 +161,14 @@ def _pulled(begin: Callable[[], Iterator[Any]]) -> Iterator[tuple[list[Any], Exc
             if iterator is None:
                 iterator = begin()
             while not ended:
-                before, wanted = now, len(elements) + stride
-                elements.extend(islice(iterator, stride))  # keeps what was made before an error
+                before, wanted = now, min(len(elements) + stride, most)
+                elements.extend(islice(iterator, wanted - len(elements)))  # keeps what was made before an error
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
                 quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
-                if now > deadline or nbytes >= _BLOCK_BYTES or len(elements) >= MOST_ROWS:
+                if now > deadline or nbytes >= _BLOCK_BYTES or len(elements) >= most:
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, ended = failure, True

@@ -223,6 +223,7 @@ class _Cycle:
     """The open data sets of one interleave, whose turn it is, and how much of the turn is over."""
 
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
+        run = run.one_by_one()
         self.op, self.run, self.epoch = op, run, state["epoch"]
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)

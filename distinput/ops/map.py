@@ -232,7 +232,9 @@ def _called(
     """Blocks of what the functions of `maps` return."""
     chain, counter = _chain(maps), run.counter(node)
     by_block = workforce is not None or isinstance(chain, Compiled)
-    upstream = node.input.open(state["input"], run.by_block() if by_block else run)
+    several = workforce is not None or (maps[0].num_parallel_calls or 1) > 1
+    below = run.one_by_one() if several else run
+    upstream = node.input.open(state["input"], below.by_block() if by_block else below)
 
     def note(error: Exception, index: int, element: str) -> None:
         if element:
@@ -244,7 +246,7 @@ def _called(
         return called_in_processes(upstream, state, workforce, chain, run, counter, note)
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
         return chain.stream(upstream, state, run, lambda error, element: note(error, 0, element_text(element)))
-    if calls == AUTOTUNE:
+    if calls == AUTOTUNE and run.run_ahead is None:
         return called_as_measured(upstream, state, chain, _cores(), run, counter, note, node.found)
     if calls is not None and calls > 1:
         return called_in_threads(upstream, state, chain, int(calls), run, counter, note)

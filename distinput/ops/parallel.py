@@ -58,7 +58,8 @@ class Parts:
     A failure of the stream is a part of its own.
     """
 
-    def __init__(self, upstream: Stream, state: State) -> None:
+    def __init__(self, upstream: Stream, state: State, most: int | None = None) -> None:
+        self._most = most or _MOST_ROWS
         self._blocks = passing_over(upstream, state)
         self._rows: Block | None = None
         self._at: Callable[[int], Mark] = lambda _: {}
@@ -90,7 +91,7 @@ class Parts:
     def took(self, rows: int, seconds: float) -> None:
         """Choose the size of the next parts by how long one took."""
         if rows:
-            self.size = int(max(1, min(_PART_SECONDS * rows / max(seconds, 1e-9), 4 * self.size, _MOST_ROWS)))
+            self.size = int(max(1, min(_PART_SECONDS * rows / max(seconds, 1e-9), 4 * self.size, self._most)))
 
     def close(self) -> None:
         """Raise the error that ended the stream, if one did."""
@@ -176,7 +177,7 @@ def called_in_threads(
     upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
 ) -> Results:
     """Blocks of the results of `chain`, called on threads."""
-    parts = Parts(upstream, state)
+    parts = Parts(upstream, state, None if run.run_ahead is None else 1)
     yield from _on_threads(parts, chain, threads, run, counter, note, lambda: False)
     parts.close()
 
@@ -195,7 +196,7 @@ def _on_threads(
     with run.pool(threads) as pool:
         try:
             while True:
-                most = 2 * threads if chain.settled else 1
+                most = run.at_once(2 * threads) if chain.settled else 1
                 full = len(waiting) >= most or parts.ended or enough()
                 if waiting and (full or waiting[0][0].done()):
                     future, given, at = waiting.popleft()

@@ -84,7 +84,7 @@ class Prefetch(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         upstream = self.input.open(state, run)
-        if not self.buffer_size:
+        if not self.buffer_size or run.run_ahead is not None:
             return upstream
         if self.buffer_size == AUTOTUNE:
             return _tuned(upstream, run, run.counter(self), self.found)

@@ -167,7 +167,7 @@ class Shuffle(SameElements):
 
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
         """Rows wait in the buffer itself; the state leads back to the oldest of them."""
-        most = gathered_rows(self.spec.row_bytes, self.group)
+        most = run.at_once(gathered_rows(self.spec.row_bytes, self.group))
         buffer = _Buffer(self.spec, self.most, key, state, self.input.open(state["input"], run), most)
         for block in buffer.shuffled():
             yield block, {"seed": state["seed"], "epoch": state["epoch"], **buffer.state()}

@@ -57,7 +57,7 @@ def called_in_processes(
     upstream: Stream, state: State, workforce: Workforce, chain: Calls, run: Run, counter: Counter, note: Note
 ) -> Results:
     """Blocks of the results of a `Task` for `chain`, done by worker processes."""
-    parts = Parts(upstream, state)
+    parts = Parts(upstream, state, None if run.run_ahead is None else 1)
     waiting: deque[tuple[int, Block, Callable[[int], Mark]]] = deque()  # the worker, with a part or a failure
     sent = 0
 
@@ -69,7 +69,7 @@ def called_in_processes(
             workers.drain(going_on)
             counter.workers = len(workers)
             while waiting or not parts.ended:
-                full = len(waiting) >= (2 * len(workers) if chain.settled else 1) or parts.ended
+                full = len(waiting) >= (run.at_once(2 * len(workers)) if chain.settled else 1) or parts.ended
                 if waiting and (full or waiting[0][0] < 0 or workers.ready(waiting[0][0])):
                     worker, given, at = waiting.popleft()
                     if worker < 0:
