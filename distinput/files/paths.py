@@ -8,7 +8,10 @@ from typing import Any
 
 from distinput.errors import InvalidArgumentError, NoMatchError
 
-__all__ = ["as_paths", "file_system", "list_matching", "local_path"]
+__all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
+
+UNFINISHED = ".distinput-unfinished"
+"""How the hidden names of files end that are still being written, or were left behind by a writer that was ended."""
 
 Paths = str | bytes | os.PathLike[Any] | Iterable[Any]
 
@@ -67,7 +70,8 @@ def list_matching(patterns: Paths) -> list[str]:
     """All files that match any of the patterns, sorted, each one once.
 
     Local files come as plain paths, others with their protocol. `*`, `?` and `[...]` stay within one folder, hidden
-    files match too, as in TensorFlow; `**` stands for any number of folders.
+    files match too, as in TensorFlow; `**` stands for any number of folders. Files that a writer has not finished never
+    match.
 
     Args:
       patterns: one or many patterns or plain paths, local or URLs.
@@ -76,7 +80,7 @@ def list_matching(patterns: Paths) -> list[str]:
       NoMatchError: a list of patterns of which none matches anything.
     """
     wanted = as_paths(patterns)
-    found = {path for pattern in wanted for path in _matches(pattern)}
+    found = {path for pattern in wanted for path in _matches(pattern) if not _is_unfinished(path)}
     if not found:
         raise NoMatchError(f"No files matched pattern: {', '.join(wanted)}")
     return sorted(found)
@@ -92,6 +96,10 @@ def _matches(pattern: str) -> list[str]:
     if not has_magic(name):
         return [pattern] if system.exists(name) else []
     return [_as_written(pattern, path) for path in system.glob(name)]
+
+
+def _is_unfinished(path: str) -> bool:
+    return path.partition("::")[0].endswith(UNFINISHED)
 
 
 def _as_written(pattern: str, path: str) -> str:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: whole or not at all, as far as the file system allows."""
+"""Writing files: whole or not at all."""
 
 import contextlib
 import os
 import stat
-import uuid
+import warnings
+from io import FileIO
 from typing import Any, Self
 
 from distinput.files.compression import Compression, Deflater
-from distinput.files.paths import file_system, local_path
+from distinput.files.paths import local_path
 from distinput.files.source import naming
+from distinput.files.unfinished import Unfinished, Upload
 
 __all__ = ["Sink"]
 
@@ -19,8 +21,8 @@ _BUFFERED = 256 * 1024  # bytes gathered before they are written
 class Sink:
     """A file being written from front to back.
 
-    A local file is written under another name in the same folder, and gets its own name at the first `flush` or at
-    `close`; `discard` before that leaves whatever was there. Elsewhere the file system decides when the file appears.
+    It is written under a hidden name, which no pattern matches, and gets its own name when `close` has succeeded. Until
+    then whatever had that name stays. A sink that is forgotten, or of which a write failed, leaves nothing.
 
     Args:
       path: a local path or a URL.
@@ -33,89 +35,77 @@ class Sink:
 
     def __init__(self, path: str, compression: Compression = "", level: int = -1) -> None:
         self.path = path
+        self._target: Unfinished | Upload | _Stream | None = None
         self._deflater = Deflater(compression, level) if compression else None
         self._parts: list[bytes | memoryview] = []
         self._gathered = 0
-        self._temporary: str | None = None
-        self._local = local_path(path)
+        self._finished = False
+        self._failure: BaseException | None = None
         with naming(path, "writing"):
-            self._file: Any = self._open()
-
-    def _open(self) -> Any:
-        if self._local is None:
-            system, name = file_system(self.path)
-            return system.open(name, "wb")
-        self._local = os.path.realpath(self._local)
-        with contextlib.suppress(FileNotFoundError):
-            mode = os.stat(self._local).st_mode
-            if stat.S_ISDIR(mode):
-                raise IsADirectoryError(f"{self.path} is a folder")
-            if not stat.S_ISREG(mode):  # a pipe or a device has no other name
-                return open(self._local, "wb", buffering=0)
-        folder, name = os.path.split(self._local)
-        self._temporary = os.path.join(folder, f".{name[:64]}.{uuid.uuid4().hex[:12]}.tmp")
-        return open(self._temporary, "xb", buffering=0)
+            self._target = _target(path)
 
     @property
     def closed(self) -> bool:
         """Whether nothing can be written any more."""
-        return self._file is None
+        return self._target is None or self._finished
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes, which must stay as they are until the next `flush`.
 
         Raises:
           ValueError: the sink is closed.
+          OSError: the bytes, or earlier ones, could not be written; the file is given up.
         """
-        if self._file is None:
+        self._check_failure()
+        if self.closed:
             raise ValueError(f"{self.path}: writing to a closed file")
         self._parts.append(data)
         self._gathered += len(data)
         if self._gathered >= _BUFFERED:
-            self._write_out()
+            with self._giving_up():
+                self._write_out()
 
     def flush(self) -> None:
-        """Everything written so far is in the file, under its own name."""
-        if self._file is None:
+        """Hand everything written so far to the system; the file still has its hidden name."""
+        self._check_failure()
+        if self.closed:
             return
-        self._write_out()
-        if self._deflater is not None:
-            self._put(self._deflater.flush())
-        with naming(self.path, "writing"):
+        with self._giving_up():
+            self._write_out()
+            if self._deflater is not None:
+                self._put(self._deflater.flush())
             self._file.flush()
-            self._publish()
 
-    def close(self) -> None:
-        """Finish the file; may be called again."""
-        if self._file is None:
+    def finish(self) -> None:
+        """Write the end of the file; only its name is missing then. May be called again."""
+        self._check_failure()
+        if self.closed:
             return
-        try:
+        with self._giving_up():
             self._write_out()
             if self._deflater is not None:
                 self._put(self._deflater.finish())
-            file, self._file = self._file, None
-            with naming(self.path, "writing"):
-                file.close()
-                self._publish()
-        except BaseException:
-            self.discard()
-            raise
+            self._file.flush()
+            self._finished = True
+
+    def close(self) -> None:
+        """Finish the file and give it its name; may be called again.
+
+        Raises:
+          OSError: it could not be written whole; nothing is left of it.
+        """
+        self.finish()
+        if self._target is not None:
+            with self._giving_up():
+                self._target.publish()
+            self._target = None
 
     def discard(self) -> None:
         """Give the file up; may be called again, and after `close`, when it does nothing."""
-        file, self._file = self._file, None
+        target, self._target = self._target, None
         self._parts.clear()
-        if file is not None:
-            with contextlib.suppress(Exception):
-                file.close()
-            if self._local is None:
-                with contextlib.suppress(Exception):  # a part of a file is worse than none
-                    system, name = file_system(self.path)
-                    system.rm_file(name)
-        if self._temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary)
-            self._temporary = None
+        if target is not None:
+            target.discard()
 
     def __enter__(self) -> Self:
         return self
@@ -126,11 +116,38 @@ class Sink:
         else:
             self.discard()
 
-    def _publish(self) -> None:
-        if self._temporary is not None:
-            assert self._local is not None
-            os.replace(self._temporary, self._local)
-            self._temporary = None
+    def __del__(self) -> None:
+        if getattr(self, "_target", None) is not None:
+            self.discard()
+            warnings.warn(
+                f"{self.path}: was written, but never closed, so nothing was kept of it; write it in a `with` block or "
+                "call close()",
+                ResourceWarning,
+                stacklevel=1,
+                source=self,
+            )
+
+    @property
+    def _file(self) -> Any:
+        assert self._target is not None
+        return self._target.file
+
+    @contextlib.contextmanager
+    def _giving_up(self) -> Any:
+        """An error inside the `with` gives the file up: who goes on writing would leave one with a gap."""
+        try:
+            with naming(self.path, "writing"):
+                yield
+        except BaseException as error:
+            self._failure = error
+            self.discard()
+            raise
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            number = getattr(self._failure, "errno", None)
+            text = f"{self.path}: was given up, and nothing is left of it, since writing failed: {self._failure}"
+            raise OSError(text) if number is None else OSError(number, text)
 
     def _write_out(self) -> None:
         data = b"".join(self._parts)
@@ -140,6 +157,33 @@ class Sink:
 
     def _put(self, data: bytes) -> None:
         view = memoryview(data)
-        with naming(self.path, "writing"):
-            while len(view):
-                view = view[self._file.write(view) :]
+        while len(view):
+            view = view[self._file.write(view) :]
+
+
+class _Stream:
+    """A pipe or a device: it has no other name, and what was written is gone."""
+
+    def __init__(self, path: str) -> None:
+        self.file: Any = FileIO(path, "wb")
+
+    def publish(self) -> None:
+        self.file.close()
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self.file.close()
+
+
+def _target(path: str) -> Unfinished | Upload | _Stream:
+    local = local_path(path)
+    if local is None:
+        return Upload(path)
+    local = os.path.realpath(local)
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(local).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(f"{path} is a folder")
+        if not stat.S_ISREG(mode):
+            return _Stream(local)
+    return Unfinished(local)

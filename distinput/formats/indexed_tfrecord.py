@@ -18,7 +18,7 @@ from distinput.files.source import EMPTY
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
-from distinput.formats.record_index import CURE, load_index, save_index
+from distinput.formats.record_index import CURE, index_sink, load_index
 from distinput.formats.spans import Found, Ints, Piece
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels.tfrecord import FOOTER, HEADER
@@ -176,5 +176,5 @@ def write_tfrecord_index(path: str | os.PathLike[str]) -> int:
         ends.append(byte + np.cumsum(column.sizes + (HEADER + FOOTER)))
         byte = after["byte"]
     offsets = np.concatenate(ends)
-    save_index(name, offsets)
+    index_sink(name, offsets).close()
     return len(offsets) - 1

@@ -16,14 +16,14 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.kernels.tfrecord import FOOTER, HEADER
 
-__all__ = ["CURE", "load_index", "save_index"]
+__all__ = ["CURE", "index_sink", "load_index"]
 
 ENDING, OTHERS_ENDING = ".index", ".idx"
 CURE = "write the index again with distinput.io.write_tfrecord_index"
 
 
-def save_index(path: str, offsets: Ints) -> None:
-    """Write the index of a file.
+def index_sink(path: str, offsets: Ints) -> Sink:
+    """The index of a file, written, but not closed.
 
     Args:
       path: of the TFRecord file.
@@ -31,8 +31,9 @@ def save_index(path: str, offsets: Ints) -> None:
     """
     content = io.BytesIO()
     np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
-    with Sink(path + ENDING) as sink:
-        sink.write(content.getvalue())
+    sink = Sink(path + ENDING)
+    sink.write(content.getvalue())
+    return sink
 
 
 def load_index(path: str) -> Ints:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFRecord files: length, checksum of the length, payload, checksum of the payload, over and over."""
 
-import contextlib
 import os
 import struct
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
-from distinput.formats.record_index import save_index
+from distinput.formats.record_index import index_sink
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c
 from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
@@ -99,8 +98,9 @@ class TFRecordOptions:
 class TFRecordWriter:
     """Writes a TFRecord file; the counterpart of `tf.io.TFRecordWriter`.
 
-    A local file appears under its name when it is whole: at `close`, or at the first `flush`. If a `with` block ends in
-    an error before that, nothing is left and an older file of this name stays.
+    The file appears under its name when `close`, which a `with` block calls, has succeeded. Until then it has a hidden
+    name, which no pattern matches, and an older file of this name stays. After an error in the `with` block or in a
+    write, and when the writer is forgotten, nothing is left of it. (TensorFlow's writer keeps what it has written so far.)
 
     Args:
       path: where to write, a local path or a URL.
@@ -130,6 +130,7 @@ class TFRecordWriter:
 
         Raises:
           ValueError: the writer is closed.
+          OSError: the record, or an earlier one, could not be written; the file is given up.
         """
         payload = record.encode() if isinstance(record, str) else bytes(record)
         length = struct.pack("<Q", len(payload))
@@ -138,15 +139,27 @@ class TFRecordWriter:
             self._sizes.append(HEADER + len(payload) + FOOTER)
 
     def flush(self) -> None:
-        """Everything written so far can be read from now on."""
+        """Hand everything written so far to the system; the file gets its name at `close` all the same."""
         self._sink.flush()
 
     def close(self) -> None:
-        """Finish the file, and then its index if it is to have one; may be called again."""
-        self._sink.close()
-        if self._sizes is not None:
+        """Finish the file, and its index if it is to have one; may be called again.
+
+        Raises:
+          OSError: one of them could not be written whole.
+        """
+        if self._sizes is None:
+            self._sink.close()
+            return
+        try:
+            self._sink.finish()
             sizes, self._sizes = self._sizes, None
-            save_index(self._sink.path, np.cumsum(sizes, dtype=np.int64))
+            with index_sink(self._sink.path, np.cumsum(sizes, dtype=np.int64)) as index:
+                index.finish()
+                self._sink.close()
+        except BaseException:
+            self._sink.discard()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -157,12 +170,6 @@ class TFRecordWriter:
         else:
             self._sizes = None
             self._sink.discard()
-
-    def __del__(self) -> None:
-        # TensorFlow's writer finishes its file when it is forgotten, and code exists that relies on it.
-        if hasattr(self, "_sink"):
-            with contextlib.suppress(OSError, ValueError):
-                self.close()
 
 
 def _masked(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import pickle
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,10 @@ def build(
     dispatcher.disable_compile()
     built: Callable[..., Any] = dispatcher
     return built
+
+
+_LEFT_BEHIND_SECONDS = 3600
+"""Writing takes far less than that, so a part of a file that is older belongs to nobody."""
 
 
 class _Store:
@@ -111,9 +116,17 @@ class _Store:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
                 continue
+            self._remove_unfinished(folder, file)
             if folder.name == "__pycache__":
                 self._forget_older(folder, file)
             return
+
+    def _remove_unfinished(self, folder: Path, file: str) -> None:
+        """Remove what was left of this file by processes that were ended while they wrote it."""
+        for left in folder.glob(f"{file}.*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
+                    left.unlink()
 
     def _forget_older(self, folder: Path, file: str) -> None:
         """Remove what earlier versions of the source left; the folder is this version's alone."""
