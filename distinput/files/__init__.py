@@ -2,9 +2,12 @@
 """The only door to files: local paths, globs, and whatever fsspec can open (floor 2).
 
 * `paths`: `as_paths`, `list_matching`, `local_path`
-* `source`: `Source`, `open_binary`, `read_range`, `size_of`, `stamp_of`
+* `source`: `Source`, `open_binary`, `open_ranges`, `read_range`, `size_of`, `stamp_of`
+* `remote`: `RemoteFile`, `RemoteStream`, `ranges_of`
+* `several`: `ask_each`
 * `mapping`: `mapped`
 * `sink`: `Sink`
+* `unfinished`: `Unfinished`, `Upload`
 * `buffers`: `Buffers`, the memory that sources read into
 * `compression`: `Compression`, `Deflater`, `Inflater`
 """

@@ -12,6 +12,7 @@ from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.column import Dense, Ints, Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import Paths, list_matching
+from distinput.files.several import ask_each
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.files.table import FileTable
@@ -34,9 +35,9 @@ def save_manifest(path: str, patterns: Paths, count: Callable[[str], int] | None
       NotFoundError: no file matches.
     """
     names = list_matching(patterns)
-    stamps = [version_of(name) for name in names]
+    stamps = list(ask_each(version_of, names))
     rows = [-1 if count is None else int(count(name)) for name in names]
-    sizes = [size_of(name) for name in names]
+    sizes = list(ask_each(size_of, names))
     columns = dict(zip(_COLUMNS, (names, sizes, rows, stamps), strict=True))
     with Sink(path) as sink:
         if path.endswith(".parquet"):

@@ -17,6 +17,7 @@ from distinput.errors import DataLossError, NotFoundError
 from distinput.files.buffers import BUFFERS, Bytes
 from distinput.files.compression import Compression, Inflater
 from distinput.files.paths import file_system, local_path
+from distinput.files.remote import RemoteFile, RemoteStream, ranges_of, remote_size
 
 __all__ = [
     "EMPTY",
@@ -24,6 +25,7 @@ __all__ = [
     "check_unchanged",
     "naming",
     "open_binary",
+    "open_ranges",
     "read_range",
     "size_of",
     "stamp_of",
@@ -145,6 +147,31 @@ def open_binary(path: str) -> BinaryIO:
         return cast(BinaryIO, file)
 
 
+def open_ranges(path: str, *, in_order: bool = False) -> BinaryIO:
+    """`open_binary` for who looks at a few places: elsewhere every read is a request for just these bytes.
+
+    Args:
+      path: of the file.
+      in_order: whether it is read from front to back, where each request asks for more than the one before it.
+
+    Raises:
+      NotFoundError: it is not there.
+    """
+    if in_order:
+        stream = _remote(path, RemoteStream)
+        return open_binary(path) if stream is None else io.BufferedReader(stream)
+    return _remote(path, RemoteFile) or open_binary(path)
+
+
+def _remote(path: str, kind: type[RemoteFile]) -> Any:
+    """A file elsewhere of which ranges can be read; None for others."""
+    if local_path(path) is not None or path.startswith("memory://"):  # whose bytes are shared
+        return None
+    with naming(path):
+        size = remote_size(*file_system(path))
+        return None if size is None else kind(path, size)
+
+
 def read_range(path: str, start: int, stop: int) -> bytes:
     """Bytes start to stop of a file; fewer where it ends before.
 
@@ -155,7 +182,7 @@ def read_range(path: str, start: int, stop: int) -> bytes:
         local = local_path(path)
         if local is None:
             system, name = file_system(path)
-            return bytes(system.cat_file(name, start, stop))
+            return ranges_of(system, name, [start], [max(start, stop)])[0]
         with open(local, "rb") as file:
             file.seek(start)
             return file.read(max(0, stop - start))
@@ -181,7 +208,7 @@ class Source:
     def __init__(self, path: str, compression: Compression = "", start: int = 0) -> None:
         self.path = path
         self.offset = start
-        self._file: Any = open_binary(path)
+        self._file: Any = _remote(path, RemoteStream) or open_binary(path)
         self._inflater = Inflater(compression, path) if compression else None
         self._damage: DataLossError | None = None  # met behind bytes that are still good
         self.size: int | None = None
@@ -218,6 +245,11 @@ class Source:
             return self._file.getbuffer().nbytes
         known = getattr(self._file, "size", None)
         return int(known) if known is not None else _remote_size(self.path)
+
+    def expect_end(self, offset: int) -> None:
+        """Read nothing behind this byte of the file, which is not compressed, unless it is asked for."""
+        if isinstance(self._file, RemoteStream):
+            self._file.stop = min(offset, self._file.size)
 
     def go_to(self, offset: int) -> None:
         """Read on at this byte of the file, which is not compressed.

@@ -9,6 +9,7 @@ from distinput.core.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.buffers import Bytes
 from distinput.files.paths import file_system, local_path
+from distinput.files.remote import ranges_of
 from distinput.files.source import naming
 
 __all__ = ["read_spans"]
@@ -26,8 +27,7 @@ def read_spans(path: str, starts: Ints, sizes: Ints) -> Bytes:
         local = local_path(path)
         if local is None:
             system, name = file_system(path)
-            ends = (starts + sizes).tolist()
-            got = b"".join(system.cat_ranges([name] * len(starts), starts.tolist(), ends, on_error="raise"))
+            got = b"".join(ranges_of(system, name, starts.tolist(), (starts + sizes).tolist()))
             if len(got) == len(out):
                 out[:] = np.frombuffer(got, np.uint8)
                 return out

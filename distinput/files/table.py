@@ -10,6 +10,7 @@ import numpy as np
 
 from distinput.core.column import Ints, Strings
 from distinput.errors import DataLossError
+from distinput.files.several import ask_each
 from distinput.files.source import size_of, version_of
 
 __all__ = ["FileTable"]
@@ -38,7 +39,7 @@ class FileTable:
         Raises:
           NotFoundError: a file is not there.
         """
-        known: Iterable[int] = map(size_of, paths) if sizes is None else sizes
+        known: Iterable[int] = ask_each(size_of, paths) if sizes is None else sizes
         return FileTable(Strings.of([path.encode() for path in paths]), np.fromiter(known, np.int64, len(paths)))
 
     def __len__(self) -> int:

@@ -100,7 +100,8 @@ class Upload:
             return
         from fsspec import AbstractFileSystem
 
-        if type(self._system).mv is AbstractFileSystem.mv:  # it would take `[` and `*` in a name for a pattern
+        # It would take `[` and `*` in a name for a pattern.
+        if getattr(self._system.mv, "__func__", None) is AbstractFileSystem.mv:
             self._system.cp_file(self._name, self._path)
             self._system.rm_file(self._name)
         else:

@@ -23,10 +23,10 @@ from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import check_unchanged, open_binary, size_of, stamp_of
+from distinput.files.source import check_unchanged, open_ranges, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
 from distinput.formats.format import Fragment, Position, cut_rows
-from distinput.formats.kept_blocks import KeptBlocks
+from distinput.formats.kept import Kept
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import (
     arrays_of,
@@ -235,7 +235,9 @@ class _File:
         import pyarrow as pa
         from pyarrow import ipc
 
-        source = pa.py_buffer(self.whole) if self.whole is not None else open_binary(self.path)
+        source = (
+            pa.py_buffer(self.whole) if self.whole is not None else open_ranges(self.path, in_order=not self.listed)
+        )
         options = ipc.IpcReadOptions(included_fields=fields)
         try:
             with _reading(self.path, None):
@@ -351,7 +353,7 @@ def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bo
     return _File(path, stamp, columns, trusted)
 
 
-_DECODED = KeptBlocks(_KEPT_BYTES)
+_DECODED: Kept[Block] = Kept(_KEPT_BYTES)
 """Decoded batches of all files that `fetch` was asked for."""
 
 

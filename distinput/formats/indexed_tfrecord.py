@@ -14,6 +14,7 @@ from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_paths
+from distinput.files.several import ask_each
 from distinput.files.source import EMPTY
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
@@ -77,7 +78,8 @@ class IndexedTFRecords(TFRecords):
         """The records of each file."""
         if files.rows is not None and (files.rows >= 0).all():
             return files.rows
-        return np.fromiter((self.rows(files.path(number)) for number in range(len(files))), np.int64, len(files))
+        paths = [files.path(number) for number in range(len(files))]
+        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
         """About how many bytes a record of these files takes."""

@@ -21,6 +21,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
+from distinput.files.several import ask_each
 from distinput.files.source import EMPTY, Source, check_unchanged, read_range, size_of, stamp_of
 from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
@@ -55,7 +56,8 @@ class Npy(TableFormat):
         return local_path(path) is not None
 
     def units(self, files: FileTable) -> Ints | None:
-        return np.array([_header(files.path(i)).shape[0] for i in range(len(files))], np.int64)
+        paths = [files.path(number) for number in range(len(files))]
+        return np.array([header.shape[0] for header in ask_each(_header, paths)], np.int64)
 
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _header(files.path(0)).row_bytes) if len(files) else 1

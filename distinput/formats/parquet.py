@@ -17,12 +17,12 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, cut_rows
-from distinput.formats.parquet_columns import bytes_of_columns
 from distinput.formats.parquet_file import (
     Group,
     Readers,
     Slices,
     batches_of,
+    chunks,
     decoding_order,
     footer_of,
     groups_of,
@@ -91,8 +91,12 @@ class Parquet(TableFormat):
     def bytes_read(self, path: str, size: int) -> int:
         if self.columns is None or not size:
             return size
-        columns = bytes_of_columns(path, stamp_of(path))
-        return sum(columns.get(name, 0) for name in self.columns)
+        return sum(
+            chunk.stop - chunk.start
+            for group in chunks(path, stamp_of(path))
+            for chunk in group
+            if chunk.column in self.columns
+        )
 
     def fragments(self, path: str) -> list[Fragment]:
         footer = footer_of(path)
@@ -121,14 +125,13 @@ class Parquet(TableFormat):
     ) -> Iterator[Portion]:
         """The rows of each row group, or of slices of it where it would take much memory."""
         begin = self.first_row(path, position)
-        stamp = stamp_of(path)  # before the footer is read: a file that is replaced in between is found out
-        footer = footer_of(path)
-        rows = footer.num_rows
+        stamp = stamp_of(path)  # once, before the footer is read: a file that is replaced in between is found out
+        rows = footer_of(path, stamp).num_rows
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
-        readers = Readers(path, footer, stamp)
-        spec = self.spec(path)  # refuses columns that are not there
+        readers = Readers(path, stamp)
+        spec = _spec_of(path, stamp, self._columns)  # refuses columns that are not there
         passing = _Pass(self, readers, spec, decoding_order(path, stamp, self._columns), size, given - begin)
         try:
             before = 0
@@ -149,7 +152,8 @@ class Parquet(TableFormat):
           InvalidArgumentError: a row that is not there.
         """
         wanted = np.asarray(rows, np.int64)
-        footer, spec = footer_of(path), self.spec(path)
+        stamp = stamp_of(path)
+        footer, spec = footer_of(path, stamp), _spec_of(path, stamp, self._columns)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= footer.num_rows):
             raise InvalidArgumentError(
                 f"{path}: rows must be from 0 to {footer.num_rows - 1}, got {wanted.tolist()!s:.80}"
@@ -160,11 +164,11 @@ class Parquet(TableFormat):
         in_order = wanted[order]
         groups = np.searchsorted(ends, in_order, "right")
         parts = []
-        with opened(path, footer) as file:
+        with opened(path, stamp) as reader:
             for group in np.unique(groups).tolist():
                 local = in_order[groups == group] - (ends[group] - sizes[group])
                 with reading(path, group):
-                    table = file.read_row_group(group, columns=self._names())
+                    table = reader.row_group(group, self._names())
                     table = checked_batch(path, f"row group {group}", table)
                     batch = self._selected(table.take(local).combine_chunks().to_batches()[0], spec)
                     parts.append(self._block(path, group, batch, spec, local))
@@ -254,8 +258,7 @@ class _Pass:
 
 @lru_cache(maxsize=256)
 def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
-    del stamp  # it tells one version of the file from the next
-    return table_spec(path, footer_of(path).schema.to_arrow_schema(), columns)
+    return table_spec(path, footer_of(path, stamp).schema.to_arrow_schema(), columns)
 
 
 def _empty_batch(schema: Any) -> Any:

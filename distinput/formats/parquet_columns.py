@@ -1,49 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes of a Parquet file the columns take, from its footer.
+"""Where the columns of a Parquet file lie in it, from its footer.
 
 pyarrow tells that as well, but ends the process where this part of a footer is damaged. Source: "Thrift Compact protocol
 encoding" of Apache Thrift, and `parquet.thrift` of the format: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
 """
 
 import struct
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
-from distinput.files.source import read_range, size_of
 
-__all__ = ["bytes_of_columns"]
+__all__ = ["Chunk", "chunks_of"]
 
-_ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _COMPRESSED_SIZE = 4, 1, 3, 3, 7
+_ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _COMPRESSED_SIZE, _DATA, _DICTIONARY = 4, 1, 3, 3, 7, 9, 11
 """The numbers of the fields that lead from the footer to the bytes of a column."""
 
 
-@lru_cache(maxsize=256)
-def bytes_of_columns(path: str, stamp: str) -> dict[str, int]:
-    """The bytes that each column of a file takes in it, by the name of the column that a row has.
+class Chunk(NamedTuple):
+    """The values that a column, or a part of one that consists of several, has in a row group.
 
     Args:
-      path: of the file.
-      stamp: of its version, as `stamp_of` gives it.
+      column: the name of the column that a row has.
+      start: the byte of the file where it begins.
+      stop: the byte where it ends.
+    """
+
+    column: str
+    start: int
+    stop: int
+
+
+def chunks_of(path: str, footer: bytes, size: int) -> list[list[Chunk]]:
+    """The chunks of each row group.
+
+    Args:
+      path: for the messages of errors.
+      footer: of the file, without its length and the mark behind it.
+      size: bytes of the file.
 
     Raises:
-      DataLossError: the file is damaged.
+      DataLossError: the footer is damaged.
     """
-    del stamp  # it tells one version of the file from the next
-    size = size_of(path)
-    begin = size - 8 - int.from_bytes(read_range(path, max(0, size - 8), size)[:4], "little")
-    found: dict[str, int] = {}
     try:
-        for group in _Compact(read_range(path, max(0, begin), size - 8)).struct()[_ROW_GROUPS]:
-            for column in group[_COLUMNS]:
-                described = column[_META_DATA]
-                name, nbytes = described[_PATH][0].decode(), described[_COMPRESSED_SIZE]
-                if not 0 <= nbytes <= size:
-                    raise ValueError(f"column {name!r} cannot take {nbytes} bytes")
-                found[name] = found.get(name, 0) + nbytes
+        return [
+            [_chunk(column, size) for column in group[_COLUMNS]] for group in _Compact(footer).struct()[_ROW_GROUPS]
+        ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise DataLossError(f"{path}: not a Parquet file, or damaged: its footer: {error!r:.100}") from error
-    return found
+
+
+def _chunk(column: dict[int, Any], size: int) -> Chunk:
+    described = column[_META_DATA]
+    name, nbytes = described[_PATH][0].decode(), described[_COMPRESSED_SIZE]
+    start = described[_DATA]
+    if 0 < described.get(_DICTIONARY, 0) < start:
+        start = described[_DICTIONARY]
+    if not 0 <= nbytes <= size or not 0 <= start <= size - nbytes:
+        raise ValueError(f"column {name!r} cannot take {nbytes} bytes from byte {start} on")
+    return Chunk(name, start, start + nbytes)
 
 
 class _Compact:

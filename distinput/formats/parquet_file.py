@@ -2,21 +2,45 @@
 """Parquet files as pyarrow reads them: their footers, and readers that several threads can use at a time."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
-from distinput.files.source import naming, open_binary, stamp_of
+from distinput.files.remote import RemoteFile
+from distinput.files.source import naming, open_binary, read_range, size_of, stamp_of
+from distinput.formats.kept import Kept
+from distinput.formats.parquet_columns import Chunk, chunks_of
 from distinput.formats.tables import naming_damage
 
-__all__ = ["Group", "Readers", "Slices", "batches_of", "decoding_order", "footer_of", "groups_of", "opened", "reading"]
+__all__ = [
+    "Group",
+    "Reader",
+    "Readers",
+    "Slices",
+    "batches_of",
+    "chunks",
+    "decoding_order",
+    "footer_of",
+    "groups_of",
+    "opened",
+    "reading",
+]
 
 _READ_BYTES = 1 << 18
 """Of a local file that are read at a time, of each column: what was read is still in a core's cache when it is decoded, which
-halves the time of numbers. Elsewhere a request costs more than a copy, and pyarrow asks for whole row groups."""
+halves the time of numbers."""
+
+_PIECE_BYTES, _PIECES_BYTES = 4 << 20, 32 << 20
+"""Of a file elsewhere that are read at a time of a column that is decoded in slices; and of all of them."""
+
+_TAIL_BYTES = 64 << 10
+"""Of a file that are read first: most footers are shorter."""
+
+_FOOTERS_BYTES, _FOOTER_COST = 256 << 20, 4
+"""The memory of the footers that are kept, and about how many times the bytes that it has in the file one takes."""
 
 _TEXT_BYTES = 16
 """The least that a value without a fixed size is taken for."""
@@ -36,27 +60,75 @@ class Group(NamedTuple):
     widest: int
 
 
-def footer_of(path: str) -> Any:
+class Footer(NamedTuple):
+    """What stands at the end of a file.
+
+    Args:
+      metadata: as pyarrow's `FileMetaData`.
+      content: its bytes.
+      size: of the file.
+    """
+
+    metadata: Any
+    content: bytes
+    size: int
+
+
+def footer_of(path: str, stamp: str | None = None) -> Any:
     """The footer of a file, as pyarrow's `FileMetaData`.
+
+    Args:
+      path: of the file.
+      stamp: of its version, as `stamp_of` gives it; None: ask for it.
 
     Raises:
       NotFoundError: the file is not there.
       DataLossError: it is no Parquet file, or damaged.
     """
-    return _footer_of(path, stamp_of(path))
+    return _footer_of(path, stamp_of(path) if stamp is None else stamp).metadata
+
+
+def _footer_of(path: str, stamp: str) -> Footer:
+    """The footer of a file of this version, which is read once a process."""
+    key = path, stamp
+    with _READING[hash(key) % len(_READING)]:
+        found = _FOOTERS.get(key)
+        if found is None:
+            found = _read_footer(path)
+            _FOOTERS.put(key, found, 4096 + _FOOTER_COST * len(found.content))
+        return found
+
+
+def _read_footer(path: str) -> Footer:
+    import pyarrow as pa
+    from pyarrow.parquet import read_metadata
+
+    size = size_of(path)
+    tail = read_range(path, max(0, size - _TAIL_BYTES), size)
+    whole = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < whole <= size:
+        tail = read_range(path, size - whole, size - len(tail)) + tail
+    with reading(path, None):
+        metadata = read_metadata(pa.BufferReader(tail))
+        rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    if rows != metadata.num_rows:
+        raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
+    return Footer(metadata, tail[-whole:-8], size)
 
 
 @lru_cache(maxsize=256)
-def _footer_of(path: str, stamp: str) -> Any:
-    del stamp  # it tells one version of the file from the next
-    from pyarrow.parquet import read_metadata
+def chunks(path: str, stamp: str) -> list[list[Chunk]]:
+    """Where the columns of each row group lie.
 
-    with _source(path) as source, reading(path, None):
-        footer = read_metadata(source)
-        rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    if rows != footer.num_rows:
-        raise DataLossError(f"{path}: the footer says {footer.num_rows} rows, but its row groups have {rows}")
-    return footer
+    Args:
+      path: of the file.
+      stamp: of its version, as `stamp_of` gives it.
+
+    Raises:
+      DataLossError: the file is damaged.
+    """
+    _, content, size = _footer_of(path, stamp)
+    return chunks_of(path, content, size)
 
 
 @lru_cache(maxsize=256)
@@ -72,7 +144,7 @@ def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[G
       stamp: of its version, as `stamp_of` gives it.
       columns: that are read; None: all.
     """
-    footer = _footer_of(path, stamp)
+    footer = _footer_of(path, stamp).metadata
     schema = footer.schema.to_arrow_schema()
     every = [width for field in schema for width in _widths(field.type)]
     read = every if columns is None else [width for name in columns for width in _widths(schema.field(name).type)]
@@ -95,7 +167,7 @@ def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> li
     Texts and lists take several times as long as numbers do, so that one of them as the last column leaves the other
     threads without work.
     """
-    schema = _footer_of(path, stamp).schema.to_arrow_schema()
+    schema = _footer_of(path, stamp).metadata.schema.to_arrow_schema()
     names = list(schema.names if columns is None else columns)
     ordered = sorted(names, key=lambda name: None not in _widths(schema.field(name).type))
     return None if columns is None and ordered == names else ordered
@@ -125,35 +197,57 @@ def reading(path: str, group: int | None) -> AbstractContextManager[None]:
     return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
 
 
+class Reader(NamedTuple):
+    """Pyarrow's `ParquetFile` over a file.
+
+    Args:
+      file: to read from.
+      remote: what it reads from, if that is elsewhere.
+      path: of the file.
+      stamp: of its version.
+    """
+
+    file: Any
+    remote: RemoteFile | None
+    path: str
+    stamp: str
+
+    def row_group(self, number: int, columns: Sequence[str] | None) -> Any:
+        """A row group as a table; only these columns are read."""
+        if self.remote is None:
+            return self.file.read_row_group(number, columns=columns)
+        wanted = [
+            chunk for chunk in chunks(self.path, self.stamp)[number] if columns is None or chunk.column in columns
+        ]
+        self.remote.keep([chunk.start for chunk in wanted], [chunk.stop for chunk in wanted])
+        try:
+            return self.file.read_row_group(number, columns=columns)
+        finally:
+            self.remote.keep([], [])
+
+
 @contextmanager
-def _source(path: str) -> Iterator[Any]:
-    """What pyarrow reads the file from."""
+def opened(path: str, stamp: str) -> Iterator[Reader]:
+    """A reader of a file."""
     import pyarrow as pa
-
-    local = local_path(path)
-    with naming(path):
-        source = pa.OSFile(local, "rb") if local is not None else open_binary(path)
-    with source:
-        yield source
-
-
-@contextmanager
-def opened(path: str, footer: Any) -> Iterator[Any]:
-    """Pyarrow's `ParquetFile` over a file."""
     from pyarrow.parquet import ParquetFile
 
-    local = local_path(path) is not None
-    with _source(path) as source:
+    local, footer = local_path(path), _footer_of(path, stamp)
+    columns = max(1, footer.metadata.num_columns)
+    remote = RemoteFile(path, footer.size) if local is None and footer.size else None
+    with naming(path):
+        source = remote or (open_binary(path) if local is None else pa.OSFile(local, "rb"))
+    with source:
         with reading(path, None):
             file = ParquetFile(
                 source,
-                metadata=footer,
+                metadata=footer.metadata,
                 page_checksum_verification=True,
-                pre_buffer=not local,
-                buffer_size=_READ_BYTES if local else 0,
+                pre_buffer=False,
+                buffer_size=_READ_BYTES if local else max(_READ_BYTES, min(_PIECE_BYTES, _PIECES_BYTES // columns)),
             )
         try:
-            yield file
+            yield Reader(file, remote, path, stamp)
         finally:
             file.close()
 
@@ -163,23 +257,22 @@ class Readers:
 
     Args:
       path: of the file.
-      footer: as `footer_of` gives it.
-      stamp: of the version of the file that the footer is of.
+      stamp: of its version, as `stamp_of` gives it.
     """
 
-    def __init__(self, path: str, footer: Any, stamp: str) -> None:
-        self.path, self.footer, self._stamp = path, footer, stamp
-        self._idle: list[tuple[Any, AbstractContextManager[Any]]] = []
+    def __init__(self, path: str, stamp: str) -> None:
+        self.path, self._stamp = path, stamp
+        self._idle: list[tuple[Reader, AbstractContextManager[Reader]]] = []
         self._closed = False
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self) -> Iterator[Any]:
+    def lent(self) -> Iterator[Reader]:
         """A reader for the caller alone."""
         with self._lock:
             lent = self._idle.pop() if self._idle else None
         if lent is None:
-            opening = opened(self.path, self.footer)
+            opening = opened(self.path, self._stamp)
             lent = opening.__enter__(), opening
             self._check_same(opening)
         try:
@@ -225,11 +318,11 @@ def batches_of(
       DataLossError: the row group is damaged, or has another number of rows.
     """
     row = 0
-    with readers.lent() as file, reading(readers.path, number):
+    with readers.lent() as reader, reading(readers.path, number):
         if at_once is None:
-            batches = iter(file.read_row_group(number, columns=columns).to_batches())
+            batches = iter(reader.row_group(number, columns).to_batches())
         else:
-            batches = file.iter_batches(at_once, row_groups=[number], columns=columns)
+            batches = reader.file.iter_batches(at_once, row_groups=[number], columns=columns)
         for batch in batches:
             yield row, batch
             row += batch.num_rows
@@ -265,3 +358,10 @@ class Slices:
             for _ in self._batches:  # raises an error where there are more
                 pass
         return found
+
+
+_FOOTERS: Kept[Footer] = Kept(_FOOTERS_BYTES)
+"""The footers of all files that were looked at."""
+
+_READING = [threading.Lock() for _ in range(32)]
+"""Held while a footer is read: whoever wants it at the same time waits for it."""

@@ -152,6 +152,8 @@ class SpanFormat(Format):
         chunks = chunks or _Chunks()
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
         data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
+        if until is not None:
+            source.expect_end(until)
         while not ended:
             kept = data[at:]
             # What a length field claims is only believed as far as the file is known to be that long.

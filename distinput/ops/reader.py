@@ -18,6 +18,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.facts import MOST_REMOTE, Names
+from distinput.files.several import ask_each
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
@@ -79,8 +80,7 @@ class Reader(Node):
             return None
         names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
         ends = [0]
-        for name in names:
-            rows = self.format.rows(name)
+        for rows in ask_each(self.format.rows, names):
             if rows is None:
                 return None
             ends.append(ends[-1] + rows)
