@@ -11,6 +11,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
+from distinput.core.sizes import MOST_BYTES
 from distinput.core.state import Mark
 
 __all__ = [
@@ -86,7 +87,7 @@ def applied(
                 until = rows.size
                 calls = results_of(rows.rows(first, until))
             end = min(until, first + most)
-            now = clock()
+            now, nbytes = clock(), 0
             deadline = now + PACE_SECONDS
             try:
                 while True:
@@ -97,8 +98,8 @@ def applied(
                         raise stopped()
                     if len(results) <= stride:
                         end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
-                    now = clock()
-                    if now > deadline or wanted == end:
+                    now, nbytes = clock(), nbytes + stride * bytes_of(results[-1])
+                    if now > deadline or wanted == end or nbytes > MOST_BYTES:
                         break
                     if now - begin < PACE_SECONDS / 8:
                         stride = min(2 * stride, _STRIDE)
@@ -143,6 +144,17 @@ def element_text(element: Any) -> str:
 
 
 def bytes_of(result: Any) -> int:
-    """The bytes of the arrays in a result, as far as they are seen at once; at least 1."""
-    items = result if type(result) is tuple else result.values() if type(result) is dict else (result,)
-    return max(1, sum([item.nbytes for item in items if isinstance(item, np.ndarray)]))
+    """The bytes of the arrays and texts in a result; at least 1.
+
+    >>> bytes_of((np.zeros(3), {"a": b"text", "b": ["more", 1]}))
+    32
+    """
+    if isinstance(result, np.ndarray):
+        return max(1, result.nbytes)
+    if isinstance(result, bytes | str):
+        return max(1, len(result))
+    items = result if isinstance(result, tuple | list) else result.values() if isinstance(result, dict) else ()
+    return max(1, sum([bytes_of(item) for item in items if isinstance(item, _SIZED)]))
+
+
+_SIZED = (np.ndarray, bytes, str, tuple, list, dict)

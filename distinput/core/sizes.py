@@ -3,10 +3,23 @@
 
 from functools import lru_cache
 
-__all__ = ["MOST_ROWS", "balanced_slice", "balanced_slices", "block_rows", "gathered_rows", "picked_rows"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_ROWS",
+    "balanced_slice",
+    "balanced_slices",
+    "block_rows",
+    "gathered_rows",
+    "picked_rows",
+    "rows_within",
+]
 
 MOST_ROWS = 32_768
 """Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
+MOST_BYTES = 4 << 20
+"""Of rows that are made, moved or sent together; a single row may have more."""
+_FEW_ROWS = 16
+"""At least, as long as they are small: Python's cost for a block should vanish."""
 _BLOCK_BYTES = 1 << 20
 _GATHERED_BYTES = 1 << 19
 _PICKED_BYTES = 1 << 24
@@ -15,10 +28,24 @@ _PICKED_BYTES = 1 << 24
 def block_rows(row_bytes: float) -> int:
     """Rows of this many bytes in one block: few enough for a core's cache, enough to make Python's cost vanish.
 
-    >>> block_rows(8), block_rows(1_000_000)
-    (32768, 16)
+    >>> block_rows(8), block_rows(100_000), block_rows(1_000_000), block_rows(1_000_000_000)
+    (32768, 16, 4, 1)
     """
-    return int(max(16, min(MOST_ROWS, _BLOCK_BYTES // max(1, row_bytes))))
+    return _rows(_BLOCK_BYTES, row_bytes)
+
+
+def rows_within(rows: int, nbytes: int, most: int = MOST_ROWS) -> int:
+    """How many rows may be made, moved or sent together, given the bytes of some that are like them.
+
+    Args:
+      rows: how many those are.
+      nbytes: what they take together.
+      most: never more than so many.
+
+    >>> rows_within(10, 80), rows_within(10, 80, 4096), rows_within(1, 500_000_000)
+    (32768, 4096, 1)
+    """
+    return max(1, min(most, MOST_BYTES * rows // max(1, nbytes)))
 
 
 def gathered_rows(row_bytes: float, batch: int = 1) -> int:
@@ -40,8 +67,13 @@ def picked_rows(row_bytes: float, batch: int = 1) -> int:
 
 
 def _whole_batches(most: int, row_bytes: float, batch: int) -> int:
-    rows = int(max(16, min(MOST_ROWS, most // max(1, row_bytes))))
+    rows = _rows(most, row_bytes)
     return max(1, rows // batch) * batch if batch <= MOST_ROWS else rows
+
+
+def _rows(most: int, row_bytes: float) -> int:
+    few = min(_FEW_ROWS, max(1, MOST_BYTES // max(1, row_bytes)))
+    return int(max(few, min(MOST_ROWS, most // max(1, row_bytes))))
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of, uniform_at
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
+from distinput.core.sizes import rows_within
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -75,12 +76,12 @@ class Choose(Node):
                 yield selector.passed(), mark()
                 continue
             values = _numbers(selector.peek(min(most, selector.size)))
-            most = min(_MOST, 2 * most)
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
             used, block, empty = _gathered(sources, sound, failures)
             selector.skip(used)
             if block is not None:
+                most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
                 yield block, mark()
             if empty in failures:
                 raise failures[empty]

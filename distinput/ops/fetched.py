@@ -11,7 +11,9 @@ from distinput.core.failure import sound_parts
 from distinput.core.picked import WIDE_BYTES, Picked
 from distinput.core.rows import PACE_SECONDS
 from distinput.core.run import Run
-from distinput.core.sizes import gathered_rows
+from distinput.core.sizes import gathered_rows, rows_within
+from distinput.core.spec import TensorSpec
+from distinput.core.values import STRING
 from distinput.plan.node import Node
 
 __all__ = ["fetched"]
@@ -35,14 +37,21 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
     """
     grows = run.by_element and run.run_ahead is None and group > 1
     most = run.at_once(gathered_rows(source.spec.row_bytes, group))
+    known = all(
+        isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in source.spec.leaves
+    )
+    likely = group
     for numbers in choices:
         first = 0
         while first < len(numbers):
             begin = perf_counter()
-            some = numbers[first : first + most]
+            taken = most if known else min(most, likely)
+            some = numbers[first : first + taken]
             made = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
             block, done = next(made)
-            first += most
+            first += taken
+            if not known and block.size:
+                likely = min(_GROWTH * taken, max(group, rows_within(block.size, block.nbytes) // group * group))
             if done == len(some) and most < len(numbers) and grows and _is_picked(block):
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace

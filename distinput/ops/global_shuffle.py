@@ -9,12 +9,13 @@ import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.buffers import empty
-from distinput.core.column import Ints
+from distinput.core.column import Column, Ints, Ragged, Strings
+from distinput.core.concat import joined_columns
 from distinput.core.failure import sound_parts
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.sizes import picked_rows
+from distinput.core.sizes import picked_rows, rows_within
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
@@ -26,7 +27,11 @@ from distinput.plan.same_elements import SameElements
 
 __all__ = ["GlobalShuffle"]
 
-_CHUNK = 4096
+_CHUNK, _TIMES = 4096, 4
+"""Rows that are reached together where they have neighbours: many, but no more than so many blocks take."""
+
+_GROWTH = 16
+"""How many times as many rows may be reached as the time before, when their size was found out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +108,32 @@ class GlobalShuffle(SameElements):
             row += block.size or 1  # a failure stands for one element
             yield block, {**state, "row": row}
 
+    def _choices(self, state: State, size: int) -> Iterator[Ints]:
+        """Where the elements from a state on stand in the input, so many at a time."""
+        for begin in range(state["row"], self.input.cardinality, size):
+            yield self._numbers(state, begin, size)
+
     def _reached(self, state: State, run: Run) -> Iterator[Block]:
+        """Elements that can only be reached through their neighbours, a failure in the place of each that cannot."""
         strict, epoch = run.tolerating(False), state["epoch"]
-        for numbers in self._choices(state, _CHUNK):
+        row, size = state["row"], 1
+        while row < self.input.cardinality:
+            numbers = self._numbers(state, row, size)
 
             def make(first: int, end: int, numbers: Ints = numbers) -> Block:
                 return _reached(self.input, numbers[first:end], epoch, strict)
 
+            most = 1
             for block, _ in sound_parts(len(numbers), make, tolerant=run.tolerant):
+                most = max(most, _TIMES * rows_within(block.size, block.nbytes) if block.size else 1)
                 yield block
+            row += len(numbers)
+            size = min(_GROWTH * size, most, _CHUNK)
 
-    def _choices(self, state: State, size: int) -> Iterator[Ints]:
-        """Where the elements from a state on stand in the input, so many at a time."""
-        total, key = self.input.cardinality, self._key(state)
-        for begin in range(state["row"], total, size):
-            yield _permuted(np.arange(begin, min(begin + size, total)), key, total)
+    def _numbers(self, state: State, begin: int, size: int) -> Ints:
+        """Where elements `begin` to `begin + size` of the order stand in the input."""
+        total = self.input.cardinality
+        return _permuted(np.arange(begin, min(begin + size, total)), self._key(state), total)
 
     def _key(self, state: State) -> int:
         return order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
@@ -153,8 +169,19 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
         finally:
             stream.close()  # type: ignore[attr-defined]
         end = int(np.searchsorted(ascending, first + block.size))
-        parts.append(block.take(ascending[at:end] - first))
+        parts.append(_alone(block.take(ascending[at:end] - first)))
         at = end
     back = np.empty(len(rows), np.int64)
     back[order] = np.arange(len(rows))
     return concat_blocks(parts).take(back)
+
+
+def _alone(rows: Block) -> Block:
+    """The same rows in memory that holds no others: spans refer to the whole block that they were taken from."""
+    return Block(rows.structure, [_column_alone(column) for column in rows.columns], rows.size)
+
+
+def _column_alone(column: Column) -> Column:
+    if isinstance(column, Strings):
+        return column.compact()
+    return joined_columns([column]) if isinstance(column, Ragged) and len(column) else column

@@ -16,6 +16,7 @@ from distinput.core.random import fresh_seed, key_of
 from distinput.core.room import cores
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
+from distinput.core.sizes import MOST_BYTES
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
@@ -246,7 +247,7 @@ class _Cycle:
         ahead = calls is not None and (calls == AUTOTUNE or index < calls)
         begin, saved = node.start(self.epoch), inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", begin, saved["input"])}
-        reader = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if ahead else node
+        reader = Prefetch(node, _READ_AHEAD_ROWS, most_bytes=MOST_BYTES, origin=node.origin) if ahead else node
         stream = reader.open(inner["input"], run)
         checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
         return _Slot(checked, mark, inner)

@@ -18,6 +18,7 @@ from distinput.core.calls import element_text, stopped
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Counter, Run
+from distinput.core.sizes import MOST_BYTES, rows_within
 from distinput.core.state import Mark, State
 from distinput.ops.autotune import Trial
 from distinput.ops.chain import Chain, Kinds
@@ -66,6 +67,7 @@ class Parts:
         self._first = 0
         self._failure: Exception | None = None
         self.size = 1
+        self.large = False
         self.ended = False
 
     def next(self) -> tuple[Block, Callable[[int], Mark]] | None:
@@ -88,10 +90,17 @@ class Parts:
         self._first += part.size
         return part, lambda done: at(first + done)
 
-    def took(self, rows: int, seconds: float) -> None:
-        """Choose the size of the next parts by how long one took."""
-        if rows:
-            self.size = int(max(1, min(_PART_SECONDS * rows / max(seconds, 1e-9), 4 * self.size, self._most)))
+    def took(self, done: "Done") -> None:
+        """Choose the size of the next parts by how long one took, and by the bytes of what came of it."""
+        if rows := done.rows:
+            nbytes = sum([part.nbytes for part in done.parts if isinstance(part, Block)])
+            most = min(4 * self.size, rows_within(rows, nbytes, self._most))
+            self.size = int(max(1, min(_PART_SECONDS * rows / max(done.seconds, 1e-9), most)))
+            self.large = nbytes > MOST_BYTES * rows
+
+    def waiting(self, workers: int) -> int:
+        """How many parts may be under way: one more for each worker, so that none waits, unless they take much memory."""
+        return workers if self.large else 2 * workers
 
     def close(self) -> None:
         """Raise the error that ended the stream, if one did."""
@@ -196,13 +205,13 @@ def _on_threads(
     with run.pool(threads) as pool:
         try:
             while True:
-                most = run.at_once(2 * threads) if chain.settled else 1
+                most = run.at_once(parts.waiting(threads)) if chain.settled else 1
                 full = len(waiting) >= most or parts.ended or enough()
                 if waiting and (full or waiting[0][0].done()):
                     future, given, at = waiting.popleft()
                     done = counter.waits(future.result)
                     counter.worked += done.seconds
-                    parts.took(done.rows, done.seconds)
+                    parts.took(done)
                     yield from done.delivered(given, at, note, tolerant=run.tolerant)
                 elif full:
                     return
@@ -287,7 +296,7 @@ def _inline(
             yield part[0], part[1], part[0]
             continue
         done = work(chain, part[0], run.cancelled.is_set, tolerant=run.tolerant)
-        parts.took(part[0].size, done.seconds)
+        parts.took(done)
         yield from done.delivered(*part, note, tolerant=run.tolerant)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds

@@ -4,8 +4,9 @@
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import ClassVar
 from weakref import ref as weakref
 
@@ -65,6 +66,8 @@ class Prefetch(SameElements):
     transparent: ClassVar[bool] = True
     delays: ClassVar[bool] = True
     buffer_size: int | None
+    most_bytes: float = field(default=inf, kw_only=True, repr=False)
+    """Nothing more is made ahead while so much waits."""
 
     def __post_init__(self) -> None:
         size = AUTOTUNE if self.buffer_size is None else integer("prefetch", "buffer_size", self.buffer_size)
@@ -88,7 +91,7 @@ class Prefetch(SameElements):
             return upstream
         if self.buffer_size == AUTOTUNE:
             return _tuned(upstream, run, run.counter(self), self.found)
-        return _ahead(upstream, _Buffer(self.buffer_size), run, run.counter(self))
+        return _ahead(upstream, _Buffer(self.buffer_size, self.most_bytes), run, run.counter(self))
 
     @cached_property
     def found(self) -> "_Found":
@@ -129,7 +132,7 @@ class _Buffer:
       blocks: how many blocks are a few at first.
     """
 
-    def __init__(self, rows: int | None, most_bytes: int = 0, blocks: int = 2) -> None:
+    def __init__(self, rows: int | None, most_bytes: float, blocks: int = 2) -> None:
         self.room, self.most_bytes, self.blocks = rows, most_bytes, blocks
         self.items: deque[_Item] = deque()
         self.rows = self.bytes = 0
@@ -141,9 +144,8 @@ class _Buffer:
     def _is_full(self) -> bool:
         if self.stopping:
             return False
-        if self.room is not None:
-            return self.rows >= self.room
-        return len(self.items) >= self.blocks or self.bytes >= self.most_bytes
+        full = len(self.items) >= self.blocks if self.room is None else self.rows >= self.room
+        return full or self.bytes >= self.most_bytes
 
     def put(self, item: _Item) -> bool:
         """Wait for room and hand over; False when the consumer has gone or wants no more."""
@@ -186,7 +188,7 @@ class _Buffer:
     def _count(self, item: _Item, sign: int) -> None:
         if isinstance(item, tuple):
             self.rows += sign * (item[0].size or 1)  # a failure takes a place, too
-            if self.room is None:
+            if self.most_bytes < inf:
                 self.bytes += sign * item[0].nbytes
 
     def stop(self) -> None:

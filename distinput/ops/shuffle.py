@@ -21,7 +21,7 @@ from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
-from distinput.core.sizes import gathered_rows, picked_rows
+from distinput.core.sizes import MOST_BYTES, gathered_rows, picked_rows, rows_within
 from distinput.core.slots import Slots
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
@@ -204,17 +204,19 @@ class _Buffer:
         self.known: int = state.get("failures", 0)  # of them, those that were handed on before the state was saved
         self.failure: Failure | None = None  # what comes next, before any more rows
         self.marks: deque[tuple[int, Mark, int]] = deque([(self.next_row, self.queue.mark(), 0)])
+        self.likely = 1
+        """Rows that may be moved together, as far as those seen last tell."""
         self.slots = Slots(spec, size)
         self.numbers: Ints = np.empty(0, np.int64)
         self.oldest = self.next_row
         self.looked = self.row
 
     def _pull(self, most: int) -> Block | None:
-        """Up to `most` rows of the input, as many as come in a short time; None at its end, and before a failure."""
+        """Up to `most` rows of the input, as come in a short time and take little memory; None at its end and before a failure."""
         deadline = perf_counter() + PACE_SECONDS
         parts: list[Block] = []
-        have = 0
-        while have < most and (not have or perf_counter() < deadline):
+        have = nbytes = 0
+        while have < most and (not have or (perf_counter() < deadline and nbytes < MOST_BYTES)):
             if not self.queue.fill(1):
                 if self.queue.failure is None:
                     break
@@ -226,8 +228,9 @@ class _Buffer:
                 continue
             if self.marks[-1][0] < self.next_row + have:
                 self.marks.append((self.next_row + have, self.queue.mark(), self.failures))
-            parts.append(self.queue.take(min(most - have, self.queue.front)))
-            have += parts[-1].size
+            parts.append(self.queue.take(min(most - have, self.queue.front, self.likely)))
+            have, nbytes = have + parts[-1].size, nbytes + parts[-1].nbytes
+            self.likely = rows_within(have, nbytes)
         self.next_row += have
         return concat_blocks(parts) if parts else None
 
@@ -269,8 +272,9 @@ class _Buffer:
         self.numbers = held[:left]
         if parts:
             rows = concat_blocks(parts)
-            for begin in range(0, left, _CHUNK):
-                self.slots.add(rows.take(np.searchsorted(wanted, self.numbers[begin : begin + _CHUNK])))
+            chunk = rows_within(rows.size, rows.nbytes, _CHUNK)
+            for begin in range(0, left, chunk):
+                self.slots.add(rows.take(np.searchsorted(wanted, self.numbers[begin : begin + chunk])))
         yield from failed
 
     def shuffled(self) -> Iterator[Block]:
@@ -293,7 +297,7 @@ class _Buffer:
         self.total = self.next_row
         while len(self.numbers):
             left = len(self.numbers)
-            sent = np.empty(min(self.most, left), np.int64)
+            sent = np.empty(min(self.most, left, self.likely), np.int64)
             drain_steps(self.numbers, self.key, self.row, left, sent)
             block = self.slots.drain(self.key, self.row, len(sent))
             self.row += len(sent)

@@ -69,7 +69,7 @@ def called_in_processes(
             workers.drain(going_on)
             counter.workers = len(workers)
             while waiting or not parts.ended:
-                full = len(waiting) >= (run.at_once(2 * len(workers)) if chain.settled else 1) or parts.ended
+                full = len(waiting) >= (run.at_once(parts.waiting(len(workers))) if chain.settled else 1) or parts.ended
                 if waiting and (full or waiting[0][0] < 0 or workers.ready(waiting[0][0])):
                     worker, given, at = waiting.popleft()
                     if worker < 0:
@@ -77,7 +77,7 @@ def called_in_processes(
                         continue
                     done = counter.waits(workers.receive, worker, going_on)
                     counter.worked += done.seconds
-                    parts.took(done.rows, done.seconds)
+                    parts.took(done)
                     for made in done.parts:
                         if isinstance(made, Trouble):
                             made.error.add_note(f"in worker process {workers.pids[worker]}:\n{made.trace}")
