@@ -17,7 +17,7 @@ from distinput.core.state import State
 from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.same_elements import SameElements
 from distinput.shard.pieces import Pieces
 
@@ -25,6 +25,9 @@ __all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows", "fe
 
 _FIRST_ROWS = 256
 _MOST_PIECES = 4096
+_MOST_BYTES = 64 << 20
+"""Of the rows of a fetch. It reads whatever holds one of them, a row group of which others need rows too: more than for others,
+since fewer would be read again and again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,17 @@ class OwnRows(SameElements):
         count = self.pieces.count
         return INFINITE if count is None else self.pieces.rows_before(count)
 
+    @cached_property
+    def row_bytes(self) -> int:
+        """About the bytes of a row: what its spec says, and for texts and lists what rows of the first file take in it."""
+        reader = next((step for step in walk(self.input) if isinstance(step, RowReader)), None)
+        stored = 0
+        if reader is not None and reader.counts and len(reader.counts[0]) and not reader.gathers:
+            parts = reader.format.fragments(reader.counts[0][0])
+            rows = sum(part.rows or 0 for part in parts)
+            stored = sum(part.nbytes for part in parts) // rows if rows else 0
+        return max(self.spec.row_bytes, stored)
+
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "piece": 0, "skip": 0}
 
@@ -53,7 +67,7 @@ class OwnRows(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         epoch, over = state["epoch"], state["skip"]
-        for starts, stops, piece in fetches(self.pieces, state["piece"]):
+        for starts, stops, piece in fetches(self.pieces, state["piece"], self.row_bytes):
             sizes = stops - starts
             before = np.cumsum(sizes) - sizes
             rows = (np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes))[over:]
@@ -62,15 +76,16 @@ class OwnRows(SameElements):
                 yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece, "skip": 0}
 
 
-def fetches(pieces: Pieces, piece: int) -> Iterator[tuple[Ints, Ints, int]]:
+def fetches(pieces: Pieces, piece: int, row_bytes: int) -> Iterator[tuple[Ints, Ints, int]]:
     """Pieces from number `piece` on, some in each fetch, few at first: where they begin and end, and which is the next one."""
-    count, most = pieces.count, _FIRST_ROWS
+    limit = max(1, min(block_rows(8), _MOST_BYTES // max(1, row_bytes)))
+    count, most = pieces.count, min(_FIRST_ROWS, limit)
     largest = max(1, -(-pieces.batch_size // pieces.deal.pieces))
     while count is None or piece < count:
         size = min(max(1, most // largest), _MOST_PIECES)
         stop = piece + size if count is None else min(count, piece + size)
         yield *pieces.bounds(piece, stop), stop
-        piece, most = stop, min(2 * most, block_rows(8))
+        piece, most = stop, min(2 * most, limit)
 
 
 @dataclass(frozen=True, eq=False)

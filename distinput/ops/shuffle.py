@@ -212,7 +212,7 @@ class _Buffer:
         self.looked = self.row
 
     def _pull(self, most: int) -> Block | None:
-        """Up to `most` rows of the input, as come in a short time and take little memory; None at its end and before a failure."""
+        """Up to `most` rows, as come in a short time and take little memory; None at the end, and before a failure."""
         deadline = perf_counter() + PACE_SECONDS
         parts: list[Block] = []
         have = nbytes = 0

@@ -296,7 +296,7 @@ def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
     changes = np.zeros(
         len(ends) + 1, np.int64
     )  # where reading begins and ends, so that sums of it are times of reading
-    for starts, stops, _ in fetches(own.pieces, 0):
+    for starts, stops, _ in fetches(own.pieces, 0, own.row_bytes):
         some = stops > starts
         first, last = np.searchsorted(ends, starts[some], "right"), np.searchsorted(ends, stops[some] - 1, "right")
         first[1:] += first[1:] == last[:-1]  # one fetch reads a fragment once
