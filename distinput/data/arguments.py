@@ -9,7 +9,7 @@ from distinput.plan.node import Node
 
 __all__ = ["Arguments"]
 
-_INTERNAL = ("claim", "drawn_seed", "group", "origin", "store")
+_INTERNAL = ("claim", "common_cycle", "drawn_seed", "group", "origin", "store")
 """Arguments of ops that users do not give."""
 
 _ALIKE = 0.5

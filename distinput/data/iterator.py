@@ -151,6 +151,16 @@ class DatasetIterator:
         """The spec of an element, as `Dataset.element_spec`."""
         return self._plan.element_spec
 
+    @property
+    def epoch(self) -> int:
+        """The number of the pass."""
+        return self._epoch
+
+    @property
+    def seeds(self) -> list[int]:
+        """Those that the steps drew that were given none."""
+        return list(self._seeds)
+
     def get_next(self) -> Any:
         """The next element.
 

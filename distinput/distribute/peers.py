@@ -87,9 +87,17 @@ class Peers:
         return sum(self.replicas[: self.rank])
 
     def exchange(
-        self, request: Request, make: Callable[[], tuple[Any, Sequence[Array]]]
+        self,
+        request: Request,
+        make: Callable[[], tuple[Any, Sequence[Array]]],
+        group: "Collectives | None" = None,
     ) -> list[tuple[Any, list[Array]]]:
         """What `make` returns on every worker, a JSON value and arrays, in the order of the workers.
+
+        Args:
+          request: what it is for.
+          make: what this worker has.
+          group: on which they reach one another, whatever step they have come to; None: the group itself.
 
         Raises:
           Mismatch: not all workers made this request.
@@ -102,13 +110,18 @@ class Peers:
         except Exception as error:  # noqa: BLE001 - raised below, when the others know
             failure = error
             mine = packed({"error": type(error).__name__, "text": str(error)}, [])
-        received = [unpacked(data) for data in self.group.all_gather(mine, **self.said(request))]
+        received = [unpacked(data) for data in self._gathered(request, mine, group)]
         if failure is not None:
             raise failure
         for worker, (note, _) in enumerate(received):
             if "error" in note:
                 raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
         return [(note["ok"], arrays) for note, arrays in received]
+
+    def _gathered(self, request: Request, mine: Array, group: "Collectives | None") -> list[Array]:
+        if group is None:
+            return self.group.all_gather(mine, **self.said(request))
+        return group.all_gather(mine, name=request.name, purpose=Purpose(request.text, request.given))
 
     def everywhere(self, request: Request, parts: Sequence[Any]) -> list[Any]:
         """The arrays of all replicas of all workers, in replica order; `parts` are those of this worker's replicas."""

@@ -418,6 +418,7 @@ class Strategy:
           TypeError: not a data set, or one that is distributed already.
           ValueError: elements without a batch axis on several replicas.
           NotImplementedError: PER_REPLICA replication.
+          FailedPreconditionError: several workers did not build the dataset alike; all of them are told what differs.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -459,6 +460,7 @@ class Strategy:
           TypeError: not callable, or it returned no data set.
           ValueError: `experimental_place_dataset_on_device` without PER_REPLICA or with fetching to the device.
           NotImplementedError: PER_REPLICA replication, where the strategy has no such thing.
+          FailedPreconditionError: the datasets of several workers have other elements, or only some have an end.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

@@ -13,6 +13,7 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Datasets
 from distinput.core.nest import LEAF
+from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -20,13 +21,14 @@ from distinput.core.state import State, taken_up
 from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.ops.claim import Claim, alike
-from distinput.ops.function import calling, infer
+from distinput.ops.function import calling, infer, results_of
 from distinput.ops.grouping import Groups
-from distinput.ops.interleave import node_of
+from distinput.ops.interleave import hash_of, node_of
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
+from distinput.plan.seeds import drawn_seeds, with_seed
 
 __all__ = ["GroupByWindow"]
 
@@ -62,6 +64,7 @@ class GroupByWindow(Keyed):
     window_size: int | None = None
     window_size_func: Callable[..., Any] | None = None
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument("group_by_window", "key_func", self.key_func)
@@ -73,7 +76,10 @@ class GroupByWindow(Keyed):
 
     def _reduced(self, key: int, parts: list[Block]) -> Node:
         window = rows_node(concat_blocks(parts), self.input.spec.leaves)
-        return node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        if not drawn_seeds(node):
+            return node
+        return with_seed(node, key_of(self.drawn_seed, key, hash_of(parts[0].row(0))))
 
     def _size(self, key: int) -> int:
         if self.window_size is not None:
@@ -81,28 +87,32 @@ class GroupByWindow(Keyed):
         assert self.window_size_func is not None
         return at_least("group_by_window", "window_size", np.asarray(self.window_size_func(np.int64(key))), 1)
 
+    def _of_some(self, window: Any) -> Any:
+        """What becomes of a window, which may be made up."""
+        key: Any = 0
+        for element in window:
+            with suppress(Exception):  # of an element that may be made up
+                key = int(calling(self.key_func)(element))
+            break
+        return self.reduce_func(np.int64(key), window)
+
+    @cached_property
+    def made(self) -> tuple[Node, ...]:
+        results = results_of(self._of_some, _OneGroup(self.input))
+        return tuple([node_of("group_by_window", result) for result in results])
+
     @cached_property
     def spec(self) -> Spec:
         return self.claim.asked("group_by_window", self._inferred)
 
     def _inferred(self) -> Spec:
-        call = calling(self.key_func)
-
-        def reduced(window: Any) -> Any:
-            key: Any = 0
-            for element in window:
-                with suppress(Exception):  # of an element that may be made up
-                    key = int(call(element))
-                break
-            return self.reduce_func(np.int64(key), window)
-
-        leaf = infer("group_by_window", reduced, _OneGroup(self.input), self.reduce_func).leaves[0]
+        leaf = infer("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func).leaves[0]
         if not isinstance(leaf, DatasetSpec):
             raise TypeError("group_by_window: reduce_func must return a data set")
         return Spec.of(leaf.element_spec)
 
     def stream(self, state: State, run: Run) -> Stream:
-        def key_of(result: Any) -> int:
+        def number(result: Any) -> int:
             key = np.asarray(result)
             if key.dtype.kind not in "iu" or key.ndim:
                 raise TypeError(f"group_by_window: key_func must return a whole number, got {key!r}")
@@ -118,7 +128,7 @@ class GroupByWindow(Keyed):
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)
-        return Groups(self.input, state, results, key_of, self._size, made, tolerant=run.tolerant).stream()
+        return Groups(self.input, state, results, number, self._size, made, tolerant=run.tolerant).stream()
 
 
 @dataclass(frozen=True, eq=False)

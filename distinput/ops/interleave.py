@@ -25,9 +25,9 @@ from distinput.ops.function import calling, infer, results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.plan.seeds import drawn_seeds, with_seed
 
-__all__ = ["FlatMap", "Interleave", "default_cycle", "node_of"]
+__all__ = ["FlatMap", "Interleave", "default_cycle", "hash_of", "node_of"]
 
 _READ_AHEAD_ROWS = 1024
 
@@ -146,6 +146,8 @@ class Interleave(Node):
     block_length: int | None = None
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
+    common_cycle: int = field(default=0, kw_only=True, repr=False)
+    """Without `cycle_length`: how many workers open at a time that share the elements; 0: each counts its cores."""
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
@@ -172,7 +174,7 @@ class Interleave(Node):
         """Datasets open at a time. Without `cycle_length` it depends on the cores of the machine, as in TensorFlow."""
         if self.is_fixed:
             return int(self.cycle_length)  # type: ignore[arg-type]
-        return default_cycle(self.num_parallel_calls)
+        return self.common_cycle or default_cycle(self.num_parallel_calls)
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:
@@ -362,16 +364,12 @@ def _making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any],
 
     def make(element: Any) -> Node:
         node = node_of(op, call(element))
-        drawn = len(drawn_seeds(node))
-        if not drawn:
-            return node
-        key = key_of(seed, _hash(element))
-        return with_drawn_seeds(node, [key_of(key, place) >> 1 for place in range(drawn)])
+        return with_seed(node, key_of(seed, hash_of(element))) if drawn_seeds(node) else node
 
     return make
 
 
-def _hash(element: Any) -> int:
+def hash_of(element: Any) -> int:
     """A number that follows from an element alone, the same in every process."""
     found = hashlib.blake2s(digest_size=8)
     for leaf in structure_of(element).flatten(element):

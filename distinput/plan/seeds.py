@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from distinput.core.loader import loader_worker
+from distinput.core.random import key_of
 from distinput.plan.node import Node, walk
 
-__all__ = ["drawn_seeds", "own_draw", "stores", "walk_made", "with_drawn_seeds"]
+__all__ = ["drawn_seeds", "own_draw", "stores", "walk_made", "with_drawn_seeds", "with_seed"]
 
 
 def drawn_seeds(node: Node) -> list[int]:
@@ -48,6 +49,20 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
         return found
 
     return changed(node)
+
+
+def with_seed(node: Node, seed: int) -> Node:
+    """The same tree, in which every op that draws its own seed takes one that follows from `seed` and its place.
+
+    Workers that build the same pipeline and share this one number shuffle and draw alike, so that what policy DATA gives them
+    is disjoint and complete. Data sets that the function of a `flat_map` makes take their seeds from that of its place.
+
+    Args:
+      node: a pipeline.
+      seed: any whole number, the same on all workers.
+    """
+    seeds = [key_of(seed, place) >> 1 for place in range(len(drawn_seeds(node)))]
+    return with_drawn_seeds(node, seeds) if seeds else node
 
 
 def walk_made(node: Node) -> Iterator[Node]:

@@ -34,12 +34,12 @@ from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy
+from distinput.plan.seeds import with_seed
 from distinput.rewrite.balance import by_balance
 from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
 from distinput.rewrite.common_cycle import with_common_cycle
 from distinput.rewrite.options import options_of
 from distinput.rewrite.own_rows import own_rows
-from distinput.rewrite.shared_seed import with_shared_seed
 
 __all__ = ["TooFewFilesError", "auto_shard", "by_file", "effective_policy", "policy_of"]
 
@@ -97,7 +97,7 @@ def auto_shard(
       TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
     if seed is not None:
-        node = with_shared_seed(node, seed)
+        node = with_seed(node, seed)
     if policy is None:
         policy = policy_of(node)
     if policy == AutoShardPolicy.OFF:

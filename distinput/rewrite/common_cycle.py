@@ -12,14 +12,14 @@ _CYCLE = 16
 
 
 def with_common_cycle(node: Node) -> Node:
-    """The same tree, in which every `interleave` without a `cycle_length` has one.
+    """The same tree, in which no `interleave` without a `cycle_length` counts the cores.
 
     Workers with more cores than others would put the elements in another order, and what policy DATA gives to each would be
-    neither disjoint nor complete.
+    neither disjoint nor complete. The pipeline is the same to a state, which says how many were open.
     """
     inputs = tuple([with_common_cycle(source) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs)
     if isinstance(node, Interleave) and not node.is_fixed:
-        return dataclasses.replace(node, cycle_length=max(_CYCLE, node.num_parallel_calls or 0))
+        return dataclasses.replace(node, common_cycle=max(_CYCLE, node.num_parallel_calls or 0))
     return node

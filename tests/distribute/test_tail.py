@@ -120,10 +120,10 @@ def test_a_short_step_is_an_error_on_all_workers_alike(
 
 @pytest.mark.parametrize("tail", ["pad", "drop", "error"])
 def test_the_tails_of_workers_with_files_of_their_own(tail: str, tmp_path: Any) -> None:
-    files(tmp_path, [10, 4])
+    dataset = files(tmp_path, [10, 4])
 
     def body(strategy: Any, worker: int) -> Any:
-        lines = with_policy(files(tmp_path, [10, 4]).batch(4), POLICY.FILE)
+        lines = with_policy(dataset.batch(4), POLICY.FILE)
         return rows_of(strategy, map(first, strategy.experimental_distribute_dataset(lines, InputOptions(tail=tail))))
 
     def first(step: Any) -> Any:

@@ -134,6 +134,63 @@ def numbers(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
     }
 
 
+def numbered(folder: Path) -> list[str]:
+    """Four text files of ten numbers each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for i, letter in enumerate("abcd"):
+        paths.append(str(folder / f"{letter}.txt"))
+        Path(paths[-1]).write_text("".join(f"{10 * i + j}\n" for j in range(10)), encoding="utf-8")
+    return paths
+
+
+def unlike(kind: str, worker: int, folder: Path) -> Any:
+    """A dataset of 40 numbers that worker 1 builds otherwise than worker 0."""
+    other = worker == 1
+    if kind in ("order of files", "one file fewer", "another folder", "no seed"):
+        paths = numbered(folder / (f"mounted/{worker}" if kind == "another folder" else f"mine/{worker}"))
+        if kind == "no seed":
+            paths = Dataset.list_files(f"{folder}/mine/{worker}/*.txt")  # in the order of a shuffle
+        elif other and kind != "another folder":
+            paths = paths[::-1] if kind == "order of files" else paths[:2] + paths[3:]
+        return di.data.TextLineDataset(paths).map(lambda line: np.int64(int(line))).batch(4)
+    return {
+        "batch sizes": lambda: Dataset.range(40).batch(8 if other else 4),
+        "lengths": lambda: Dataset.from_tensor_slices(np.arange(30 if other else 40)).batch(4),
+        "lengths behind a filter": lambda: Dataset.range(30 if other else 40).filter(keep).batch(4),
+        "lengths nobody knows": lambda: Dataset.from_generator(
+            lambda: iter(range(30 if other else 40)), output_signature=di.TensorSpec([], "int64")
+        ).batch(4),
+        "policies": lambda: with_policy(Dataset.range(40).batch(4), "DATA" if other else "OFF"),
+        "seeds": lambda: Dataset.range(40).shuffle(40, seed=7 if other else 5).batch(4),
+        "steps": lambda: Dataset.range(40).shuffle(40, seed=5).batch(4),
+    }[kind]()
+
+
+def compare(strategy: Any, worker: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Of each kind the rows that came, or the error, and the seconds that it took."""
+    found: dict[str, Any] = {}
+    for kind in given["kinds"]:
+        began = time.monotonic()
+        try:
+            dataset = strategy.experimental_distribute_dataset(unlike(kind, worker, Path(given["folder"])))
+            steps: Any = iter(dataset)
+            if kind == "steps":
+                for _ in range(2 + worker):
+                    state = steps.state()  # of the step before the last one that this worker takes
+                    next(steps)
+                for _ in range(1 - worker):
+                    next(steps)  # all take as many
+                steps = dataset.restore(state)
+            found[kind] = [rows_of(strategy, step) for step in steps]
+        except di.errors.DistinputError as error:
+            if given.get("raises"):
+                raise
+            found[kind] = f"{type(error).__name__}: {error}"
+        assert time.monotonic() - began < given["seconds"], f"{kind} took too long"
+    return found
+
+
 def loader(_: Any, __: int, given: dict[str, Any]) -> list[list[int]]:
     """The epochs of a DataLoader in this process."""
     from tests.engines.loader import epochs
@@ -281,6 +338,7 @@ def differ(strategy: Any, worker: int, names: list[str]) -> dict[str, Any]:
 
 PROGRAMS: dict[str, Callable[[Any, int, Any], Any]] = {
     "begin": begin,
+    "compare": compare,
     "deliver": deliver,
     "differ": differ,
     "go_on": go_on,

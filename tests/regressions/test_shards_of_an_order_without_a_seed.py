@@ -33,6 +33,9 @@ RANDOM: dict[str, Callable[[Any, int | None], Any]] = {
     "one pass like another": lambda _, seed: Dataset.range(9).shuffle(9, seed=seed, reshuffle_each_iteration=False),
     "one of two sources": lambda _, seed: Dataset.zip(Dataset.range(9), Dataset.range(9).shuffle(9, seed=seed)),
     "inside a function": lambda _, seed: Dataset.range(3).flat_map(lambda x: Dataset.range(9).shuffle(9, seed=seed)),
+    "inside a window": lambda _, seed: Dataset.range(9).group_by_window(
+        lambda x: x % 2, lambda key, window: window.shuffle(9, seed=seed), window_size=4
+    ),
     "inside an interleave": lambda _, seed: Dataset.range(3).interleave(lambda x: Dataset.range(9).shuffle(9, seed)),
 }
 
@@ -98,3 +101,14 @@ def test_processes_that_were_given_the_dataset_share_the_seed_it_drew() -> None:
         worker.join(60)
     assert sorted(found[0][0] + found[1][0]) == sorted(found[0][1] + found[1][1]) == list(range(40))
     assert [told for _, _, told in found] == [[], []]
+
+
+def test_a_restart_in_a_window_that_is_shuffled_goes_on_in_its_order() -> None:
+    dataset = Dataset.range(40).group_by_window(lambda x: x % 2, lambda key, window: window.shuffle(9), window_size=8)
+    with iter(dataset) as iterator:
+        first = [next(iterator) for _ in range(11)]
+        state = iterator.state()
+        rest = list(iterator)
+    again = Dataset.range(40).group_by_window(lambda x: x % 2, lambda key, window: window.shuffle(9), window_size=8)
+    assert list(again.restore(state)) == rest
+    assert sorted(first + rest) == list(range(40))

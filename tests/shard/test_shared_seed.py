@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.seeds import drawn_seeds
+from distinput.plan.seeds import drawn_seeds, with_seed
 from distinput.rewrite.autoshard import auto_shard
-from distinput.rewrite.shared_seed import with_shared_seed
 
 BUILDS: dict[str, Callable[[int], Dataset]] = {
     "shuffle": lambda n: di.data.Dataset.range(n).shuffle(5),
@@ -50,7 +49,7 @@ def test_shards_of_a_seedless_pipeline_are_disjoint_and_complete(
 
 def test_places_have_seeds_of_their_own() -> None:
     def seeds(number: int) -> list[int]:
-        return drawn_seeds(with_shared_seed(BUILDS["mixed"](9).node, number))
+        return drawn_seeds(with_seed(BUILDS["mixed"](9).node, number))
 
     assert len(set(seeds(7))) == 3
     assert seeds(7) == seeds(7)
@@ -59,4 +58,4 @@ def test_places_have_seeds_of_their_own() -> None:
 
 def test_a_seed_of_the_users_own_stays() -> None:
     node = di.data.Dataset.range(9).shuffle(9, seed=3).node
-    assert list(Dataset(with_shared_seed(node, 5))) == list(Dataset(node))
+    assert list(Dataset(with_seed(node, 5))) == list(Dataset(node))

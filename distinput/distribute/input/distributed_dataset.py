@@ -42,6 +42,8 @@ class Feed:
       tail: what happens to a step that is not full.
       full_rows: rows of a full step, where each step has to be looked at; else 0.
       padding: fills each part up.
+      alike: all workers have the same pipeline, and begin the same passes.
+      hints: what differs between them all the same; a reason if their elements do.
     """
 
     sources: Sequence[Any]
@@ -55,6 +57,8 @@ class Feed:
     tail: str = "partial"
     full_rows: int = 0
     padding: Padding | None = None
+    alike: bool = False
+    hints: Sequence[str] = ()
 
 
 class DistributedDataset:
@@ -151,6 +155,8 @@ class DistributedDataset:
     def restore(self, state: State, may_differ: str | Collection[str] = ()) -> "DistributedIterator":
         """An iterator that goes on where `DistributedIterator.state` was taken.
 
+        Its first step is a `StateError` on all workers if they were not restored to the same place.
+
         Args:
           state: what that gave.
           may_differ: as for `Dataset.restore`.
@@ -162,10 +168,10 @@ class DistributedDataset:
         step, seen, ended, states = found["step"], found["seen"], found["ended"], found["inputs"]
         if self._feed.own is not None:
             own, iterator = self._feed.own.restore(states[0], step, allowances(may_differ))
-            return DistributedIterator(self, [iterator], step, seen, ended, own)
+            return DistributedIterator(self, [iterator], step, seen, ended, own, restored=True)
         allowed = (may_differ,) if may_differ else ()  # data sets of other packages know of no such argument
         iterators = [source.restore(s, *allowed) for source, s in zip(self._feed.sources, states, strict=True)]
-        return DistributedIterator(self, iterators, step, seen, ended)
+        return DistributedIterator(self, iterators, step, seen, ended, restored=True)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """`reduce_func(state, step)` over all steps, those for which some replicas have no element included.

@@ -14,6 +14,7 @@ from distinput.core.spec import TensorSpec
 from distinput.core.state import State
 from distinput.data.optional import Optional
 from distinput.distribute.context import in_replica_of, modes
+from distinput.distribute.input.comparison import Place, compare_places
 from distinput.distribute.input.dealing import StandIn, dealer
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.distribute.input.own_batches import OwnBatches
@@ -40,6 +41,7 @@ class DistributedIterator:
       seen: the shapes of the last element of a restored iteration.
       ended: True when a restored iteration was at its end.
       own: what a restored iteration of own rows reads from; None: the feed's.
+      restored: it goes on from a saved state.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -64,6 +66,8 @@ class DistributedIterator:
         seen: list[list[int]] | None = None,
         ended: bool = False,
         own: OwnBatches | None = None,
+        *,
+        restored: bool = False,
     ) -> None:
         feed = dataset._feed
         self._dataset, self._feed = dataset, feed
@@ -81,6 +85,8 @@ class DistributedIterator:
         self._last: Any = None
         self._seen = seen
         self._ended = ended
+        self._restored = restored
+        self._compared = dataset._workers == 1  # with the other workers, before the first step
         self._lockstep: Lockstep | None = None
         self._lock = RLock()
         self._rows = partial(_rows, feed.spec.structure)
@@ -90,7 +96,10 @@ class DistributedIterator:
             # Neither refers to this iterator, which would keep it from being dropped.
             draw = partial(_drawn, self._iterators[0], self._replicas if feed.cutter is None else 1)
             rows_of = self._rows if dataset._cuts else None
-            self._lockstep = Lockstep(control, draw, before, rows_of, about=self._strategy._next_input)
+            alike = feed.alike and feed.cutter is not None  # otherwise each reads a part of its own
+            self._lockstep = Lockstep(
+                control, draw, before, rows_of, about=self._strategy._next_input, alike=alike, hints=feed.hints
+            )
 
     @property
     def element_spec(self) -> Any:
@@ -145,6 +154,8 @@ class DistributedIterator:
                 "give it to run as an argument"
             )
         with self._lock:
+            if not self._compared:
+                self._compare()
             if self._ended:
                 return _END
             try:
@@ -159,6 +170,16 @@ class DistributedIterator:
                 if self._strategy._peers is not None:
                     self._strategy._peers.reached(self._given_out)
             return step
+
+    def _compare(self) -> None:
+        """Go on only where the other workers are."""
+        iterator: Any = self._iterators[0]
+        number = iterator.epoch if self._feed.alike else None
+        seeds = iterator.seeds if self._feed.alike and self._feed.is_global else None
+        place = Place(self._given_out, self._ended, self._restored, number, seeds)
+        assert self._strategy._peers is not None
+        compare_places(self._strategy._peers, self._strategy._control, place)
+        self._compared = True
 
     def _next(self, keeps_partial: bool) -> Any:
         cutter, full, replicas = self._feed.cutter, self._feed.full_rows, self._replicas
@@ -305,13 +326,14 @@ class DistributedIterator:
         self._iterators, self._pending = other._iterators, []
         self._given_out, self._left, self._own = other._given_out, other._left, other._own
         self._seen, self._last, self._ended = other._seen, None, other._ended
+        self._restored, self._compared = True, other._compared
         self._lockstep = other._lockstep
 
     # ---- end
 
     def close(self) -> None:
         """End the iteration and what it runs in the background. Closing again does nothing."""
-        self._ended = True
+        self._ended = self._compared = True
         self._pending = []
         self._last = None
         if self._lockstep is not None:

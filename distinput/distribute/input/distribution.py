@@ -5,25 +5,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from distinput.core.random import fresh_seed
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
+from distinput.distribute.input.comparison import compare_datasets, compare_inputs
 from distinput.distribute.input.dealing import Cutter
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction, Feed
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
-from distinput.distribute.peers import Peers, Request
+from distinput.distribute.peers import Request
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
-from distinput.rewrite.autoshard import effective_policy
+from distinput.plan.seeds import with_seed
+from distinput.rewrite.autoshard import effective_policy, policy_of
 from distinput.rewrite.batches import FrameworkRebatch
+from distinput.rewrite.common_cycle import with_common_cycle
 from distinput.rewrite.counting import elements_of
-from distinput.rewrite.shared_seed import with_shared_seed
 from distinput.shard.pieces import Deal
 
 if TYPE_CHECKING:
@@ -36,13 +35,22 @@ _INFINITE = -1
 
 def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions) -> DistributedDataset:
     """Cut a data set of global batches for the replicas; see `Strategy.experimental_distribute_dataset`."""
-    _check_dataset(dataset, "experimental_distribute_dataset needs")
     workers, replicas = _workers(strategy), strategy.num_replicas_in_sync
+
+    def checked() -> Any:
+        _check_dataset(dataset, "experimental_distribute_dataset needs")
+        if strategy.splits_batches and replicas > 1:
+            _check_batched(Spec.of(dataset.element_spec))
+        return dataset
+
+    hints: Sequence[str] = ()
     if workers > 1 and strategy._peers is not None:
-        dataset = _with_shared_seed(dataset, strategy._peers)
+        seed, hints = compare_datasets(strategy._peers, checked, options)
+        # One seed of worker 0 behind every shuffle that was given none, and no counting of cores, so that all workers agree.
+        dataset = Dataset(with_common_cycle(with_seed(dataset.node, seed)))
+    else:
+        checked()
     spec = Spec.of(dataset.element_spec)
-    if strategy.splits_batches and replicas > 1:
-        _check_batched(spec)
     # One replica alone gets the batches as they are; where they would be cut one by one for more, it is at a place in them too.
     by_batch = strategy.splits_batches and (
         (options.balanced_split and replicas > 1) or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA
@@ -60,7 +68,8 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
     make = _of_global_batches if by_batch else _of_own_elements
     feed = replace(
         make(strategy, dataset, options, looked_at=full_rows > 0),
-        cardinality=cardinality, tail=options.tail, full_rows=full_rows,
+        cardinality=cardinality, tail=options.tail, full_rows=full_rows, hints=hints,
+        alike=options.balanced_split or policy_of(dataset.node) != AutoShardPolicy.OFF,
     )  # fmt: skip
     if padding:
         feed = replace(feed, padding=Padding(feed.spec, padding))
@@ -178,14 +187,6 @@ def _counted(strategy: "Strategy", source: Any) -> int | None:
     return None if None in found else max(found)
 
 
-def _with_shared_seed(dataset: Any, peers: Peers) -> Any:
-    """The same pipeline with one seed of worker 0 behind every shuffle that was given none, so that all workers agree."""
-    request = Request("experimental_distribute_dataset: a seed")
-    mine = np.array(fresh_seed() if peers.rank == 0 else 0, np.int64)
-    seed = int(peers.group.broadcast(mine, **peers.said(request))[()])
-    return Dataset(with_shared_seed(dataset.node, seed))
-
-
 def distribute_from_function(
     strategy: "Strategy",
     dataset_fn: Callable[[InputContext], Any],
@@ -199,9 +200,19 @@ def distribute_from_function(
                 f"distribute_datasets_from_function: {name}={given!r} is for global batches, which "
                 "experimental_distribute_dataset cuts; here you batch for each replica yourself"
             )
-    datasets = [dataset_fn(context) for context in contexts]
-    for dataset in datasets:
-        _check_dataset(dataset, "distribute_datasets_from_function: dataset_fn must return")
+
+    datasets: list[Any] = []
+
+    def made() -> list[Any]:
+        datasets.extend([dataset_fn(context) for context in contexts])
+        for dataset in datasets:
+            _check_dataset(dataset, "distribute_datasets_from_function: dataset_fn must return")
+        return datasets
+
+    if strategy._peers is None or strategy._peers.size == 1:
+        made()
+    else:
+        compare_inputs(strategy._peers, made)
     first = datasets[0]
     spec = Spec.of(first.element_spec)
     ahead = options.experimental_per_replica_buffer_size

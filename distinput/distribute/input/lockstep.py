@@ -7,14 +7,14 @@ agreements, so that they stay in order.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.state import State
 from distinput.distribute.wire import packed, unpacked
-from distinput.errors import AbortedError, CollectiveError
+from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
 
 if TYPE_CHECKING:
     from distinput.distribute.backends.agreements import Agreement
@@ -25,7 +25,9 @@ __all__ = ["Drawn", "Lockstep"]
 AHEAD = 4
 BLOCK = 4
 """Steps of one agreement; the first ones are about fewer, so that the first step is soon there."""
-_FACTS = 3  # for each step: elements, rows, failures
+_FACTS = 5
+"""For each step: elements, rows, failures, and the sizes that must be equal where workers are alike, with their squares."""
+_LARGEST = 1 << 20  # sizes are compared modulo this, so that sums of their squares fit into an agreement
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class Lockstep:
       rows_of: how many rows elements have; a step in which nobody has a row is passed over. None keeps every step.
       ahead: how many steps are agreed on before they are needed.
       about: which input it is, the same on every worker; asked for at the first step.
+      alike: all workers draw the same global batches, so that they must end together and have as many rows.
+      hints: what differs between them; told when they do not.
     """
 
     def __init__(
@@ -63,8 +67,12 @@ class Lockstep:
         rows_of: Callable[[list[Any]], int] | None = None,
         ahead: int = AHEAD,
         about: Callable[[], str] = str,
+        *,
+        alike: bool = False,
+        hints: Sequence[str] = (),
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
+        self._alike, self._hints = alike, hints
         self._waiting: deque[Drawn] = deque()
         # On those that wait, but for the first ones, of which the facts are known.
         self._agreements: deque[Agreement] = deque()
@@ -88,6 +96,7 @@ class Lockstep:
         Raises:
           Exception: what this worker's input raised.
           AbortedError: another worker's input failed; the message names the worker and says what was wrong.
+          FailedPreconditionError: the workers must draw the same global batches, and did not.
         """
         facts = self._facts
         while not self._ended:
@@ -97,10 +106,14 @@ class Lockstep:
                 facts.extend(self._agreements[0].result())
                 self._agreements.popleft()
             drawn = self._waiting.popleft()
-            have, rows, failed = facts.popleft(), facts.popleft(), facts.popleft()
+            have, rows, failed, total, squares = [facts.popleft() for _ in range(_FACTS)]
             if failed:
                 self._end()
                 self._raise(drawn.error)
+            # All s_i are equal exactly when size * sum(s_i ** 2) is sum(s_i) ** 2.
+            if self._alike and self._control.size * squares != total * total:
+                self._end()
+                self._raise_apart(drawn.parts)
             if not have:
                 self._end()
                 break
@@ -132,7 +145,9 @@ class Lockstep:
                 except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
                     error, parts, self._failed = failure, [], True
             self._waiting.append(Drawn(parts, state, error))
-            facts += (len(parts), 0 if self._rows_of is None else self._rows_of(parts), int(error is not None))
+            rows = 0 if self._rows_of is None else self._rows_of(parts)
+            size = (rows + 1) % _LARGEST if parts else 0
+            facts += (len(parts), rows, int(error is not None), size, size * size)
         if callable(self._about):
             self._about = self._about()
         self._agreements.append(self._control.agree(facts, self._about))
@@ -152,6 +167,18 @@ class Lockstep:
             raise error
         worker = next(i for i, note in enumerate(notes) if note is not None)
         raise AbortedError(f"the input of worker {worker} of {len(notes)} failed in this step: {notes[worker]}")
+
+    def _raise_apart(self, parts: list[Any]) -> None:
+        """Tell one another how much this step had, and raise it."""
+        rows = self._rows_of(parts) if parts and self._rows_of is not None else None
+        notes = [unpacked(data)[0] for data in self._control.all_gather(packed(rows, []))]
+        had = ["nothing" if n is None else f"a batch of {n} rows" for n in notes]
+        raise FailedPreconditionError(
+            "the workers do not read the same elements, so records would be lost or delivered twice: in this step "
+            + ", ".join([f"worker {worker} has {what}" for worker, what in enumerate(had)])
+            + "".join([f"; {hint}" for hint in self._hints])
+            + "; build the dataset alike on every worker, of the same data, with functions that decide alike, or use policy OFF"
+        )
 
 
 def _text(error: Exception) -> str:

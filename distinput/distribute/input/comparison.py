@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers tell one another what they are about to do, before the first step, and go on only if it fits together."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from distinput.core.digest import Digest
+from distinput.core.random import fresh_seed
+from distinput.core.spec import Spec
+from distinput.distribute.input.facts import PYTHON, Facts, differing_files, file_names, groups, of_pipeline, said
+from distinput.distribute.input.names import NameList
+from distinput.distribute.input.options import InputOptions
+from distinput.distribute.peers import Peers, Request
+from distinput.errors import FailedPreconditionError, StateError
+from distinput.plan.node import Node
+from distinput.plan.options import AutoShardPolicy
+from distinput.rewrite.autoshard import policy_of
+from distinput.rewrite.batches import batch_size_of
+
+if TYPE_CHECKING:
+    from distinput.distribute.backends.collectives import Collectives
+
+__all__ = ["Place", "compare_datasets", "compare_inputs", "compare_places"]
+
+_INFINITE = -1
+
+
+def compare_datasets(peers: Peers, make: Callable[[], Any], options: InputOptions) -> tuple[int, Sequence[str]]:
+    """A seed that all workers share, and what differs between their datasets of global batches all the same.
+
+    Args:
+      peers: the workers.
+      make: gives this worker's dataset; what it raises is raised on all workers.
+      options: how it is distributed.
+
+    Raises:
+      FailedPreconditionError: the workers did not build it alike.
+    """
+
+    def facts() -> tuple[Facts, Node]:
+        dataset = make()
+        node, policy = dataset.node, policy_of(dataset.node)
+        about = {
+            **_about([dataset]),
+            "policy": policy.name, "balanced_split": options.balanced_split, "tail": options.tail,
+        }  # fmt: skip
+        may_differ = policy == AutoShardPolicy.OFF and not options.balanced_split
+        if may_differ:
+            about["global batch size"] = batch_size_of(node)
+        return _facts(about, None if may_differ else of_pipeline(node)), node
+
+    cure = "Build the dataset alike on every worker, with policy OFF if the data is to differ"
+    return _compare(peers, "experimental_distribute_dataset", facts, cure)
+
+
+def compare_inputs(peers: Peers, make: Callable[[], Sequence[Any]]) -> None:
+    """Go on only if the datasets that a function of the user's made have elements of one kind; they may be others elsewhere.
+
+    Args:
+      peers: the workers.
+      make: gives those of this worker; what it raises is raised on all workers.
+
+    Raises:
+      FailedPreconditionError: they have not, or only some of them have an end.
+    """
+    cure = "Let the function return datasets of the same elements on every worker"
+    _compare(peers, "distribute_datasets_from_function", lambda: (_facts(_about(make()), None), None), cure)
+
+
+def _about(datasets: Sequence[Any]) -> dict[str, Any]:
+    spec = Spec.of(datasets[0].element_spec)
+    kinds = [str(getattr(leaf, "dtype", "dataset")) for leaf in spec.leaves]
+    named = [f"{path} {kind}".strip() for path, kind in zip(spec.structure.paths, kinds, strict=True)]
+    return {
+        "distinput": str(sys.modules["distinput"].__version__),
+        "elements": ", ".join(named) or "nothing",
+        "endless": any(int(dataset.cardinality()) == _INFINITE for dataset in datasets),
+    }
+
+
+def _facts(about: dict[str, Any], steps: list[Any] | None) -> Facts:
+    return {"about": about, "steps": steps, "python": PYTHON}
+
+
+def _compare(
+    peers: Peers, call: str, make: Callable[[], tuple[Facts, Node | None]], cure: str
+) -> tuple[int, Sequence[str]]:
+    """A word for all facts is compared first; only where it differs the facts, and only where files do their names."""
+    made: list[tuple[Facts, Node | None]] = []
+
+    def word() -> tuple[Any, Sequence[Any]]:
+        made.append(make())
+        return [Digest(8).add(json.dumps(made[0][0], sort_keys=True)).word, fresh_seed()], []
+
+    words = [note for note, _ in peers.exchange(Request(f"{call}: the dataset"), word)]
+    seed = int(words[0][1])
+    if len({word for word, _ in words}) == 1:
+        return seed, []
+    (mine, node), *_ = made
+    facts = [note for note, _ in peers.exchange(Request(f"{call}: what differs"), lambda: (mine, []))]
+    names: dict[int, dict[int, NameList]] = {}
+    if node is not None and (numbers := differing_files(facts)):
+        own = file_names(node, numbers)
+        told = [note for note, _ in peers.exchange(Request(f"{call}: the files"), lambda: (own, []))]
+        names = {n: {w: NameList(*note[str(n)]) for w, note in enumerate(told)} for n in numbers}
+    wrong, hints = said(facts, names)
+    if wrong:
+        raise FailedPreconditionError(
+            f"{call}: the workers do not go together, so records would be lost or delivered twice, or workers wait for one "
+            f"another in vain: {'; '.join(wrong)}. {cure}"
+        )
+    return seed, hints
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker begins to take steps.
+
+    Args:
+      step: how many were taken before.
+      ended: there are no more.
+      restored: it goes on from a saved state.
+      number: of the pass, None where workers may begin different ones.
+      seeds: those that were drawn, None where workers may draw different ones.
+    """
+
+    step: int
+    ended: bool
+    restored: bool
+    number: int | None = None
+    seeds: Sequence[int] | None = None
+
+    def as_json(self) -> list[Any]:
+        """A few letters, so that they travel with the call."""
+        seeds = None if self.seeds is None else Digest(3).add(list(self.seeds)).word
+        return [self.step, self.ended, self.number, seeds, self.restored]
+
+
+def compare_places(peers: Peers, control: "Collectives", place: Place) -> None:
+    """Go on only if all workers are at the same place.
+
+    Args:
+      peers: the workers.
+      control: the group on which they speak of steps.
+      place: of this one.
+
+    Raises:
+      StateError: some are restored, and not all to the same place.
+      FailedPreconditionError: they begin different passes.
+    """
+    # Named, since one worker may go on from a checkpoint and another begin, at other places of the program.
+    request = Request("DistributedIterator: where it begins", name="where an iteration begins")
+    places = [note for note, _ in peers.exchange(request, lambda: (place.as_json(), []), control)]
+    first, *others = groups([one[:-1] for one in places])
+    if not others:
+        return
+    there = places[first[0]]
+    wrong = []
+    for worker in sorted(group[0] for group in others):
+        here = places[worker]
+        fact = next(i for i, (a, b) in enumerate(zip(here, there, strict=True)) if a != b)
+        wrong.append(f"worker {worker} {_place(here, fact)}, worker {first[0]} {_place(there, fact)}")
+    restored = any(one[-1] for one in places)
+    cure = "restore the same checkpoint on every worker" if restored else "begin as many passes on every worker"
+    raise (StateError if restored else FailedPreconditionError)(
+        f"DistributedIterator: all workers must be at the same place, but {'; '.join(wrong)}; {cure}"
+    )
+
+
+def _place(place: Sequence[Any], fact: int) -> str:
+    """A place in words, with the fact of that number by which it differs from another."""
+    step, ended, number, _, restored = place
+    return (
+        f"{'restores' if restored else 'begins at'} step {step}"
+        + (
+            "",
+            ", the end" if ended else ", not the end",
+            f" of pass {number}",
+            " of a shuffle with other seeds",
+        )[fact]
+    )
