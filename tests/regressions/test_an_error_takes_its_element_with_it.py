@@ -191,3 +191,14 @@ def test_other_shapes_cost_their_batch() -> None:
     ds = D.range(7).map(lambda x: np.ones(1 + int(x == 3)), output_signature=di.TensorSpec([None], "float64"))
     assert [len(batch) for batch in ds.batch(2).ignore_errors()] == [2, 2, 1]
     assert [len(batch) for batch in ds.padded_batch(2, [1]).ignore_errors()] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("calls", [None, 2])
+def test_a_result_that_does_not_fit_the_signature_is_lost_alone(calls: int | None) -> None:
+    for other in (np.float64(7), np.zeros(2), (1, 2), b"text"):
+
+        def function(x: Any, other: Any = other) -> Any:
+            return other if x in (3, 4) else x
+
+        ds = D.range(8).map(function, num_parallel_calls=calls, output_signature=INT).ignore_errors()
+        assert ds.to_list() == [0, 1, 2, 5, 6, 7]
