@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-__all__ = ["LEAF", "NONE", "Structure", "flatten", "map_leaves", "structure_of", "tuple_of"]
+__all__ = ["LEAF", "NONE", "Structure", "component", "flatten", "map_leaves", "structure_of", "tuple_of"]
 
 Nest = Any
 Leaf = Any
@@ -187,6 +187,15 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
         return LEAF
 
     return walk(value)
+
+
+def component(path: str) -> str:
+    """What messages call the leaf at a path of `Structure.paths`.
+
+    >>> component("['x']"), component("")
+    ("component ['x']", 'the element')
+    """
+    return f"component {path}" if path else "the element"
 
 
 def flatten(value: Nest, *, lists: bool = False) -> list[Leaf]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.nest import LEAF, Structure, structure_of
+from distinput.core.nest import LEAF, Structure, component, structure_of
 from distinput.core.shape import TensorShape
 from distinput.core.values import STRING, as_dtype
 
@@ -169,7 +169,7 @@ class Spec:
         """
         for leaf, path in zip(self.leaves, self.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec):
-                raise TypeError(f"{op}: component {path or 'of the element'} is a data set; flat_map or zip it first")
+                raise TypeError(f"{op}: {component(path)} is a data set; flat_map or zip it first")
         return self.leaves  # type: ignore[return-value]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from distinput.core.block import Block
 from distinput.core.column import Column, Dense, Ints, Strings
 from distinput.core.failure import Failure, of_all, sound_parts
-from distinput.core.nest import structure_of
+from distinput.core.nest import component, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -98,8 +98,8 @@ class MapRows(OneForOne):
             if not shape or shape[0] != block.size:
                 raise of_all(
                     InvalidArgumentError(
-                        f"map_rows: component {path or 'of the result'} must have {block.size} rows, as many as the function "
-                        f"was given, got shape {list(shape)}"
+                        f"map_rows: {component(path) if path else 'the result'} must have {block.size} rows, as many as the "
+                        f"function was given, got shape {list(shape)}"
                     )
                 )
             columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))

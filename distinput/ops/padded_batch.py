@@ -11,7 +11,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
-from distinput.core.nest import Structure
+from distinput.core.nest import Structure, component
 from distinput.core.padded import Late
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -82,7 +82,7 @@ class PaddedBatch(Grouped):
             given = _leaves("padded_shapes", spec.structure, self.padded_shapes)
         made = []
         for shape, leaf, path in zip(given, leaves, spec.structure.paths, strict=True):
-            made.append(_padded_shape(shape, leaf, path or "of the element"))
+            made.append(_padded_shape(shape, leaf, component(path)))
         return tuple(made)
 
     @cached_property
@@ -96,7 +96,7 @@ class PaddedBatch(Grouped):
         else:
             given = _leaves("padding_values", spec.structure, _spread(values, spec.structure))
         paths = spec.structure.paths
-        return tuple([_fill(v, leaf, p or "of the element") for v, leaf, p in zip(given, leaves, paths, strict=True)])
+        return tuple([_fill(v, leaf, component(p)) for v, leaf, p in zip(given, leaves, paths, strict=True)])
 
     @cached_property
     def spec(self) -> Spec:
@@ -175,20 +175,20 @@ class PaddedBatch(Grouped):
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:
     if given is None or getattr(given, "rank", 0) is None:
-        raise InvalidArgumentError(f"padded_batch: component {path} has an unknown rank; give padded_shapes for it")
+        raise InvalidArgumentError(f"padded_batch: {path} has an unknown rank; give padded_shapes for it")
     shape = _dims(given, path)
     known: Shape = leaf.shape
     if known is None:
         return shape
     if len(shape) != len(known):
         raise InvalidArgumentError(
-            f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of component {path}: the ranks "
+            f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of {path}: the ranks "
             "differ"
         )
     for wanted, own in zip(shape, known, strict=True):
         if wanted is not None and own is not None and wanted < own:
             raise InvalidArgumentError(
-                f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of component {path}: it is "
+                f"padded_batch: The padded shape {shape} is not compatible with the shape {known} of {path}: it is "
                 "smaller"
             )
     return shape
@@ -211,19 +211,17 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
     sizes = np.asarray(given, object)
     if sizes.ndim > 1:
         raise InvalidArgumentError(
-            f"padded_batch: the padded shape of component {path} must be one list of dimensions, such as [None, 3], got "
-            f"{given!r}"
+            f"padded_batch: the padded shape of {path} must be one list of dimensions, such as [None, 3], got {given!r}"
         )
     shape: list[int | None] = []
     for size in sizes.reshape(-1).tolist():
         if size is not None and not isinstance(size, int | np.integer):
             raise TypeError(
-                f"padded_batch: the dimensions of the padded shape of component {path} must be integers or None, got {given!r}"
+                f"padded_batch: the dimensions of the padded shape of {path} must be integers or None, got {given!r}"
             )
         if size is not None and size < -1:
             raise InvalidArgumentError(
-                f"padded_batch: the dimensions of the padded shape of component {path} must be at least 0, or None, got "
-                f"{given!r}"
+                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0, or None, got {given!r}"
             )
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)
@@ -256,24 +254,20 @@ def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
     if given is None:
         return zero(leaf.dtype, ())
     if isinstance(given, tuple | dict):
-        raise TypeError(
-            f"padded_batch: padding_values must be nested as the element, got {given!r} for component {path}"
-        )
+        raise TypeError(f"padded_batch: padding_values must be nested as the element, got {given!r} for {path}")
     try:
         value = as_leaf(given)
     except TypeError as error:
-        raise TypeError(f"padded_batch: the padding value of component {path} must be a scalar: {error}") from None
+        raise TypeError(f"padded_batch: the padding value of {path} must be a scalar: {error}") from None
     if isinstance(value, Node):
-        raise TypeError(f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}")
+        raise TypeError(f"padded_batch: the padding value of {path} must be a scalar, got {given!r}")
     if shape_of(value):
-        raise InvalidArgumentError(
-            f"padded_batch: the padding value of component {path} must be a scalar, got {given!r}"
-        )
+        raise InvalidArgumentError(f"padded_batch: the padding value of {path} must be a scalar, got {given!r}")
     if dtype_of(value) == leaf.dtype:
         return value
     if isinstance(given, int | float) and not isinstance(given, np.generic) and _holds(leaf.dtype, given):
         return leaf.dtype.type(given)
     raise TypeError(
-        f"padded_batch: the padding value of component {path} must have its dtype {dtype_name(leaf.dtype)}, got "
+        f"padded_batch: the padding value of {path} must have its dtype {dtype_name(leaf.dtype)}, got "
         f"{dtype_name(dtype_of(value))}"
     )

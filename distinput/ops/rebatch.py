@@ -11,7 +11,7 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Ints, StackError, column_of
 from distinput.core.failure import Failure, sound_parts, stacked_parts
-from distinput.core.nest import LEAF
+from distinput.core.nest import LEAF, component
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
@@ -208,7 +208,7 @@ class LegacyRebatch(Node):
                 continue
             if not leaf.shape:
                 raise InvalidArgumentError(
-                    f"distribute: component {path or 'of the element'} must have a first axis to be divided over replicas, got "
+                    f"distribute: {component(path)} must have a first axis to be divided over replicas, got "
                     "a scalar; call .batch(global_batch_size) before distributing"
                 )
             first = leaf.shape[0]

@@ -16,7 +16,7 @@ from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings, column_of
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
 from distinput.core.gather import put_in_order
-from distinput.core.nest import structure_of
+from distinput.core.nest import component, structure_of
 from distinput.core.owned import frozen
 from distinput.core.picked import picked
 from distinput.core.rows import Stream
@@ -299,7 +299,7 @@ def from_tensor_slices(tensors: Any) -> Slices:
         value = as_leaf(leaf)
         if isinstance(value, Node) or not shape_of(value):
             raise InvalidArgumentError(
-                f"from_tensor_slices: component {path or 'of the element'} must have a first axis to slice, got "
+                f"from_tensor_slices: {component(path)} must have a first axis to slice, got "
                 f"{'a dataset' if isinstance(value, Node) else 'a scalar'}; use from_tensors for a single element"
             )
         sizes.append(len(value))

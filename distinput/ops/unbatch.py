@@ -12,6 +12,7 @@ from distinput.core.block import Block
 from distinput.core.chunked import Chunked
 from distinput.core.column import Ints
 from distinput.core.failure import Failure, sound_parts
+from distinput.core.nest import component
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
@@ -131,7 +132,7 @@ def first_dimension(op: str, spec: Spec) -> int | None:
         if not leaf.shape:
             what = "scalar elements" if isinstance(leaf, TensorSpec) else "a dataset, to be flat_mapped,"
             raise InvalidArgumentError(
-                f"{op}: All components must have at least one dimension, got {what} in component {path or 'of the element'}"
+                f"{op}: All components must have at least one dimension, got {what} in {component(path)}"
             )
         if leaf.shape[0] is not None:
             known[path] = leaf.shape[0]
@@ -147,8 +148,7 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
         lengths = column.lengths()
         if lengths is None:
             raise InvalidArgumentError(
-                f"{op}: All components must have at least one dimension, got scalar elements in component "
-                f"{path or 'of the element'}"
+                f"{op}: All components must have at least one dimension, got scalar elements in {component(path)}"
             )
         each = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
         if counts is None:

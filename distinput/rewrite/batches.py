@@ -5,6 +5,7 @@ import dataclasses
 from functools import cached_property
 from typing import ClassVar
 
+from distinput.core.nest import component
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
@@ -80,12 +81,10 @@ def batch_size_of(node: Node) -> int | None:
     firsts = []
     for leaf, path in zip(leaves, node.spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec):
-            raise InvalidArgumentError(
-                f"distribute: component {path or 'of the element'} is a data set; flat_map it first"
-            )
+            raise InvalidArgumentError(f"distribute: {component(path)} is a data set; flat_map it first")
         if leaf.shape == ():
             raise InvalidArgumentError(
-                f"distribute: component {path or 'of the element'} must have a batch axis to be divided over replicas, got a "
+                f"distribute: {component(path)} must have a batch axis to be divided over replicas, got a "
                 "scalar; call .batch(global_batch_size) before distributing"
             )
         firsts.append(None if leaf.shape is None else leaf.shape[0])

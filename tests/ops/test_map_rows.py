@@ -40,10 +40,7 @@ def test_the_number_of_rows_must_be_kept() -> None:
     before, error = until_error(made)
     assert before == []
     assert isinstance(error, InvalidArgumentError)
-    assert (
-        "map_rows: component of the result must have 3 rows, as many as the function was given, got shape [2]"
-        in str(error)
-    )
+    assert "map_rows: the result must have 3 rows, as many as the function was given, got shape [2]" in str(error)
 
 
 def test_a_scalar_is_refused_when_the_spec_is_asked_for() -> None:

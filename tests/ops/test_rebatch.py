@@ -66,9 +66,7 @@ def test_sizes_are_checked(size: Any, error: type[Exception], message: str) -> N
 
 
 def test_scalars_cannot_be_rebatched() -> None:
-    message = (
-        "rebatch: All components must have at least one dimension, got scalar elements in component of the element"
-    )
+    message = "rebatch: All components must have at least one dimension, got scalar elements in the element"
     with pytest.raises(InvalidArgumentError, match=message):
         RANGE(7).rebatch(2).element_spec  # asking is the act  # noqa: B018
 

@@ -61,7 +61,7 @@ def test_dtypes_are_those_of_tensorflow(value: Any, dtype: str) -> None:
     [
         (
             3,
-            "component of the element must have a first axis to slice, got a scalar; use from_tensors for a single element",
+            "the element must have a first axis to slice, got a scalar; use from_tensors for a single element",
         ),
         ({"a": [1], "b": "text"}, r"component \['b'\] must have a first axis to slice, got a scalar"),
         (([1, 2], [3]), r"all components must have the same first dimension, got \[0\]: 2, \[1\]: 1"),

@@ -41,7 +41,7 @@ def test_cardinality(dataset: di.data.Dataset, count: int) -> None:
 @pytest.mark.parametrize(
     "dataset, message",
     [
-        (RANGE(3), "All components must have at least one dimension, got scalar elements in component of the element"),
+        (RANGE(3), "All components must have at least one dimension, got scalar elements in the element"),
         (RANGE(3).batch(2).map(lambda x: (x, x.sum())), r"got scalar elements in component \[1\]"),
         (Dataset.from_tensors(([1, 2], [3])), "all components must have the same first dimension"),
     ],

@@ -23,15 +23,15 @@ DATASET = D.range(2)
         (lambda: DATASET.map(DATASET), "map: map_func must be a function, got <Dataset range(first=0, stop=2)>"),
         (
             lambda: DATASET.padded_batch(2, [], DATASET),
-            "padded_batch: the padding value of component of the element must be a",
+            "padded_batch: the padding value of the element must be a",
         ),
         (
             lambda: DATASET.padded_batch(2, [], object()),
-            "padded_batch: the padding value of component of the element must be a",
+            "padded_batch: the padding value of the element must be a",
         ),
         (
             lambda: D.from_tensors("a").padded_batch(2, [], 1),
-            "padded_batch: the padding value of component of the element must have its dtype string, got int32",
+            "padded_batch: the padding value of the element must have its dtype string, got int32",
         ),
         (
             lambda: DATASET.scan(DATASET, lambda s, x: (s, x)),

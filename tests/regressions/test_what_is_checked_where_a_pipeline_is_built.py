@@ -32,7 +32,7 @@ LONG = D.range(6).batch(2).take(2)
         (
             lambda: D.range(2).window(2).unbatch(),
             ValueError,
-            "got a dataset, to be flat_mapped, in component of the element",
+            "got a dataset, to be flat_mapped, in the element",
         ),
         (
             lambda: D.range(2).rebatch(2),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.nest import component
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
@@ -238,7 +239,7 @@ def _check_batched(spec: Spec) -> None:
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if isinstance(leaf, TensorSpec) and leaf.shape == ():
             raise ValueError(
-                f"experimental_distribute_dataset: component {path or 'of the element'} has no batch axis to be cut for the "
+                f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
                 "replicas; call .batch(global_batch_size) on the data set first"
             )
 
