@@ -8,6 +8,7 @@ import warnings
 from io import FileIO
 from typing import Any, Self
 
+from distinput.core.ending import Ending
 from distinput.files.compression import Compression, Deflater
 from distinput.files.paths import local_path
 from distinput.files.source import naming
@@ -18,7 +19,7 @@ __all__ = ["Sink"]
 _BUFFERED = 256 * 1024  # bytes gathered before they are written
 
 
-class Sink:
+class Sink(Ending):
     """A file being written from front to back.
 
     It is written under a hidden name, which no pattern matches, and gets its own name when `close` has succeeded. Until
@@ -43,6 +44,7 @@ class Sink:
         self._failure: BaseException | None = None
         with naming(path, "writing"):
             self._target = _target(path)
+        self.begun()
 
     @property
     def closed(self) -> bool:
@@ -118,6 +120,11 @@ class Sink:
 
     def __del__(self) -> None:
         if getattr(self, "_target", None) is not None:
+            self.end(0.0)
+
+    def end(self, patience: float | None) -> None:
+        """It was forgotten, or the program ends: nothing is kept of it."""
+        if self._target is not None:
             self.discard()
             warnings.warn(
                 f"{self.path}: was written, but never closed, so nothing was kept of it; write it in a `with` block or "

@@ -214,7 +214,8 @@ def endless():
 with di.io.TFRecordWriter("a.tfrecord") as writer:
     for number in range(20_000):
         writer.write(b"%d" % number)
-del writer
+closed = di.io.TFRecordWriter("b.tfrecord")
+closed.close()
 numbers = Dataset.range(10**6)
 strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 iterators = [
@@ -232,6 +233,14 @@ iterators = [
 firsts = [next(iterator) for iterator in iterators]
 strategy.run(lambda x: x, args=(firsts[-1],))
 """
+FORGOTTEN = """
+import ctypes, os, sys
+import distinput as di
+
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(sys.modules["__main__"]))
+writer = di.io.TFRecordWriter("a.tfrecord")
+writer.write(b"record")
+"""
 FRAMEWORKS = [name for name in ("torch", "jax", "keras", "datasets") if importlib.util.find_spec(name)]
 ORDERS = [("", ""), *[(name, "") for name in FRAMEWORKS], *[("", name) for name in FRAMEWORKS]]
 
@@ -242,6 +251,14 @@ def test_a_program_with_unfinished_iterators_ends_in_silence(
     before: str, after: str, times: int, tmp_path: Path
 ) -> None:
     assert run(UNFINISHED, tmp_path, before, after) == ("", "", 0)
+
+
+def test_a_forgotten_writer_leaves_nothing_when_the_program_ends(tmp_path: Path) -> None:
+    said, warned, status = run(FORGOTTEN, tmp_path)
+    assert (said, status) == ("", 0)
+    assert "ResourceWarning: a.tfrecord: was written, but never closed" in warned
+    assert "Exception ignored" not in warned
+    assert os.listdir(tmp_path) == ["script.py"]
 
 
 STUCK = """
