@@ -154,9 +154,9 @@ def test_nothing_is_left(ends: str, what: str) -> None:
     else:
         with pytest.raises(ZeroDivisionError):
             stream.throw(ZeroDivisionError())
-    assert threading.active_count() == before
     assert [run.room.enter(run.room.nbytes - 1), run.room.enter(1)] == [True, True]
     run.close()
+    assert threading.active_count() == before
 
 
 def test_errors_keep_their_place() -> None:
