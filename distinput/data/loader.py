@@ -4,7 +4,7 @@
 import os
 import warnings
 
-from distinput.core.loader import loader_worker
+from distinput.core.loader import LoaderWorker, loader_worker
 from distinput.errors import InputWarning
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
@@ -20,6 +20,7 @@ def first_pass(node: Node, begun: int) -> int:
 
     A DataLoader starts its workers anew for each epoch, each a copy of the process that has counted `begun` passes. So that
     epochs have different orders, and all workers of one the same, the number is then one that PyTorch draws for the epoch.
+    Other processes that share the elements draw another one: then all epochs have one order, and the first worker warns.
 
     Args:
       node: the pipeline.
@@ -28,7 +29,15 @@ def first_pass(node: Node, begun: int) -> int:
     worker = loader_worker()
     if worker is None or worker.lasts or not _reshuffles(node):
         return begun
-    return begun + worker.draw % _DRAWS
+    if not _is_shared(node, worker):
+        return begun + worker.draw % _DRAWS
+    if not worker.number:
+        _warn(
+            "every epoch of this DataLoader will have the same order: it starts its workers anew for each epoch, and a number "
+            "that PyTorch draws for the epoch is another one in the other processes that share the elements; give the "
+            "DataLoader persistent_workers=True, or say which pass it is: dataset.iter_pass(epoch)"
+        )
+    return begun
 
 
 def look_around(node: Node) -> None:
@@ -66,6 +75,17 @@ def look_again(node: Node, number: int) -> None:
 
 def _reshuffles(node: Node) -> bool:
     return any(step.reshuffles for step in walk_made(node))
+
+
+def _is_shared(node: Node, worker: LoaderWorker) -> bool:
+    """Whether more processes than the workers of this DataLoader may share the elements, such as the ranks of a job."""
+
+    def shares(step: Node) -> int:
+        return int(getattr(step, "num_shards", 1)) * max(map(shares, step.inputs), default=1)
+
+    elsewhere = any(getattr(step, "num_shards", 1) > 1 and step.origin.process != os.getpid() for step in walk(node))
+    several = os.environ.get("WORLD_SIZE", "1") not in ("", "1")  # as torchrun says it
+    return elsewhere or several or shares(node) not in (1, worker.count)
 
 
 def _divides(step: Node) -> bool:

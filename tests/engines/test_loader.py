@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets in the worker processes of PyTorch's DataLoader: a new order every epoch, and a word where all read everything."""
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -48,6 +49,24 @@ def test_those_who_do_it_right_get_every_record_in_other_orders_and_no_warning(g
     assert [sorted(epoch) for epoch in found] == [ALL, ALL]
     assert found[0] != found[1]
     assert "InputWarning" not in said
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_ranks_that_share_the_elements_have_one_order_and_say_so(before: bool) -> None:
+    """What PyTorch draws for an epoch is another number on another rank, so it cannot be the number of the pass."""
+    given = {"workers": 2, "method": "fork", "ranks": 2, "before": before}
+    ranks = [epochs(given | {"rank": rank, "torch_seed": rank}) for rank in range(2)]
+    for shares in zip(*[found for found, _ in ranks], strict=True):
+        assert sorted(row for share in shares for row in share) == ALL
+    for _, said in ranks:
+        assert said.count("InputWarning: every epoch of this DataLoader will have the same order") == 2, "once an epoch"
+
+
+def test_ranks_that_count_the_epochs_share_their_orders() -> None:
+    given = {"workers": 2, "method": "fork", "ranks": 2, "tells": True}
+    ranks = [epochs(given | {"rank": rank, "torch_seed": rank}) for rank in range(2)]
+    assert [sorted(chain(*shares)) for shares in zip(*[found for found, _ in ranks], strict=True)] == [ALL, ALL]
+    assert all(found[0] != found[1] and "InputWarning" not in said for found, said in ranks)
 
 
 def test_a_number_that_workers_which_stay_do_not_see_change_is_said() -> None:
