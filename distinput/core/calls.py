@@ -41,6 +41,9 @@ _BEHIND_ERROR = 64
 """Elements that are made ready for calls behind one that failed: the more fail, the more often that is done."""
 
 
+_NUMBERS = (np.number, np.bool_, bool, int, float)
+
+
 def called(
     stream: Stream,
     mark: Mark,
@@ -87,7 +90,7 @@ def applied(
                 until = rows.size
                 calls = results_of(rows.rows(first, until))
             end = min(until, first + most)
-            now, nbytes = clock(), 0
+            now, nbytes, number = clock(), 0, None
             deadline = now + PACE_SECONDS
             try:
                 while True:
@@ -98,7 +101,8 @@ def applied(
                         raise stopped()
                     if len(results) <= stride:
                         end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
-                    now, nbytes = clock(), nbytes + stride * bytes_of(results[-1])
+                        number = _number_type(results[0])
+                    now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
                     if now > deadline or wanted == end or nbytes > MOST_BYTES:
                         break
                     if now - begin < PACE_SECONDS / 8:
@@ -125,6 +129,16 @@ def calls_of(call: Callable[..., Any], rows: Block, *, unpack: bool) -> Iterator
     if unpack and rows.structure.kind == "tuple":
         return starmap(call, rows.elements())
     return map(call, rows.elements())
+
+
+def _number_type(result: Any) -> type[Any] | None:
+    """The type of a number, whose bytes nobody needs to add up; None for anything else."""
+    return type(result) if isinstance(result, _NUMBERS) else None
+
+
+def _weight(result: Any, number: type[Any] | None) -> int:
+    """`bytes_of`, in a moment where results are numbers of a type."""
+    return 1 if type(result) is number else bytes_of(result)
 
 
 def stopped() -> RuntimeError:
