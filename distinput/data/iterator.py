@@ -81,6 +81,10 @@ class DatasetIterator:
     def __next__(self) -> Any:
         for element in self._elements:  # which several threads may do at a time; see `_counted`
             return element
+        return self._in_turn()
+
+    def _in_turn(self) -> Any:
+        """The next element, when no other thread gets one."""
         with self._lock:
             for element in self._elements:  # another thread got the next block meanwhile
                 return element
