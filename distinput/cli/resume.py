@@ -56,8 +56,8 @@ def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after:
 
 
 def ids_after(saved: Path) -> Steps:
-    """What follows a saved state: called in the new process, which finds the files beside it."""
+    """What follows a saved state: called in the new process, which finds the files beside it, wherever that is."""
     job = json.loads(saved.read_text())
     strategy = mirrored(job["replicas"])
     batches = strategy.experimental_distribute_dataset(training_batches(saved.parent, job["batch_size"]))
-    return [ids_of(strategy, batch) for batch in batches.restore(job["state"])]
+    return [ids_of(strategy, batch) for batch in batches.restore(job["state"], may_differ="root")]

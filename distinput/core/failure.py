@@ -43,7 +43,7 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
     ...         raise ValueError("row 2")
     ...     return Block(LEAF, (), end - first)
     >>> [(type(part).__name__, part.size, end) for part, end in sound_parts(5, make, tolerant=True)]
-    [('Block', 1, 1), ('Block', 1, 2), ('Failure', 0, 3), ('Block', 2, 5)]
+    [('Block', 2, 2), ('Failure', 0, 3), ('Block', 2, 5)]
     """
     waiting = [(0, size)]
     whole: Exception | None = None

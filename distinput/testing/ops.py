@@ -504,7 +504,7 @@ def _draw_sample(draw: Draw, _: Pipeline) -> Arguments:
 
 def _build_sample(ds: Dataset, a: Arguments) -> Dataset:
     weights: Any = None if a["weights"] is None else a["weights"][: 1 + len(a["others"])]
-    if a["each"] and weights is not None and all(weights):  # where one is 0, endless weights never use it up
+    if a.get("each") and weights is not None and all(weights):  # where one is 0, endless weights never use it up
         weights = Dataset.from_tensors(np.array(weights)).repeat()
     return Dataset.sample_from_datasets(_sources_of(ds, a), weights, a["seed"], stop_on_empty_dataset=a["stop"])
 

@@ -169,17 +169,21 @@ def test_mpi_without_mpiexec_is_one_worker(tmp_path: Path) -> None:
     need("mpi")
     program = """
     from distinput.distribute.backends import open_collectives
+    from distinput.errors import EngineMissing
     with open_collectives("mpi") as group:
         print(group.size, group.all_reduce(3))
     try:
         open_collectives("mpi", size=2)
-    except ValueError as error:
+    except EngineMissing as error:
         print(error)
     """
     done = alone(program, tmp_path)
     assert done.stdout.splitlines() == [
         "1 3",
-        "engine 'mpi': mpiexec started this process with size 1, got size 2; leave it out",
+        (
+            "engine 'mpi': mpi4py is installed, but mpiexec did not start this process, which should be one of 2; use "
+            "`mpiexec -n 2 python ...`, or the engine 'torch', which needs no launcher"
+        ),
     ], done.stderr
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from distinput.distribute.backends.address import own_address, split_address
-from distinput.distribute.backends.call import ABOUT, INLINE, RECORD, Call, table
+from distinput.distribute.backends.call import ABOUT, INLINE, RECORD, Call
 from distinput.distribute.backends.collectives import _pieces
 from distinput.distribute.backends.fold import check_reducible, fold, native_view
 from distinput.distribute.backends.seat import Seat
@@ -104,10 +104,6 @@ def test_a_record_of_another_version() -> None:
     record[2] += 1
     with pytest.raises(ValueError, match="the same version of distinput"):
         Call.decode(record)
-
-
-def test_the_table_of_a_call_that_was_refused() -> None:
-    assert table([Call(0, "x"), Call(0, "y", "why not", refused=True)]) == "  rank 0: x\n  rank 1: y, refused: why not"
 
 
 @given(st.integers(1, 5), st.integers(0, 5), st.sampled_from(["u1", "u2", "u4", "u8", "c8", "c16", "i8", "f4"]))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Laws 7, 9 and 10 on real processes: few cases, each equal to what threads of one process deliver."""
 
+import json
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -118,10 +119,12 @@ def test_a_state_goes_on_on_another_number_of_workers(engine: str, first: Any, s
     ]
     begun = run(engine, first, "begin", cases).results
     for i, case in enumerate(cases):
-        states = {result[i][1] for result in begun}
-        assert len(states) == 1, "the state is the same on every worker"
-        assert len(states.copy().pop()) < 2000
-        case["state"] = states.pop()
+        states = [result[i][1] for result in begun]
+        # Behind a filter one place can be told in several ways: a worker that was held up sends what it has, a shorter block.
+        told = [json.loads(state)["step"] if case["kind"] == "filtered" else state for state in states]
+        assert len(set(told)) == 1, "the state is the same on every worker"
+        assert max(map(len, states)) < 2000
+        case["state"] = states[-1]
     rest = run(engine, second, "go_on", cases).results
     for i, case in enumerate(cases):
         n, batch, at = case["n"], case["batch"], case["at"]
