@@ -4,6 +4,7 @@
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -254,7 +255,8 @@ def _ahead(upstream: Stream, buffer: _Buffer, run: Run, counter: Counter) -> Ite
     """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
     source = _Source(upstream)
     thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
-    with run.beside(thread, buffer.close):
+    with ExitStack() as stack:
+        counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # which waits for the thread to begin
         while True:
             item = counter.waits(buffer.get)
             if item is None:
