@@ -8,6 +8,7 @@ to end, and nobody waits for it. What is still open when the program ends is end
 import os
 import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cache
 from weakref import WeakSet
 
@@ -67,4 +68,5 @@ def _end_all() -> None:
     for each in list(_open):
         if not each._ended and each._process == os.getpid():
             each._ended = True
-            each.end(_PATIENCE)
+            with suppress(Exception):  # one that cannot be ended, as a user's function may have it, keeps no other
+                each.end(_PATIENCE)
