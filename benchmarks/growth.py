@@ -68,7 +68,7 @@ def _files(scale: float) -> list[int]:
     return [most // 100, most // 10, most]
 
 
-# ---- the works: (folder, elements) -> a data set
+# ---- the works: (folder, elements) -> a dataset
 
 
 def _numbers(folder: Path, n: int) -> Any:

@@ -123,7 +123,7 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
 
 
 class _Mapped:
-    """A data set as PyTorch wants it."""
+    """A dataset as PyTorch wants it."""
 
     def __init__(self, function: Any, n: int) -> None:
         self.function, self.n = function, n

@@ -91,7 +91,7 @@ def _case(name: str, files: list[str], columns: list[str], scale: float, reach: 
         return delivering(lambda: dataset)
 
     def torch() -> Work:
-        """Batches made by the data set, and automatic batching off, as its guide says for what is read in bulk."""
+        """Batches made by the dataset, and automatic batching off, as its guide says for what is read in bulk."""
         import warnings
 
         from torch.utils.data import DataLoader, IterableDataset

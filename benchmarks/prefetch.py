@@ -38,7 +38,7 @@ def computing(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
-    """The loop in turn with the data set is the limit: the ratio says how much faster it is with prefetch."""
+    """The loop in turn with the dataset is the limit: the ratio says how much faster it is with prefetch."""
     some, many = scaled(6_000, scale, 20), scaled(2_000_000, scale, 1_000)
 
     def ours(size: int | None) -> Work:

@@ -34,7 +34,7 @@ def batches(count: int) -> Any:
 
 
 def joined(source: Any, arrays: list[Any]) -> Any:
-    """A data set whose elements are these very arrays, each in memory of its own."""
+    """A dataset whose elements are these very arrays, each in memory of its own."""
     parts = [source.from_tensors(array) for array in arrays]
     while len(parts) > 1:
         parts = [reduce(lambda a, b: a.concatenate(b), parts[i : i + 2]) for i in range(0, len(parts), 2)]

@@ -48,7 +48,7 @@ def _case(name: str, n: int, what: str) -> Case:
     def ours() -> Work:
         from distinput.formats.text import TextLines
         from distinput.formats.tfrecord import TFRecords
-        from distinput.shard.balanced import deal_files
+        from distinput.partition.balanced import deal_files
 
         files = table(n)
         form: Any = TextLines() if what == "text" else TFRecords()

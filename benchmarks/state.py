@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does it cost to save the place in a shuffled data set, and to go on from there?"""
+"""What does it cost to save the place in a shuffled dataset, and to go on from there?"""
 
 import itertools
 import json

@@ -14,7 +14,7 @@ __all__ = ["Pass", "evaluate", "ids_of", "mirrored", "train_epoch"]
 
 @dataclass
 class Pass:
-    """What one pass over a data set gave.
+    """What one pass over a dataset gave.
 
     Args:
       ids: of the records, in the order they were delivered.

@@ -143,7 +143,7 @@ def _weight(result: Any, number: type[Any] | None) -> int:
 
 def stopped() -> RuntimeError:
     """What to raise for a function that raised StopIteration, which would end a loop in silence."""
-    return RuntimeError("the function raised StopIteration, which ends no data set; return a value, or use take_while")
+    return RuntimeError("the function raised StopIteration, which ends no dataset; return a value, or use take_while")
 
 
 def note_element(error: Exception, element: Any) -> None:

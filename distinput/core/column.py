@@ -2,7 +2,7 @@
 """Columns: one leaf of many consecutive elements.
 
 `Dense` rows have one shape; `Strings` are byte strings; `Ragged` rows differ in their first dimension; `Objects` hold
-whatever fits none of these (nested data sets, rows that differ in several dimensions). Strings and ragged rows are *spans*
+whatever fits none of these (nested datasets, rows that differ in several dimensions). Strings and ragged rows are *spans*
 (start and length) over a flat buffer, so that slicing, striding and gathering move spans and never data. `Arrays` are ragged
 rows too, large ones that a function returned and nobody has laid side by side yet.
 
@@ -527,10 +527,10 @@ class Datasets(Objects):
         return Datasets([self.items[i] for i in indices.tolist()], self.dtype)
 
     def stack(self, size: int) -> Column:
-        raise TypeError("a component that is a data set cannot be batched; flat_map or zip it first")
+        raise TypeError("a component that is a dataset cannot be batched; flat_map or zip it first")
 
     def split(self, counts: Ints) -> Column:
-        raise TypeError("a component that is a data set cannot be batched; flat_map or zip it first")
+        raise TypeError("a component that is a dataset cannot be batched; flat_map or zip it first")
 
     def copied(self) -> "Datasets":
         return self

@@ -95,7 +95,7 @@ class Run:
     """One iteration: its thread pools, its cancellation and its counters. Closing it leaves nothing behind.
 
     Args:
-      steps: those that get a counter each; others, of data sets made on the way, share one for each line that makes them.
+      steps: those that get a counter each; others, of datasets made on the way, share one for each line that makes them.
       ram_budget: bytes that may wait in buffers whose sizes AUTOTUNE chooses.
       run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
     """

@@ -80,7 +80,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """The spec of a leaf that is itself a data set, as `window` gives them; `tf.data.DatasetSpec`.
+    """The spec of a leaf that is itself a dataset, as `window` gives them; `tf.data.DatasetSpec`.
 
     Args:
       element_spec: the spec nest of its elements.
@@ -165,11 +165,11 @@ class Spec:
         """The leaves, all of which must be arrays.
 
         Raises:
-          TypeError: a leaf is a data set.
+          TypeError: a leaf is a dataset.
         """
         for leaf, path in zip(self.leaves, self.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec):
-                raise TypeError(f"{op}: {component(path)} is a data set; flat_map or zip it first")
+                raise TypeError(f"{op}: {component(path)} is a dataset; flat_map or zip it first")
         return self.leaves  # type: ignore[return-value]
 
 

@@ -26,7 +26,7 @@ Mark = dict[str, Any]
 
 
 def taken_up(op: str, begin: State, saved: State | None) -> State:
-    """Where to go on in a data set that a function has made again; `begin` is its state before the first element.
+    """Where to go on in a dataset that a function has made again; `begin` is its state before the first element.
 
     Args:
       op: whose function it is, for the message.

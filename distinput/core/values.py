@@ -30,7 +30,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_leaf(value: Any) -> Any:
-    """`value` as a leaf: an array, a NumPy scalar, bytes, or the object itself when it is a nested data set.
+    """`value` as a leaf: an array, a NumPy scalar, bytes, or the object itself when it is a nested dataset.
 
     Raises:
       TypeError: the value cannot be an array.

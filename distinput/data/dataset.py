@@ -20,9 +20,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.options import AutoShardPolicy, Options
+from distinput.plan.options import AutoShardPolicy, Options, options_of
 from distinput.rewrite import rewrite
-from distinput.rewrite.options import options_of
 
 __all__ = ["Dataset"]
 
@@ -30,7 +29,7 @@ __all__ = ["Dataset"]
 class Dataset:
     """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
 
-    Nothing is read before the data set is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
+    Nothing is read before the dataset is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
     scalars and bytes.
 
     Args:
@@ -154,15 +153,15 @@ class Dataset:
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset":
-        """Elements of several data sets side by side, nested as the data sets are; ends with the shortest.
+        """Elements of several datasets side by side, nested as the datasets are; ends with the shortest.
 
         Args:
-          *args: data sets, or one nest of them.
-          datasets: one nest of data sets.
+          *args: datasets, or one nest of them.
+          datasets: one nest of datasets.
           name: a label.
 
         Raises:
-          TypeError: something is no data set.
+          TypeError: something is no dataset.
 
         >>> import distinput as di
         >>> a = di.data.Dataset.range(3)
@@ -177,7 +176,7 @@ class Dataset:
             raise TypeError("zip: Both `*args` and `datasets` cannot be set.")
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
         if isinstance(nest, list):
-            raise TypeError("zip: the data sets must be nested in tuples or dicts, got a list")
+            raise TypeError("zip: the datasets must be nested in tuples or dicts, got a list")
         structure = structure_of(nest)
         sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
         if not sources:
@@ -188,16 +187,16 @@ class Dataset:
     def choose_from_datasets(
         datasets: Sequence["Dataset"], choice_dataset: "Dataset", stop_on_empty_dataset: bool = True
     ) -> "Dataset":
-        """For each number of `choice_dataset`, the next element of that data set.
+        """For each number of `choice_dataset`, the next element of that dataset.
 
         Args:
           datasets: at least one; same structure and dtypes.
           choice_dataset: int64 scalars.
-          stop_on_empty_dataset: end at the first data set that has run out, rather than passing over its numbers.
+          stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over its numbers.
 
         Raises:
-          InvalidArgumentError: there is no data set; at iteration, a number is out of range.
-          TypeError: the numbers are not int64 scalars, or the data sets differ in structure or dtype.
+          InvalidArgumentError: there is no dataset; at iteration, a number is out of range.
+          TypeError: the numbers are not int64 scalars, or the datasets differ in structure or dtype.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset
@@ -218,19 +217,19 @@ class Dataset:
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> "Dataset":
-        """Elements of data sets drawn at random by weight.
+        """Elements of datasets drawn at random by weight.
 
         Args:
           datasets: at least one; same structure and dtypes.
           weights: one for each; equal when None; a dataset of weight 0 is left out. Or a dataset of vectors of weights: each
             draw takes the next one.
           seed: any whole number; None draws one, which a saved state remembers.
-          stop_on_empty_dataset: end at the first data set that has run out, rather than passing over it.
+          stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over it.
           rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
 
         Raises:
-          InvalidArgumentError: there is no data set, or not one weight for each.
-          TypeError: the data sets differ in structure or dtype.
+          InvalidArgumentError: there is no dataset, or not one weight for each.
+          TypeError: the datasets differ in structure or dtype.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(3)
@@ -302,7 +301,7 @@ class Dataset:
         """`transformation_func(self)`, for chaining functions that are no methods.
 
         Args:
-          transformation_func: data set -> data set.
+          transformation_func: dataset -> dataset.
 
         Raises:
           TypeError: it returns something else.
@@ -377,7 +376,7 @@ class Dataset:
         """The pipeline as described, the rules that changed it, and the pipeline as it runs.
 
         Args:
-          num_workers: say also what each of so many workers would read when the data set is distributed.
+          num_workers: say also what each of so many workers would read when the dataset is distributed.
           replicas_per_worker: how many replicas each of them has.
           policy: how it would be sharded; None: as the options say.
 
@@ -395,7 +394,7 @@ class Dataset:
               range(first=0, stop=9)  int64  x9
         """
         from distinput.plan.render import render
-        from distinput.rewrite.shard_plan import shard_plan
+        from distinput.sharding.shard_plan import shard_plan
 
         running, fired = rewrite(self._node)
         lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
@@ -444,7 +443,7 @@ class Dataset:
     def stats(self) -> Stats:
         """What each step did in the pass begun last, what AUTOTUNE chose, and which step the others wait for.
 
-        Passes over data sets that were made of this one are counted there. `DatasetIterator.stats` is the same for one
+        Passes over datasets that were made of this one are counted there. `DatasetIterator.stats` is the same for one
         iterator.
 
         >>> import distinput as di
@@ -567,7 +566,7 @@ class Dataset:
         return found[0]
 
     def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset":
-        """The data set of a tree with this one's as an input; passes are counted together unless each reshuffles."""
+        """The dataset of a tree with this one's as an input; passes are counted together unless each reshuffles."""
         return Dataset(node, None if reshuffles else self._passes)
 
     def _runs(self) -> Node:
@@ -576,12 +575,12 @@ class Dataset:
         return self._running
 
     def to_user(self) -> Self:
-        """Itself: a data set inside an element is shown as it is."""
+        """Itself: a dataset inside an element is shown as it is."""
         return self
 
     @property
     def leaf_spec(self) -> Any:
-        """The spec of this data set as a leaf of an element."""
+        """The spec of this dataset as a leaf of an element."""
         return self._node.leaf_spec
 
 
@@ -589,7 +588,7 @@ for _name in ("from_tensors", "from_tensor_slices"):
     getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[
         _name
     ].__doc__
-Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its data set
+Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its dataset
 
 
 def _whole(number: Any) -> int:
@@ -608,7 +607,7 @@ def _named(node: Node, name: str | None) -> Node:
 
 def _node(op: str, value: Any) -> Node:
     if not isinstance(value, Dataset):
-        raise TypeError(f"{op}: expected a data set, got {value!r}")
+        raise TypeError(f"{op}: expected a dataset, got {value!r}")
     return value.node
 
 

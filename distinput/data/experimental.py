@@ -13,6 +13,7 @@ from distinput.ops.identity import AssertCardinality
 from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.shard import SHARD_HINT
+from distinput.partition.plan import Part, ShardPlan, WorkerPlan
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
@@ -23,10 +24,9 @@ from distinput.plan.options import (
     OptimizationOptions,
     ThreadingOptions,
 )
-from distinput.rewrite.autoshard import auto_shard
-from distinput.rewrite.batches import rebatch_for
-from distinput.rewrite.shard_plan import shard_plan as _shard_plan
-from distinput.shard.plan import Part, ShardPlan, WorkerPlan
+from distinput.sharding.autoshard import auto_shard
+from distinput.sharding.batches import rebatch_for
+from distinput.sharding.shard_plan import shard_plan as _shard_plan
 
 __all__ = [
     "AUTOTUNE",
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """A function for `apply` that states how many elements a data set has.
+    """A function for `apply` that states how many elements a dataset has.
 
     Args:
       expected_cardinality: a number, or INFINITE_CARDINALITY.

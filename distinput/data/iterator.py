@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of a data set, whose place can be saved after any element."""
+"""Iterators of a dataset, whose place can be saved after any element."""
 
 import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping
@@ -20,9 +20,9 @@ from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
 from distinput.ops.identity import WithOptions
 from distinput.plan.node import Node
+from distinput.plan.options import options_of
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite import rewrite
-from distinput.rewrite.options import options_of
 
 __all__ = ["BlockIterator", "DatasetIterator", "resumed"]
 
@@ -36,7 +36,7 @@ _LAST = (AbortedError, CancelledError, UnavailableError)
 
 
 class DatasetIterator:
-    """Elements of a data set, one by one; a context manager that ends its threads when it is closed or dropped.
+    """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
     An error takes the place of an element: the next call goes on behind it. Where nothing can follow, it is raised again.
 
@@ -44,7 +44,7 @@ class DatasetIterator:
       plan: the node as the user described it, for the fingerprint.
       node: the node that runs.
       place: where to begin, as `place()` gave it.
-      passes: counts those of the data set; None: nobody does.
+      passes: counts those of the dataset; None: nobody does.
 
     >>> import distinput as di
     >>> with iter(di.data.Dataset.range(4)) as it:
@@ -268,7 +268,7 @@ class DatasetIterator:
 
 
 class BlockIterator:
-    """Blocks of a data set as they are made, without conversion to elements.
+    """Blocks of a dataset as they are made, without conversion to elements.
 
     Args:
       node: the node that runs.

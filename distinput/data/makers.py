@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets over files: `ArrowDataset`, `FixedLengthRecordDataset`, `NpyDataset`, `ParquetDataset`, `TextLineDataset`, ..."""
+"""Datasets over files: `ArrowDataset`, `FixedLengthRecordDataset`, `NpyDataset`, `ParquetDataset`, `TextLineDataset`, ..."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class TextLineDataset(Dataset):
     A trailing "\r" is stripped too; a last line without newline counts; an empty file gives nothing.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       compression_type: "" or None, "GZIP" or "ZLIB".
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
       num_parallel_reads: files read at a time, whose lines take turns; one after the other when None.
@@ -67,7 +67,7 @@ class TFRecordDataset(Dataset):
     """The records of TFRecord files, as bytes; both checksums of each are checked.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       compression_type: "" or None, "GZIP" or "ZLIB".
       buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
@@ -108,7 +108,7 @@ class FixedLengthRecordDataset(Dataset):
     """Records of `record_bytes` bytes each.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       record_bytes: bytes in a record.
       header_bytes: bytes to leave out at the beginning of each file.
       footer_bytes: bytes to leave out at the end of each file.
@@ -152,7 +152,7 @@ class ParquetDataset(Dataset):
     Only the named columns are read. Rows can be counted and reached by position from the files' footers.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       nulls: "error", or a dict with what to put in the place of nulls, by column.
@@ -186,7 +186,7 @@ class ArrowDataset(Dataset):
     time. Files must not be written in place while they are read; replace them by renaming, as `io.write_arrow` does.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       nulls: "error", or a dict with what to put in the place of nulls, by column.
@@ -223,7 +223,7 @@ class NpyDataset(Dataset):
     written in place while they are read; replace them by renaming.
 
     Args:
-      filenames: a path, a list of paths, or a data set of paths; any fsspec URL.
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over a data set, counted so that each can be shuffled anew."""
+"""Passes over a dataset, counted so that each can be shuffled anew."""
 
 import os
 
@@ -10,7 +10,7 @@ __all__ = ["Passes"]
 
 
 class Passes:
-    """How many passes over a data set were begun."""
+    """How many passes over a dataset were begun."""
 
     def __init__(self) -> None:
         self.begun = 0

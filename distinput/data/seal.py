@@ -51,7 +51,7 @@ def place_in(plan: Node, node: Node, state: Any, may_differ: str | Collection[st
     """
     if isinstance(state, dict) and state.get("kind") == "distributed":
         raise StateError(
-            "restore: this is the state of a distributed iterator; restore it with the distributed data set"
+            "restore: this is the state of a distributed iterator; restore it with the distributed dataset"
         )
     found = opened(state, "restore", _PLACE)
     differs = difference(plan, found["plan"], may_differ, when=_WHEN)

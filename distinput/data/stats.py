@@ -16,7 +16,7 @@ class Stats(dict[str, dict[str, Any]]):
     An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
     work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
     seconds of all of them together, and what AUTOTUNE `chose`; that of `ignore_errors` how many elements it has `dropped`, and
-    the `last_error`. Steps of data sets that functions made (`interleave`) are
+    the `last_error`. Steps of datasets that functions made (`interleave`) are
     named `inner`, one for each line that makes them.
 
     Attributes:
@@ -78,7 +78,7 @@ def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
             named[f"{number}:{step.op}"] = counter
             where[f"{number}:{step.op}"] = step.where()
     for key, counter in counters.items():
-        if isinstance(key, tuple):  # (op, origin) of data sets that functions made
+        if isinstance(key, tuple):  # (op, origin) of datasets that functions made
             op, origin = key
             name = f"inner:{op}" if f"inner:{op}" not in named else f"inner:{op}:{origin}"
             named[name], where[name] = counter, f"{op}, made at {origin}"
@@ -128,7 +128,7 @@ def _sentence(
     wall = max(last.seconds + last.outside, load)
     share = f"{100 * load / wall:.0f} % of {wall:.3g} s" if wall else "all the time"
     if slowest == "consumer":
-        return f"The loop that takes the elements is the slowest part, with {share}; the data set waits for it."
+        return f"The loop that takes the elements is the slowest part, with {share}; the dataset waits for it."
     counter = named[slowest]
     op = slowest.split(":")[1]
     if counter.workers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The methods of a data set that add an op to its pipeline."""
+"""The methods of a dataset that add an op to its pipeline."""
 
 from collections.abc import Callable
 from types import MethodType

@@ -49,7 +49,7 @@ class Strategy:
     keeps_partial_steps = True
     """False when iterating drops a last step that has no element for some replica, as TensorFlow does there."""
     replicates_input = False
-    """True when `distribute_datasets_from_function` can make one data set for each replica."""
+    """True when `distribute_datasets_from_function` can make one dataset for each replica."""
 
     def __init__(self, devices: Sequence[str], *, backend: str = "threads") -> None:
         self._backend = backend
@@ -404,7 +404,7 @@ class Strategy:
     # ---- input
 
     def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
-        """A data set whose every step gives each replica its part of one global batch.
+        """A dataset whose every step gives each replica its part of one global batch.
 
         Args:
           dataset: batched by the global batch size. Its rows are cut for the replicas as TensorFlow cuts them, or
@@ -415,7 +415,7 @@ class Strategy:
           A `DistributedDataset`.
 
         Raises:
-          TypeError: not a data set, or one that is distributed already.
+          TypeError: not a dataset, or one that is distributed already.
           ValueError: elements without a batch axis on several replicas.
           NotImplementedError: PER_REPLICA replication.
           FailedPreconditionError: several workers did not build the dataset alike; all of them are told what differs.
@@ -446,18 +446,18 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
     ) -> Any:
-        """A distributed data set of data sets that you batch and shard yourself.
+        """A distributed dataset of datasets that you batch and shard yourself.
 
         Args:
-          dataset_fn: called at once with an `InputContext`, once for each input pipeline; it returns a data set of
+          dataset_fn: called at once with an `InputContext`, once for each input pipeline; it returns a dataset of
             which every element goes to one replica, in turn.
-          options: settings; PER_REPLICA makes one data set for each replica.
+          options: settings; PER_REPLICA makes one dataset for each replica.
 
         Returns:
           A `DistributedDatasetsFromFunction`.
 
         Raises:
-          TypeError: not callable, or it returned no data set.
+          TypeError: not callable, or it returned no dataset.
           ValueError: `experimental_place_dataset_on_device` without PER_REPLICA or with fetching to the device.
           NotImplementedError: PER_REPLICA replication, where the strategy has no such thing.
           FailedPreconditionError: the datasets of several workers have other elements, or only some have an end.
@@ -486,7 +486,7 @@ class Strategy:
         if device and self.replicates_input:  # the other strategies refuse or pass over PER_REPLICA itself
             raise ValueError(
                 "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a "
-                "data set "
+                "dataset "
                 "on the device has nothing to fetch"
             )
         if not callable(dataset_fn):
@@ -512,7 +512,7 @@ class Strategy:
         return distribute_from_function(self, dataset_fn, contexts, options)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
-        """A data set of the rows of arrays: the same as `Dataset.from_tensor_slices`.
+        """A dataset of the rows of arrays: the same as `Dataset.from_tensor_slices`.
 
         Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
         """

@@ -58,7 +58,7 @@ class DistributedValues:
 
 
 class PerReplica(DistributedValues):
-    """A value that differs from replica to replica, as iterating a distributed data set and `Strategy.run` give it.
+    """A value that differs from replica to replica, as iterating a distributed dataset and `Strategy.run` give it.
 
     It is no array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`, or
     make one value of it with `Strategy.reduce` or `Strategy.gather`.

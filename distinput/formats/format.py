@@ -96,7 +96,7 @@ class Format(ABC):
     lists_fragments: ClassVar[bool] = False
     """True when a file says where it can be cut, so that it has to be looked into for that."""
     states_cardinality: ClassVar[bool] = False
-    """True when a data set of these files states how many elements it has, which TensorFlow's readers never do."""
+    """True when a dataset of these files states how many elements it has, which TensorFlow's readers never do."""
 
     @abstractmethod
     def spec(self, path: str | None) -> Spec:
@@ -116,7 +116,7 @@ class Format(ABC):
         if found != spec:
             raise InvalidArgumentError(
                 f"{path}: its records look like {found.nest}, but those of the first file like {spec.nest}; read files of "
-                "different records with data sets of their own, and bring them to one form before they are put together"
+                "different records with datasets of their own, and bring them to one form before they are put together"
             )
 
     @abstractmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`choose_from_datasets` and `sample_from_datasets`: elements of several data sets, mixed."""
+"""`choose_from_datasets` and `sample_from_datasets`: elements of several datasets, mixed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,15 +29,15 @@ _MOST = 1024
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """For each value of `selector`, the next element of the data set with that number.
+    """For each value of `selector`, the next element of the dataset with that number.
 
     Shapes: the common shape of all. State: where the next element of each input and of the selector stands, and
-    which data sets have run out.
+    which datasets have run out.
 
     Args:
-      sources: the data sets.
+      sources: the datasets.
       selector: int64 scalars from 0 to len(sources) - 1.
-      stop_on_empty_dataset: end at the first data set that has run out, rather than passing over its numbers.
+      stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over its numbers.
 
     Source: `tf.data.Dataset.choose_from_datasets`.
     """
@@ -112,9 +112,9 @@ def _numbers(block: Block) -> Ints:
 def _gathered(
     sources: Sequence[RowQueue], values: Ints, failures: dict[int, Exception]
 ) -> tuple[int, Block | None, int | None]:
-    """Elements for as many values as possible: how many, the elements, and the data set that had none for the next value.
+    """Elements for as many values as possible: how many, the elements, and the dataset that had none for the next value.
 
-    An error of a data set is put into `failures`, to be raised when the elements that came before it have been sent.
+    An error of a dataset is put into `failures`, to be raised when the elements that came before it have been sent.
     """
     used = len(values)
     empty = None
@@ -143,7 +143,7 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class Draw(Node):
-    """Numbers of data sets drawn by weight, without end.
+    """Numbers of datasets drawn by weight, without end.
 
     Args:
       weights: relative, not all 0.
@@ -250,8 +250,8 @@ def choose_from_datasets(datasets: Sequence[Node], choice_dataset: Node, stop_on
     """The node of `tf.data.Dataset.choose_from_datasets`.
 
     Raises:
-      InvalidArgumentError: there is no data set.
-      TypeError: the selector does not give int64 scalars, or the data sets differ in structure or dtype.
+      InvalidArgumentError: there is no dataset.
+      TypeError: the selector does not give int64 scalars, or the datasets differ in structure or dtype.
     """
     if not datasets:
         raise InvalidArgumentError("choose_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
@@ -273,8 +273,8 @@ def sample_from_datasets(
     """The node of `tf.data.Dataset.sample_from_datasets`; None when no weight is positive.
 
     Raises:
-      InvalidArgumentError: there is no data set, or not one weight for each.
-      TypeError: the data sets differ in structure or dtype.
+      InvalidArgumentError: there is no dataset, or not one weight for each.
+      TypeError: the datasets differ in structure or dtype.
     """
     if not datasets:
         raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
@@ -304,7 +304,7 @@ def _check_weights(weights: Node, count: int) -> None:
         raise TypeError(f"sample_from_datasets: a dataset of weights must give vectors of numbers, got {spec.nest}")
     if leaf.shape is not None and not leaf.shape.is_compatible_with([count]):
         raise InvalidArgumentError(
-            f"sample_from_datasets: there must be one weight for each of the {count} data sets, got vectors of shape "
+            f"sample_from_datasets: there must be one weight for each of the {count} datasets, got vectors of shape "
             f"{leaf.shape}"
         )
 
@@ -324,7 +324,7 @@ def _shares(weights: Any, count: int) -> list[float]:
     if found.shape != (count,):
         given = len(found) if found.ndim == 1 else found.shape
         raise InvalidArgumentError(
-            f"sample_from_datasets: there must be one weight for each of the {count} data sets, got {given}"
+            f"sample_from_datasets: there must be one weight for each of the {count} datasets, got {given}"
         )
     shares = [float(weight) for weight in found]
     if not all(share >= 0 for share in shares):

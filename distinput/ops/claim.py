@@ -165,7 +165,7 @@ def between(before: Mark, after: Mark, size: int) -> Callable[[int], Mark]:
 
 
 def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given: Any, *, tolerant: bool) -> Stream:
-    """The elements of a data set that a function made of `given`, as long as they are what is claimed of all of them.
+    """The elements of a dataset that a function made of `given`, as long as they are what is claimed of all of them.
 
     Raises:
       TypeError: one is not.
@@ -175,7 +175,7 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
         if found is not None:
             _, wanted, got = found
             error = TypeError(
-                f"{op}: the data sets that the function makes must have elements of one kind, {wanted} as at first, got {got} "
+                f"{op}: the datasets that the function makes must have elements of one kind, {wanted} as at first, got {got} "
                 f"for {element_text(given)}; bring them to one kind in the function, or give output_signature= to a map in it"
             )
             if not tolerant:

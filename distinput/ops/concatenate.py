@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`concatenate`: one data set after another."""
+"""`concatenate`: one dataset after another."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +27,7 @@ class Concatenate(Node):
     Shapes: where the two differ, the common shape with unknown dimensions. State: which of the two, and its state.
 
     Args:
-      dataset: the data set that follows; same structure and dtypes.
+      dataset: the dataset that follows; same structure and dtypes.
 
     Raises:
       TypeError: structures or dtypes differ.

@@ -21,8 +21,8 @@ from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
 from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
+from distinput.partition.fragments import END, Fragments
 from distinput.plan.node import UNKNOWN, Node
-from distinput.shard.fragments import END, Fragments
 
 __all__ = ["FragmentNumbers", "FragmentReader"]
 

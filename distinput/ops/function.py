@@ -53,7 +53,7 @@ def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callabl
     Where these are plain numbers of known shapes, `call` is tried on some of them, or on made-up ones: a dimension is known
     where it came out the same for all. No text and no bytes are made up: the first real element tells dtype and rank, and
     every dimension is unknown. So it is where samples give different answers; and where a dimension of the input is unknown,
-    or it is a data set, the first real element must agree with the samples.
+    or it is a dataset, the first real element must agree with the samples.
 
     Args:
       op: for the message.

@@ -37,19 +37,19 @@ __all__ = ["GroupByWindow"]
 class GroupByWindow(Keyed):
     """Collect elements by key; hand a group that has reached its window size to `reduce_func`, and send what that gives.
 
-    At the end the remaining groups follow in ascending order of their keys. Shapes: those of the data sets that
+    At the end the remaining groups follow in ascending order of their keys. Shapes: those of the datasets that
     `reduce_func` returns. State: positions only: where the oldest element waiting stands, and up to which row each key's
     elements have been sent; a restart calls `key_func` again from there.
 
     Args:
       key_func: element -> a whole number.
-      reduce_func: (key, data set of the group's elements) -> data set.
+      reduce_func: (key, dataset of the group's elements) -> dataset.
       window_size: elements in a group.
       window_size_func: key -> elements in a group of that key.
 
     Raises:
       InvalidArgumentError: not exactly one of the two sizes is given, or a size is below 1.
-      TypeError: at iteration, `key_func` gives no whole number or `reduce_func` no data set.
+      TypeError: at iteration, `key_func` gives no whole number or `reduce_func` no dataset.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(6).group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
@@ -108,7 +108,7 @@ class GroupByWindow(Keyed):
     def _inferred(self) -> Spec:
         leaf = infer("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func).leaves[0]
         if not isinstance(leaf, DatasetSpec):
-            raise TypeError("group_by_window: reduce_func must return a data set")
+            raise TypeError("group_by_window: reduce_func must return a dataset")
         return Spec.of(leaf.element_spec)
 
     def stream(self, state: State, run: Run) -> Stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`flat_map` and `interleave`: a data set for each element, and their elements in one stream."""
+"""`flat_map` and `interleave`: a dataset for each element, and their elements in one stream."""
 
 import hashlib
 from collections.abc import Callable
@@ -37,13 +37,13 @@ _THREADS_OF_ONE = 3
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(Node):
-    """The elements of the data sets that `map_func` makes of each element, one data set after the other.
+    """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 
-    Shapes: those of the data sets' elements. State: where the current element stands in the input, and the state of the
-    data set made of it.
+    Shapes: those of the datasets' elements. State: where the current element stands in the input, and the state of the
+    dataset made of it.
 
     Args:
-      map_func: called as `map` calls its function; returns a data set.
+      map_func: called as `map` calls its function; returns a dataset.
 
     Raises:
       TypeError: `map_func` returns something else.
@@ -113,15 +113,15 @@ def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[N
 
 @dataclass(frozen=True, eq=False)
 class Interleave(Node):
-    """The elements of the data sets that `map_func` makes of each element, `cycle_length` of them taking turns.
+    """The elements of the datasets that `map_func` makes of each element, `cycle_length` of them taking turns.
 
-    A turn is `block_length` elements. A data set that ends gives its turn away at once; the next element's data set takes its
+    A turn is `block_length` elements. A dataset that ends gives its turn away at once; the next element's dataset takes its
     place when the round comes back to it.
 
-    Shapes: those of the data sets' elements. State: the elements whose data sets are open, and their states.
+    Shapes: those of the datasets' elements. State: the elements whose datasets are open, and their states.
 
     Args:
-      map_func: called as `map` calls its function; returns a data set.
+      map_func: called as `map` calls its function; returns a dataset.
       cycle_length: datasets open at a time. None or AUTOTUNE: as many as the process has cores; a third of that with
         `num_parallel_calls=AUTOTUNE`, and at most another `num_parallel_calls`. Then the order is another one on a machine with
         more cores, unless the dataset is distributed over several workers.
@@ -213,7 +213,7 @@ class Interleave(Node):
 
 
 class _Slot:
-    """One open data set of a cycle: the mark of its element, and its rows."""
+    """One open dataset of a cycle: the mark of its element, and its rows."""
 
     __slots__ = ("mark", "rows")
 
@@ -223,7 +223,7 @@ class _Slot:
 
 
 class _Cycle:
-    """The open data sets of one interleave, whose turn it is, and how much of the turn is over."""
+    """The open datasets of one interleave, whose turn it is, and how much of the turn is over."""
 
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
         run = run.one_by_one()
@@ -268,7 +268,7 @@ class _Cycle:
             if slot is None and (self.queue.fill(1) or self.queue.failure is not None):
                 mark = self.queue.mark()
                 node, given = next_made(self.queue, self.op.call, self.run)
-                if isinstance(node, Failure):  # the next element makes the data set of this turn
+                if isinstance(node, Failure):  # the next element makes the dataset of this turn
                     yield node
                     continue
                 slot = self.slots[self.turn] = self._opened(self.turn, node, given, mark, None)
@@ -296,7 +296,7 @@ class _Cycle:
         self.turn, self.done = (self.turn + 1) % self.cycle, 0
 
     def _whole_rounds(self) -> int:
-        """Rounds in which every open data set has a full turn waiting, if no closed one could be opened instead."""
+        """Rounds in which every open dataset has a full turn waiting, if no closed one could be opened instead."""
         if not self.queue.ended and (len(self.slots) < self.cycle or None in self.slots):
             return 0
         return min(slot.rows.size for slot in self.slots if slot is not None) // self.block_length
@@ -312,7 +312,7 @@ class _Cycle:
         return concat_blocks(parts).take(turned)
 
     def state(self) -> State:
-        """Where the next element stands, and the state of every open data set."""
+        """Where the next element stands, and the state of every open dataset."""
         slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
         place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": slots}
         return {"epoch": self.epoch, **self.queue.mark(), **place}
@@ -331,14 +331,14 @@ def default_cycle(num_parallel_calls: int | None) -> int:
 
 
 def node_of(op: str, result: Any) -> Node:
-    """The node of the data set that a user function returned.
+    """The node of the dataset that a user function returned.
 
     Raises:
       TypeError: it returned something else.
     """
     node = getattr(result, "node", result)
     if not isinstance(node, Node):
-        raise TypeError(f"{op}: the function must return a data set, got {type(result).__name__}")
+        raise TypeError(f"{op}: the function must return a dataset, got {type(result).__name__}")
     return node
 
 

@@ -54,7 +54,7 @@ class Map(OneForOne):
       processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
         of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
         anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
-        next ones until the data set is dropped; arrays go through shared memory.
+        next ones until the dataset is dropped; arrays go through shared memory.
 
     Raises:
       InvalidArgumentError: `synchronous` and `num_parallel_calls`.

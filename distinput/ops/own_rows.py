@@ -17,9 +17,9 @@ from distinput.core.state import State
 from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
+from distinput.partition.pieces import Pieces
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.same_elements import SameElements
-from distinput.shard.pieces import Pieces
 
 __all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows", "fetches"]
 

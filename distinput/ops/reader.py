@@ -42,7 +42,7 @@ class Reader(Node):
       table: what was listed of the files, which must not have changed since; None: nothing.
       group: rows that are wanted together, at whose borders blocks should end.
 
-    Source: `tf.data.TextLineDataset` and its like over a data set of names.
+    Source: `tf.data.TextLineDataset` and its like over a dataset of names.
     """
 
     tolerant: ClassVar[bool] = True

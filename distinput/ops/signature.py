@@ -51,7 +51,7 @@ def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Mi
     Args:
       block: elements.
       spec: what they must be.
-      datasets_alike: whether data sets in them must have elements of the same spec.
+      datasets_alike: whether datasets in them must have elements of the same spec.
     """
     if not block.size:
         return None
@@ -106,14 +106,14 @@ def _first_false(rows: Array) -> int | None:
 
 def _described(column: Column, row: int) -> str:
     if isinstance(column, Datasets):
-        return f"a data set of {column.items[row].element_spec}"
+        return f"a dataset of {column.items[row].element_spec}"
     return described(column.row(row))
 
 
 def described(leaf: Any) -> str:
     """A leaf in words."""
     if getattr(leaf, "nest_leaf", False):
-        return "a data set"
+        return "a dataset"
     text, dtype = " ".join(repr(leaf).split()), dtype_of(leaf)
     kind = f"shape {list(shape_of(leaf))} and dtype {'string' if dtype == STRING else dtype}"
     return f"{kind}, {text if len(text) <= 80 else text[:80] + '...'},"

@@ -359,5 +359,5 @@ def _slices_of(array: np.ndarray[Any, Any]) -> Column:
 
 
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
-    """Rows cut from a stream, as a data set of their own (for `window` and `group_by_window`)."""
+    """Rows cut from a stream, as a dataset of their own (for `window` and `group_by_window`)."""
     return Slices(block, f"{block.size} rows", leaves)

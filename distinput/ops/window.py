@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`window`: consecutive elements as data sets of their own."""
+"""`window`: consecutive elements as datasets of their own."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ __all__ = ["Window"]
 
 @dataclass(frozen=True, eq=False)
 class Window(Grouped):
-    """Windows of `size` elements, each a data set; every component of the element becomes a data set of its own.
+    """Windows of `size` elements, each a dataset; every component of the element becomes a dataset of its own.
 
-    Shapes: a leaf [...] becomes a data set of up to `size` elements [...]. State: where the first element of the next
+    Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
     window stands in the input.
 
     Args:

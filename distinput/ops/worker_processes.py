@@ -127,7 +127,5 @@ def _packed_column(column: Column) -> Column:
         assert isinstance(flat, Dense | Strings)
         return Ragged(flat, sizes.cumsum() - sizes, sizes)
     if isinstance(column, Datasets):
-        raise TypeError(
-            "map: elements that hold data sets cannot be sent to worker processes; leave out processes=True"
-        )
+        raise TypeError("map: elements that hold datasets cannot be sent to worker processes; leave out processes=True")
     return column

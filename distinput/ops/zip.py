@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`zip`: elements of several data sets side by side."""
+"""`zip`: elements of several datasets side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ __all__ = ["Zip"]
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """Elements nested as the data sets are; ends with the shortest.
+    """Elements nested as the datasets are; ends with the shortest.
 
     Shapes: unchanged. State: where the next row of each input stands.
 
     Args:
-      nest: the structure whose leaves are the data sets.
-      sources: the data sets in flattening order.
+      nest: the structure whose leaves are the datasets.
+      sources: the datasets in flattening order.
 
     Source: `tf.data.Dataset.zip`.
     """

@@ -128,7 +128,7 @@ class Reading:
         ):  # its name is in the code; to ask it for an attribute may import something
             return
         node = getattr(value, "node", value)
-        if hasattr(type(node), "nest_leaf"):  # a data set
+        if hasattr(type(node), "nest_leaf"):  # a dataset
             self.held.append(f"{name}={[step.identity for step in node.steps]}")
         elif callable(value) and not isinstance(value, type):
             self.code.append(name)

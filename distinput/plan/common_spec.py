@@ -24,7 +24,7 @@ def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
 def _merged(op: str, a: Spec, b: Spec) -> Spec:
     if a.structure != b.structure:
         raise TypeError(
-            f"{op}: all data sets must have the same structure of elements, got {a.structure} and {b.structure}"
+            f"{op}: all datasets must have the same structure of elements, got {a.structure} and {b.structure}"
         )
     return Spec(a.structure, tuple([_common(op, x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]))
 
@@ -34,12 +34,12 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
         try:
             inner = _merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest
         except TypeError:
-            raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}") from None
+            raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}") from None
         return DatasetSpec(inner, TensorShape(merge_shapes(a.shape, b.shape)))
     if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
-        raise TypeError(f"{op}: all data sets must have the same element type, got {a} and {b}")
+        raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
     if a.dtype != b.dtype:
         raise TypeError(
-            f"{op}: all data sets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
+            f"{op}: all datasets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"
         )
     return a.with_shape(merge_shapes(a.shape, b.shape))

@@ -205,7 +205,7 @@ class Node(ABC):
 
     @property
     def draws(self) -> bool:
-        """Whether it was given no seed, or calls a function that may make data sets that draw some."""
+        """Whether it was given no seed, or calls a function that may make datasets that draw some."""
         return getattr(self, "seed", None) is None and hasattr(self, "drawn_seed")
 
     @property
@@ -220,7 +220,7 @@ class Node(ABC):
 
     @property
     def made(self) -> tuple["Node", ...]:
-        """What its function makes of made-up elements, for steps whose function makes data sets."""
+        """What its function makes of made-up elements, for steps whose function makes datasets."""
         return ()
 
     def added(self) -> Self:
@@ -253,7 +253,7 @@ class Node(ABC):
         return dataclasses.replace(self, **changes)
 
     def to_user(self) -> Any:
-        """The data set that users see where this node is a leaf of an element."""
+        """The dataset that users see where this node is a leaf of an element."""
         return Node.handle(self)
 
     @property

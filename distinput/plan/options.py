@@ -4,6 +4,8 @@
 import enum
 from typing import Any, ClassVar, Self
 
+from distinput.plan.node import Node
+
 __all__ = [
     "AutoShardPolicy",
     "AutotuneOptions",
@@ -11,11 +13,12 @@ __all__ = [
     "OptimizationOptions",
     "Options",
     "ThreadingOptions",
+    "options_of",
 ]
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a distributed data set is divided among workers; `tf.data.experimental.AutoShardPolicy`.
+    """How a distributed dataset is divided among workers; `tf.data.experimental.AutoShardPolicy`.
 
     OFF: every worker reads everything. AUTO: FILE where the sources are files, else DATA. FILE: whole files. DATA: every
     n-th element. HINT: where the pipeline says `shard(SHARD_HINT, SHARD_HINT)`. BALANCED, which TensorFlow does not have:
@@ -147,7 +150,7 @@ class ThreadingOptions(_Settings):
 
 
 class Options(_Settings):
-    """Options of a data set; the counterpart of `tf.data.Options`.
+    """Options of a dataset; the counterpart of `tf.data.Options`.
 
     Options of a pipeline are merged from its sources down; the later setting wins.
 
@@ -194,3 +197,15 @@ class Options(_Settings):
 
     def __getattr__(self, name: str) -> Any:
         return super().__getattr__({"experimental_threading": "threading"}.get(name, name))
+
+
+def options_of(node: Node) -> Options:
+    """The options that hold for a tree: those of later inputs over earlier ones, the node's own over all.
+
+    Source: the merging of `tf.data.Dataset.options`.
+    """
+    merged = Options()
+    for source in node.inputs:
+        merged = merged.merge(options_of(source))
+    own = getattr(node, "options", None)
+    return merged.merge(own) if isinstance(own, Options) else merged

@@ -55,7 +55,7 @@ def with_seed(node: Node, seed: int) -> Node:
     """The same tree, in which every op that draws its own seed takes one that follows from `seed` and its place.
 
     Workers that build the same pipeline and share this one number shuffle and draw alike, so that what policy DATA gives them
-    is disjoint and complete. Data sets that the function of a `flat_map` makes take their seeds from that of its place.
+    is disjoint and complete. Datasets that the function of a `flat_map` makes take their seeds from that of its place.
 
     Args:
       node: a pipeline.
@@ -66,7 +66,7 @@ def with_seed(node: Node, seed: int) -> Node:
 
 
 def walk_made(node: Node) -> Iterator[Node]:
-    """The steps of a tree, inputs first, and those of the data sets that functions of its steps make."""
+    """The steps of a tree, inputs first, and those of the datasets that functions of its steps make."""
     for step in walk(node):
         for inner in step.made:
             yield from walk_made(inner)

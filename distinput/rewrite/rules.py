@@ -20,7 +20,7 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
     """A rule that is loaded with the first of the ops it is about: what nobody has loaded stands in no tree.
 
     Args:
-      of: the file in `rewrite/`.
+      of: the module, such as `rewrite.fuse`.
       function: the rule in it.
       *ops: files in `ops/`; the rule can only fire in a tree with an op from one of them.
     """
@@ -32,33 +32,33 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
         if loaded is None:
             if not any(file in sys.modules for file in files):
                 return None
-            loaded = getattr(import_module(f"distinput.rewrite.{of}"), function)
+            loaded = getattr(import_module(f"distinput.{of}"), function)
         return loaded(node)
 
     rule.__name__ = function
     return rule
 
 
-FIRST: tuple[Rule, ...] = (_rule("own_rows", "own_shares", "shard_batches"),)
+FIRST: tuple[Rule, ...] = (_rule("sharding.own_rows", "own_shares", "shard_batches"),)
 """Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
 
 RULES: tuple[Rule, ...] = (
-    _rule("fuse", "concatenate_of_slices", "concatenate"),
-    _rule("fuse", "map_of_map", "map"),
-    _rule("fuse", "map_rows_of_map_rows", "map_rows"),
-    _rule("fuse", "zip_of_zip", "zip"),
-    _rule("groups", "read_for_batches", "global_shuffle", "reader", "shuffle"),
-    _rule("identities", "batch_then_unbatch", "unbatch"),
-    _rule("identities", "prefetch_of_prefetch", "prefetch"),
-    _rule("identities", "prefetch_of_views", "prefetch"),
-    _rule("identities", "shard_of_one", "shard"),
-    _rule("identities", "shuffle_of_one", "shuffle"),
-    _rule("identities", "skip_nothing", "take"),
-    _rule("identities", "skip_of_skip", "take"),
-    _rule("identities", "take_everything", "take"),
-    _rule("identities", "take_of_take", "take"),
-    _rule("ranges", "part_of_range", "take"),
-    _rule("reorder", "skip_before_take", "take"),
+    _rule("rewrite.fuse", "concatenate_of_slices", "concatenate"),
+    _rule("rewrite.fuse", "map_of_map", "map"),
+    _rule("rewrite.fuse", "map_rows_of_map_rows", "map_rows"),
+    _rule("rewrite.fuse", "zip_of_zip", "zip"),
+    _rule("rewrite.groups", "read_for_batches", "global_shuffle", "reader", "shuffle"),
+    _rule("rewrite.identities", "batch_then_unbatch", "unbatch"),
+    _rule("rewrite.identities", "prefetch_of_prefetch", "prefetch"),
+    _rule("rewrite.identities", "prefetch_of_views", "prefetch"),
+    _rule("rewrite.identities", "shard_of_one", "shard"),
+    _rule("rewrite.identities", "shuffle_of_one", "shuffle"),
+    _rule("rewrite.identities", "skip_nothing", "take"),
+    _rule("rewrite.identities", "skip_of_skip", "take"),
+    _rule("rewrite.identities", "take_everything", "take"),
+    _rule("rewrite.identities", "take_of_take", "take"),
+    _rule("rewrite.ranges", "part_of_range", "take"),
+    _rule("rewrite.reorder", "skip_before_take", "take"),
 )
 
 

@@ -71,7 +71,7 @@ def _change_leaf(leaf: Any) -> Any:
     if isinstance(leaf, bytes):
         return b"<" + leaf
     if not isinstance(leaf, np.ndarray | np.generic):
-        return leaf  # a data set stays
+        return leaf  # a dataset stays
     if leaf.dtype == object:
         made = np.empty(leaf.shape, object)
         made.reshape(-1)[:] = [b"<" + item for item in leaf.reshape(-1).tolist()]

@@ -58,7 +58,7 @@ def check_same_as(dataset: Dataset, expected: Sequence[Any]) -> None:
     Args:
       dataset: any finite pipeline.
       expected: elements as NumPy values, compared in structure, dtype, shape and bits; plain Python numbers and lists of
-        them are compared by value alone. A data set inside an element is compared with the elements it gives.
+        them are compared by value alone. A dataset inside an element is compared with the elements it gives.
 
     Raises:
       AssertionError: the elements differ.
@@ -272,7 +272,7 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
         where = f"{what}{path}"
         if isinstance(leaf_spec, DatasetSpec):
             if not isinstance(leaf, Dataset):
-                raise AssertionError(f"spec: {where} must be a data set, got {leaf!r}")  # noqa: TRY004 - a law is broken
+                raise AssertionError(f"spec: {where} must be a dataset, got {leaf!r}")  # noqa: TRY004 - a law is broken
             inner = Spec.of(leaf_spec.element_spec)
             for index, member in enumerate(leaf):
                 _check_fits(member, inner, f"{where}, its element {index},")
@@ -506,7 +506,7 @@ def _rows(batch: Any) -> list[Any]:
 def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None) -> None:
     """Laws 7 and 9 in one process: the replicas' parts are the batches, and so are sums and means over them.
 
-    In each step the rows of all replicas follow each other in order; over all steps they are the rows of the data set.
+    In each step the rows of all replicas follow each other in order; over all steps they are the rows of the dataset.
     `gather`, SUM and MEAN along axis 0 are those of the rows of the step, each computed by NumPy in one piece. From the state
     at every step exactly the rest follows.
 

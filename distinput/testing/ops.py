@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops of random pipelines: what each does to a data set, and, in plain Python, to a list."""
+"""Ops of random pipelines: what each does to a dataset, and, in plain Python, to a list."""
 
 from collections.abc import Callable
 from typing import Any
@@ -372,14 +372,14 @@ def _model_window(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
-# --- several data sets
+# --- several datasets
 
 
 _VARIANTS = st.sampled_from(["same", "skip", "take", "none", "fresh"])
 
 
 def _variant(ds: Dataset, word: str, recipe: Callable[[], Dataset]) -> Dataset:
-    """A data set of the same kind of elements."""
+    """A dataset of the same kind of elements."""
     if word == "fresh":
         return recipe()
     return {"same": ds, "skip": ds.skip(2), "take": ds.take(3), "none": ds.take(0)}[word]
@@ -510,7 +510,7 @@ def _build_sample(ds: Dataset, a: Arguments) -> Dataset:
 
 
 def _model_sample(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
-    """Each data set in its own order, and all of them to their ends unless an end stops the rest."""
+    """Each dataset in its own order, and all of them to their ends unless an end stops the rest."""
     if not p.exact:
         return seen
     queues = [list(p.elements), *[list(_variant_model(p.elements, word)) for word in a["others"]]]
@@ -578,7 +578,7 @@ def _global_fits(p: Pipeline) -> bool:
     return n == 0 or (n > 0 and (node.random_access or node.start_at(0, 0) is not None))
 
 
-# --- data sets from elements
+# --- datasets from elements
 
 
 def _itself(*args: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A drawn pipeline: its recipe, its data set, and the plain list that it must give."""
+"""A drawn pipeline: its recipe, its dataset, and the plain list that it must give."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Ingredient:
     Args:
       name: the word for it in recipes.
       covers: classes of nodes that it makes.
-      build: (data set so far, arguments) -> data set. A source is given None.
+      build: (dataset so far, arguments) -> dataset. A source is given None.
       model: (pipeline so far, arguments) -> the elements as a list. A source is given None.
       draw: (draw, pipeline so far) -> arguments, JSON values.
       fits: whether the op can follow the pipeline so far.
@@ -88,7 +88,7 @@ class Pipeline:
         return Pipeline(recipe, elements, self.exact and ingredient.settled(arguments), self.table)
 
     def build(self) -> Dataset:
-        """A data set of this recipe, made anew, with other seeds than the last one where the recipe names none."""
+        """A dataset of this recipe, made anew, with other seeds than the last one where the recipe names none."""
         return _seeded(assembled(self.recipe, self.table), next(self._numbers))
 
     @cached_property
@@ -111,7 +111,7 @@ class Pipeline:
 
     @cached_property
     def tensors(self) -> bool:
-        """No leaf is a data set."""
+        """No leaf is a dataset."""
         return all(isinstance(leaf, TensorSpec) for leaf in self.spec.leaves)
 
     @cached_property
@@ -167,7 +167,7 @@ class Pipeline:
 
 
 def _seeded(dataset: Dataset, number: int) -> Dataset:
-    """The same data set; seeds that it drew are replaced, since a test must do the same each time."""
+    """The same dataset; seeds that it drew are replaced, since a test must do the same each time."""
     drawn = drawn_seeds(dataset.node)
     return Dataset(with_drawn_seeds(dataset.node, [1000 * number + i for i in range(len(drawn))])) if drawn else dataset
 
@@ -177,7 +177,7 @@ def _shape(leaf: Any) -> tuple[int, ...]:
 
 
 def assembled(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient]) -> Dataset:
-    """The data set of a recipe."""
+    """The dataset of a recipe."""
     made: Any = None
     for name, arguments in recipe:
         made = table[name].build(made, arguments)

@@ -27,7 +27,7 @@ INGREDIENTS: Mapping[str, Ingredient] = MappingProxyType({made.name: made for ma
 
 
 def built(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient] = INGREDIENTS) -> Dataset:
-    """The data set of a recipe.
+    """The dataset of a recipe.
 
     >>> built([("range", {"start": 0, "stop": 6, "step": 2, "dtype": "int64"}), ("take", {"count": 2})]).to_list()
     [0, 2]

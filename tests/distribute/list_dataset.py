@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set that is a list, with the small interface that distribution needs of any data set."""
+"""A dataset that is a list, with the small interface that distribution needs of any dataset."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -11,7 +11,7 @@ from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer
 from distinput.errors import InvalidArgumentError
-from distinput.shard.pieces import Deal
+from distinput.partition.pieces import Deal
 
 
 class Pair(NamedTuple):
@@ -95,5 +95,5 @@ def test_an_empty_part_has_no_rows_and_the_inner_shape(shape: Any, seen: Any, wa
 
 
 def test_nothing_stands_for_a_data_set() -> None:
-    with pytest.raises(InvalidArgumentError, match="nothing that stands for a data set"):
+    with pytest.raises(InvalidArgumentError, match="nothing that stands for a dataset"):
         StandIn(Spec.of(DatasetSpec(TensorSpec([], "int64")))).element(None)

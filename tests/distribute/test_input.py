@@ -33,7 +33,7 @@ def mirrored(replicas: int) -> MirroredStrategy:
 
 
 def dealt(strategy: Strategy, *datasets: Any, **options: Any) -> Any:
-    """A distributed data set of the user's own data sets, which need no cutting."""
+    """A distributed dataset of the user's own datasets, which need no cutting."""
     given_back = iter(datasets)
     return strategy.distribute_datasets_from_function(lambda context: next(given_back), InputOptions(**options))
 
@@ -194,7 +194,7 @@ def test_it_has_no_transformations() -> None:
     dataset = dealt(mirrored(2), ListDataset(batches(1)))
     for name in ("map", "batch", "shuffle", "take", "repeat", "prefetch", "filter"):
         assert not hasattr(dataset, name)
-    with pytest.raises(AttributeError, match=r"no attribute 'map'; .* transform the data set before you distribute it"):
+    with pytest.raises(AttributeError, match=r"no attribute 'map'; .* transform the dataset before you distribute it"):
         dataset.map(lambda x: x)
     with pytest.raises(TypeError):
         len(dataset)
@@ -248,7 +248,7 @@ def test_a_foreign_state_is_refused(change: dict[str, Any], text: str) -> None:
 
 def test_a_state_of_other_replicas_is_refused() -> None:
     state = iter(dealt(mirrored(3), ListDataset(batches(1, 1)))).state()
-    with pytest.raises(StateError, match="replicas=3, this data set has replicas=2"):
+    with pytest.raises(StateError, match="replicas=3, this dataset has replicas=2"):
         dealt(mirrored(2), ListDataset(batches(1, 1))).restore(state)
 
 
@@ -263,7 +263,7 @@ def test_what_cannot_be_distributed() -> None:
         strategy.experimental_distribute_dataset(piped([], spec))
     with pytest.raises(TypeError, match="dataset_fn must be callable"):
         strategy.distribute_datasets_from_function(ListDataset([]))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="dataset_fn must return a data set, got a NoneType"):
+    with pytest.raises(TypeError, match="dataset_fn must return a dataset, got a NoneType"):
         strategy.distribute_datasets_from_function(lambda context: None)
 
 

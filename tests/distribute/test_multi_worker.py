@@ -14,7 +14,7 @@ import distinput as di
 from distinput.distribute import InputOptions
 from distinput.errors import AbortedError, InvalidArgumentError, StateError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
-from tests.shard.counting import put
+from tests.sharding.counting import put
 
 Dataset = di.data.Dataset
 POLICY = di.data.experimental.AutoShardPolicy

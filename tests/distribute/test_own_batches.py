@@ -17,7 +17,7 @@ from distinput.distribute import InputOptions
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.errors import AbortedError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
-from tests.shard.counting import bytes_read, put
+from tests.sharding.counting import bytes_read, put
 
 Dataset = di.data.Dataset
 DATA = di.data.experimental.AutoShardPolicy.DATA

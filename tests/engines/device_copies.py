@@ -33,7 +33,7 @@ def senders(engine: str) -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 
 def pipelines() -> Iterator[tuple[str, Any]]:
-    """Data sets whose batches lie in memory that is used again."""
+    """Datasets whose batches lie in memory that is used again."""
     rows = np.repeat(np.arange(ROWS * BATCHES, dtype=np.float32), WIDTH).reshape(-1, WIDTH)
     source = di.data.Dataset.from_tensor_slices(rows)
     shuffled = source.global_shuffle(seed=1, reshuffle_each_iteration=False)

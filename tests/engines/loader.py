@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's DataLoader over a data set of distinput, as users wrap it."""
+"""PyTorch's DataLoader over a dataset of distinput, as users wrap it."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SIZE = 12
 
 
 class View(IterableDataset):  # type: ignore[misc, type-arg]
-    """Iterates a data set, or a shard of it in each worker.
+    """Iterates a dataset, or a shard of it in each worker.
 
     Args:
       dataset: what is iterated.

@@ -28,14 +28,14 @@ def keep(_: Any) -> bool:
 
 
 def with_policy(dataset: Any, policy: str) -> Any:
-    """The data set with an autoshard policy."""
+    """The dataset with an autoshard policy."""
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy[policy]
     return dataset.with_options(options)
 
 
 def distributed(strategy: Any, worker: int, case: dict[str, Any]) -> Any:
-    """The data set of a case, distributed.
+    """The dataset of a case, distributed.
 
     Args:
       strategy: whose workers share it.

@@ -16,10 +16,10 @@ from distinput.data.dataset import Dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.indexed_tfrecord import IndexedTFRecords, write_tfrecord_index
 from distinput.formats.tfrecord import TFRecordWriter
-from distinput.rewrite.autoshard import auto_shard
-from distinput.rewrite.batches import rebatch_for
+from distinput.sharding.autoshard import auto_shard
+from distinput.sharding.batches import rebatch_for
 from tests.formats.reading import check_positions, records, small_pieces
-from tests.shard.counting import bytes_read
+from tests.sharding.counting import bytes_read
 
 ITEMS = [b"x" * (i * 7 % 23) for i in range(40)]
 

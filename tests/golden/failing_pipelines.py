@@ -64,7 +64,7 @@ class Engine:
         return lambda s, x: (call(x, s), call(x, s))
 
     def three(self, *values: int, inner: tuple[int, ...] = ()) -> Callable[..., Any]:
-        """10 x, 10 x + 1, 10 x + 2 as a data set; an error for these values, and in it for the inner ones."""
+        """10 x, 10 x + 1, 10 x + 2 as a dataset; an error for these values, and in it for the inner ones."""
         call = self.bad(*values)
 
         def make(x: Any) -> Any:

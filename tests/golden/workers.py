@@ -29,7 +29,7 @@ def answer(case: Case) -> dict[str, Any]:
 def without_phantom_steps(case: Case) -> dict[str, Any]:
     """The answer of TensorFlow less the steps in which no replica of any worker has a row.
 
-    A data set of the user's own may hold empty batches, which are elements like any other.
+    A dataset of the user's own may hold empty batches, which are elements like any other.
     """
     if case["options"].get("from_function"):
         return dict(case["expect"])

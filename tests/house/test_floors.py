@@ -22,8 +22,9 @@ FLOORS: dict[str, int] = {
     "files": 2,  # fsspec's door; not named `io`, since `distinput.io` is public and mirrors `tf.io`
     "cluster": 2,
     "formats": 3,
-    "shard": 3,
+    "partition": 3,
     "ops": 4,
+    "sharding": 5,
     "rewrite": 5,
     "data": 6,
     "io": 6,
@@ -39,12 +40,13 @@ FLOORS: dict[str, int] = {
 # Siblings of one floor, and the two rooms that speak as a user does: (who, whom) -> why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("cli", ""): "the command line is a user of the public names",
-    ("shard", "formats"): "where a file can be cut is its format's to say",
+    ("partition", "formats"): "where a file can be cut is its format's to say",
+    ("rewrite", "sharding"): "a rule replaces `shard_batches` by the reading of a worker's own rows",
     ("testing", ""): "law suites and strategies are written in the public names, as users' own are",
     ("__main__", "cli"): "`python -m distinput` is the command line",
-    ("data", "dtypes"): "dtypes are names that the data set makers take",
-    ("data", "random"): "the global seed is read when a data set is made",
-    ("io", "data"): "tf.io functions take and return what data sets hold",
+    ("data", "dtypes"): "dtypes are names that the dataset makers take",
+    ("data", "random"): "the global seed is read when a dataset is made",
+    ("io", "data"): "tf.io functions take and return what datasets hold",
     ("io", "dtypes"): "features are declared with dtypes",
 }
 
@@ -148,13 +150,13 @@ def test_imports_go_down(file: Path) -> None:
         ("distinput.core.nest", "from .. import ops", "is up"),
         ("distinput.core.nest", "from importlib import import_module\nimport_module('distinput.ops')", "is up"),
         ("distinput.core.nest", "from distinput import elsewhere", "is up"),
-        ("distinput.formats.text", "from distinput.shard import plan", "is sideways"),
+        ("distinput.formats.text", "from distinput.partition import plan", "is sideways"),
         ("distinput.helpers.text", "", "on no floor"),
         ("distinput.distribute.input.distribution", "import torch", "may be imported only in"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
-    known = {"distinput.ops", "distinput.shard", "distinput.shard.plan", "distinput.ops.map"}
+    known = {"distinput.ops", "distinput.partition", "distinput.partition.plan", "distinput.ops.map"}
     file = module.replace(".", "/") + ".py"
     assert any(says in problem for problem in problems(source, module, file, known))
 

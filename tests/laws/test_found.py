@@ -109,7 +109,7 @@ def test_states_are_restored_with_the_seeds_that_were_drawn() -> None:
     ],
 )
 def test_a_shuffle_in_a_function_goes_on_in_a_new_process_as_it_began(build: Any) -> None:
-    """Seeds that the function's data sets draw were lost when the pipeline was built again."""
+    """Seeds that the function's datasets draw were lost when the pipeline was built again."""
     whole, states = [], []
     with iter(build()) as iterator:
         states.append(iterator.state())

@@ -24,7 +24,7 @@ from distinput.testing import (
 )
 from distinput.testing.pipelines import INGREDIENTS, OPS, SOURCES, Ingredient, Pipeline, pipelines
 
-# The open data sets of an interleave are each a place of their own, and interleaves may stand in each other.
+# The open datasets of an interleave are each a place of their own, and interleaves may stand in each other.
 STATE_BYTES = 20_000
 FEW = max(2, settings().max_examples // 8)
 

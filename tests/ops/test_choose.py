@@ -44,22 +44,22 @@ def test_a_number_out_of_range_is_an_error_after_what_came_before() -> None:
             TypeError,
             "choose_from_datasets: choice_dataset must give int64 scalars, got .*int32",
         ),
-        (lambda: CHOOSE([RANGE(1)], [0]), TypeError, r"choose_from_datasets: expected a data set, got \[0\]"),
+        (lambda: CHOOSE([RANGE(1)], [0]), TypeError, r"choose_from_datasets: expected a dataset, got \[0\]"),
         (
             lambda: CHOOSE([RANGE(1), RANGE(1).batch(1).map(lambda x: (x, x))], numbers(0)),
             TypeError,
-            "choose_from_datasets: all data sets must have the same structure of elements",
+            "choose_from_datasets: all datasets must have the same structure of elements",
         ),
         (
             lambda: CHOOSE([RANGE(1), RANGE(1, output_type="int32")], numbers(0)),
             TypeError,
-            "choose_from_datasets: all data sets must have the same dtypes, got int64 and int32",
+            "choose_from_datasets: all datasets must have the same dtypes, got int64 and int32",
         ),
         (lambda: SAMPLE([]), InvalidArgumentError, "sample_from_datasets: Invalid `datasets`"),
         (
             lambda: SAMPLE([RANGE(1)], weights=[0.5, 0.5]),
             InvalidArgumentError,
-            "sample_from_datasets: there must be one weight for each of the 1 data sets, got 2",
+            "sample_from_datasets: there must be one weight for each of the 1 datasets, got 2",
         ),
         (
             lambda: SAMPLE([RANGE(1), RANGE(1)], weights=[2, -1]),

@@ -21,14 +21,14 @@ def test_shapes_are_weakened_to_the_common_one() -> None:
 @pytest.mark.parametrize(
     "other, message",
     [
-        (RANGE(2, output_type="int32"), "concatenate: all data sets must have the same dtypes, got int64 and int32"),
+        (RANGE(2, output_type="int32"), "concatenate: all datasets must have the same dtypes, got int64 and int32"),
         (
             RANGE(2).map(lambda x: (x, x)),
-            "concatenate: all data sets must have the same structure of elements, got . and",
+            "concatenate: all datasets must have the same structure of elements, got . and",
         ),
         (
             RANGE(2).map(lambda x: {"a": x}),
-            "concatenate: all data sets must have the same structure of elements, got . and",
+            "concatenate: all datasets must have the same structure of elements, got . and",
         ),
     ],
 )
@@ -38,7 +38,7 @@ def test_structure_and_dtype_must_agree(other: di.data.Dataset, message: str) ->
 
 
 def test_data_sets_as_components_must_agree() -> None:
-    with pytest.raises(TypeError, match="concatenate: all data sets must have the same element type"):
+    with pytest.raises(TypeError, match="concatenate: all datasets must have the same element type"):
         RANGE(2).window(2).concatenate(RANGE(2, output_type="int32").window(2)).element_spec  # noqa: B018
 
 

@@ -137,9 +137,9 @@ def test_what_the_functions_return_is_checked(
 
 def test_reduce_func_must_return_a_data_set() -> None:
     made = RANGE(3).group_by_window(lambda x: 0, lambda key, rows: key, window_size=2)
-    with pytest.raises(TypeError, match="group_by_window: reduce_func must return a data set"):
+    with pytest.raises(TypeError, match="group_by_window: reduce_func must return a dataset"):
         made.element_spec  # asking is the act  # noqa: B018
-    assert "group_by_window: the function must return a data set, got int64" in str(until_error(made)[1])
+    assert "group_by_window: the function must return a dataset, got int64" in str(until_error(made)[1])
 
 
 def test_buckets_are_padded_to_their_longest() -> None:

@@ -37,7 +37,7 @@ def test_turns(cycle: int, block: int | None, calls: int | None, want: list[int]
 
 
 def test_an_ended_slot_is_filled_when_the_round_comes_back_to_it() -> None:
-    # TensorFlow 2.21 answers so: the turn of the data set that ended goes to the next one, not to its successor.
+    # TensorFlow 2.21 answers so: the turn of the dataset that ended goes to the next one, not to its successor.
     assert RANGE(1, 5).interleave(lambda x: Dataset.from_tensors(x).repeat(x), 2).to_list() == [
         1,
         2,
@@ -98,7 +98,7 @@ def test_flat_map_needs_a_function() -> None:
 
 @pytest.mark.parametrize("op", ["flat_map", "interleave"])
 def test_the_function_must_return_a_data_set(op: str) -> None:
-    says = f"^{op}: the function must return a data set, got int64"
+    says = f"^{op}: the function must return a dataset, got int64"
     with pytest.raises(TypeError, match=says):
         getattr(RANGE(3), op)(lambda x: np.int64(x))  # the first element is in memory
     with pytest.raises(TypeError, match=says):

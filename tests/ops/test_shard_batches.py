@@ -12,7 +12,7 @@ from distinput.ops.own_rows import OwnShares
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.node import walk
 from distinput.rewrite import rewrite
-from tests.shard.counting import bytes_read, put
+from tests.sharding.counting import bytes_read, put
 
 Dataset = di.data.Dataset
 

@@ -39,9 +39,9 @@ WAYS = [{}, {"num_parallel_calls": 2}, {"num_parallel_calls": di.data.AUTOTUNE}]
         ),
         (lambda x: {"a": x}, {"b": INT64}, 0, r"elements nested as {'b': \.}, got {'a': \.}"),
         (lambda x: (x, x), INT64, 0, r"got \(\., \.\)"),
-        (lambda x: RANGE(x), INT64, 0, "got a data set of TensorSpec"),
+        (lambda x: RANGE(x), INT64, 0, "got a dataset of TensorSpec"),
         (lambda x: x, di.data.DatasetSpec(INT64), 0, r"got shape \[\] and dtype int64"),
-        (lambda x: RANGE(x), di.data.DatasetSpec(di.TensorSpec([], object)), 0, "got a data set of TensorSpec"),
+        (lambda x: RANGE(x), di.data.DatasetSpec(di.TensorSpec([], object)), 0, "got a dataset of TensorSpec"),
     ],
 )
 def test_an_element_that_does_not_fit_is_an_error(

@@ -49,7 +49,7 @@ def test_windows_of_windows() -> None:
 
 
 def test_windows_cannot_be_batched_as_they_are() -> None:
-    message = "a component that is a data set cannot be batched; flat_map or zip it first"
+    message = "a component that is a dataset cannot be batched; flat_map or zip it first"
     assert message in str(until_error(RANGE(4).window(2).batch(2))[1])
 
 

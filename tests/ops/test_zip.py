@@ -41,8 +41,8 @@ def test_cardinality(sources: Any, count: int) -> None:
         ((), {}, "zip: Must pass at least one dataset to `zip`."),
         (((),), {}, "zip: Must pass at least one dataset to `zip`."),
         ((RANGE(1),), {"datasets": RANGE(1)}, r"zip: Both `\*args` and `datasets` cannot be set."),
-        (([RANGE(1)],), {}, "zip: the data sets must be nested in tuples or dicts, got a list"),
-        ((RANGE(1), 3), {}, "zip: expected a data set, got 3"),
+        (([RANGE(1)],), {}, "zip: the datasets must be nested in tuples or dicts, got a list"),
+        ((RANGE(1), 3), {}, "zip: expected a dataset, got 3"),
     ],
 )
 def test_arguments_are_checked(args: Any, kwargs: Any, message: str) -> None:

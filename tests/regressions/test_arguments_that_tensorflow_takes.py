@@ -58,7 +58,7 @@ def test_datasets_in_a_list_have_a_common_spec() -> None:
     mixed = D.from_tensor_slices([D.range(2).batch(2, drop_remainder=True), D.range(3).batch(3, drop_remainder=True)])
     assert mixed.element_spec == tf.data.DatasetSpec(tf.TensorSpec([None], "int64"))
     with pytest.raises(
-        ValueError, match="a list of datasets: all data sets must have the same dtypes, got int64 and float32"
+        ValueError, match="a list of datasets: all datasets must have the same dtypes, got int64 and float32"
     ):
         D.from_tensor_slices([D.range(2), D.from_tensors(1.0)])
     with pytest.raises(ValueError, match="a list of datasets must hold nothing else, got 3"):
@@ -93,12 +93,12 @@ def test_a_dataset_of_weights() -> None:
 @pytest.mark.parametrize(
     "weights, error, says",
     [
-        (D.from_tensors(1.0), ValueError, r"one weight for each of the 2 data sets, got vectors of shape \(\)"),
-        (D.from_tensors([1.0] * 3), ValueError, r"one weight for each of the 2 data sets, got vectors of shape \(3,\)"),
+        (D.from_tensors(1.0), ValueError, r"one weight for each of the 2 datasets, got vectors of shape \(\)"),
+        (D.from_tensors([1.0] * 3), ValueError, r"one weight for each of the 2 datasets, got vectors of shape \(3,\)"),
         (D.from_tensors("a"), TypeError, "a dataset of weights must give vectors of numbers, got TensorSpec"),
         (D.from_tensors(([1.0], [1.0])), TypeError, "a dataset of weights must give vectors of numbers"),
         ("ab", TypeError, "weights must be numbers or a dataset of vectors of numbers, got 'ab'"),
-        ([[0.5, 0.5]], ValueError, r"one weight for each of the 2 data sets, got \(1, 2\)"),
+        ([[0.5, 0.5]], ValueError, r"one weight for each of the 2 datasets, got \(1, 2\)"),
         ([0.5, float("nan")], ValueError, "weights must not be negative"),
     ],
 )

@@ -13,7 +13,7 @@ import distinput as di
 from distinput.core.calls import bytes_of
 from distinput.core.sizes import block_rows, gathered_rows, picked_rows, rows_within
 from distinput.ops.own_rows import fetches
-from distinput.shard.pieces import Deal, Pieces
+from distinput.partition.pieces import Deal, Pieces
 from tests.depth import cases
 
 Dataset = di.data.Dataset

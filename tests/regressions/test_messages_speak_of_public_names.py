@@ -53,7 +53,7 @@ DATASET = D.range(2)
         ),
         (
             lambda: DATASET.concatenate(D.from_tensors("a")),
-            "concatenate: all data sets must have the same dtypes, got int64 and string",
+            "concatenate: all datasets must have the same dtypes, got int64 and string",
         ),
     ],
 )

@@ -200,7 +200,7 @@ def test_generated_filtered_and_flattened_elements_are_held_to_it(tmp_path: Path
     for flat in (RANGE(6).map(lambda n: n).flat_map(made), RANGE(6).map(lambda n: n).interleave(made, cycle_length=2)):
         found, error = until_error(flat)
         assert len(found) == 4
-        assert "the data sets that the function makes must have elements of one kind" in str(error)
+        assert "the datasets that the function makes must have elements of one kind" in str(error)
         assert "for element np.int64(4)" in str(error)
 
 

@@ -39,11 +39,11 @@ LONG = D.range(6).batch(2).take(2)
             ValueError,
             "rebatch: All components must have at least one dimension, got scalar",
         ),
-        (lambda: LONG.flat_map(lambda x: x), TypeError, "flat_map: the function must return a data set, got ndarray"),
+        (lambda: LONG.flat_map(lambda x: x), TypeError, "flat_map: the function must return a dataset, got ndarray"),
         (
             lambda: LONG.interleave(lambda x: [x]),
             TypeError,
-            "interleave: the function must return a data set, got tuple",
+            "interleave: the function must return a dataset, got tuple",
         ),
         (
             lambda: LONG.scan(np.int32(0), lambda s, x: (s + x.sum(), x)),

@@ -175,7 +175,7 @@ def test_the_second_example_of_gather(axis: int) -> None:
 
 
 def test_the_example_of_reduce_as_written_is_refused() -> None:
-    """Its data set has no batches to cut. TensorFlow fails there as well, with a bare IndexError."""
+    """Its dataset has no batches to cut. TensorFlow fails there as well, with a bare IndexError."""
     strategy = tf.distribute.experimental.CentralStorageStrategy(
         compute_devices=["CPU:0", "GPU:0"], parameter_device="CPU:0"
     )

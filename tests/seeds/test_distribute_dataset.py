@@ -50,7 +50,7 @@ def test_no_more_transformations_but_the_spec_can_be_looked_at() -> None:
     dist_dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2))
     leaf = tf.TensorSpec([None], "int64")
     assert dist_dataset.element_spec == tf.distribute.PerReplicaSpec(leaf, leaf)
-    with pytest.raises(AttributeError, match="transform the data set before you distribute it"):
+    with pytest.raises(AttributeError, match="transform the dataset before you distribute it"):
         dist_dataset.map(lambda x: x)
 
 

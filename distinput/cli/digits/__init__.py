@@ -13,7 +13,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Digits(NamedTuple):
-    """Some of the images, column by column; an image's id is its place in the data set."""
+    """Some of the images, column by column; an image's id is its place in the dataset."""
 
     id: Array  # [n] int64
     image: Array  # [n, 64] uint8, from 0 to 16

@@ -17,8 +17,8 @@ from distinput.distribute.peers import Peers, Request
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy
-from distinput.rewrite.autoshard import policy_of
-from distinput.rewrite.batches import batch_size_of
+from distinput.sharding.autoshard import policy_of
+from distinput.sharding.batches import batch_size_of
 
 if TYPE_CHECKING:
     from distinput.distribute.backends.collectives import Collectives

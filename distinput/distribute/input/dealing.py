@@ -15,7 +15,7 @@ from distinput.core.values import shape_of, zero
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
-from distinput.shard.pieces import Deal
+from distinput.partition.pieces import Deal
 
 __all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
@@ -106,7 +106,7 @@ class Cutter:
         if not all(shapes):
             raise InvalidArgumentError(
                 "distribute: All components must have at least one dimension to be cut for the replicas; batch the "
-                "data set first"
+                "dataset first"
             )
         if self._balanced and len({shape[0] for shape in shapes}) > 1:
             raise InvalidArgumentError(
@@ -159,7 +159,7 @@ class StandIn:
           seen: the leaves' shapes of the last element, or None when none was seen.
 
         Raises:
-          InvalidArgumentError: a component is itself a data set.
+          InvalidArgumentError: a component is itself a dataset.
         """
         known = seen if seen is not None else [None] * len(self._spec.leaves)
         return self._spec.structure.build(
@@ -175,8 +175,8 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
     if not isinstance(leaf, TensorSpec):
         raise InvalidArgumentError(
             "distribute: the data ended before every replica had an element, and there is nothing that stands for a "
-            "data set "
-            "inside an element; use drop_remainder, or flat_map the inner data sets first"
+            "dataset "
+            "inside an element; use drop_remainder, or flat_map the inner datasets first"
         )
     shape = leaf.shape if leaf.shape is not None else (tuple(seen) if seen is not None else ())
     if not shape:

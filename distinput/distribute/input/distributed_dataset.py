@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed data sets: what each replica gets in each step, again in every pass."""
+"""Distributed datasets: what each replica gets in each step, again in every pass."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from distinput.distribute.input.explanation import explanation
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding
 from distinput.errors import StateError
+from distinput.partition.pieces import Deal
 from distinput.plan.fingerprint import allowances
-from distinput.shard.pieces import Deal
 
 if TYPE_CHECKING:
     from distinput.distribute.strategy import Strategy
@@ -33,7 +33,7 @@ class Feed:
     Args:
       sources: its input pipelines, one for all its replicas or one for each.
       spec: of one replica's part.
-      cardinality: of the data set as it was given.
+      cardinality: of the dataset as it was given.
       is_global: a place in it is a place in the global batches, from which any number of replicas can go on.
       deal: which pieces of the global batches are this worker's; None where batches are not cut one by one.
       cutter: for a pipeline that gives whole global batches: cuts them; None: it gives one element per replica.
@@ -64,7 +64,7 @@ class Feed:
 class DistributedDataset:
     """Steps of distributed values; `Strategy.experimental_distribute_dataset` makes it.
 
-    It can be iterated again and again, each time from the start. Transform the data set before you distribute it.
+    It can be iterated again and again, each time from the start. Transform the dataset before you distribute it.
 
     Args:
       strategy: whose replicas it feeds.
@@ -107,9 +107,9 @@ class DistributedDataset:
 
     @property
     def cardinality(self) -> int:
-        """How many elements the data set had that was distributed: global batches; -1 infinite, -2 unknown.
+        """How many elements the dataset had that was distributed: global batches; -1 infinite, -2 unknown.
 
-        Source: the `cardinality` of the distributed data sets of `tf.distribute`.
+        Source: the `cardinality` of the distributed datasets of `tf.distribute`.
         """
         return self._feed.cardinality
 
@@ -134,7 +134,7 @@ class DistributedDataset:
         return 1 if peers is None else peers.size
 
     def explain(self) -> str:
-        r"""How the data set is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
+        r"""How the dataset is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -162,21 +162,21 @@ class DistributedDataset:
           may_differ: as for `Dataset.restore`.
 
         Raises:
-          StateError: the state belongs to another data set, number of replicas, or version, or is not as it was saved.
+          StateError: the state belongs to another dataset, number of replicas, or version, or is not as it was saved.
         """
         found = _opened(state, self._layout())
         step, seen, ended, states = found["step"], found["seen"], found["ended"], found["inputs"]
         if self._feed.own is not None:
             own, iterator = self._feed.own.restore(states[0], step, allowances(may_differ))
             return DistributedIterator(self, [iterator], step, seen, ended, own, restored=True)
-        allowed = (may_differ,) if may_differ else ()  # data sets of other packages know of no such argument
+        allowed = (may_differ,) if may_differ else ()  # datasets of other packages know of no such argument
         iterators = [source.restore(s, *allowed) for source, s in zip(self._feed.sources, states, strict=True)]
         return DistributedIterator(self, iterators, step, seen, ended, restored=True)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """`reduce_func(state, step)` over all steps, those for which some replicas have no element included.
 
-        Source: the `reduce` of the distributed data sets of `tf.distribute`.
+        Source: the `reduce` of the distributed datasets of `tf.distribute`.
         """
         state = initial_state
         with iter(self) as iterator:
@@ -212,7 +212,7 @@ class DistributedDataset:
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         if not name.startswith("_"):
-            message += "; a distributed data set can only be iterated: transform the data set before you distribute it"
+            message += "; a distributed dataset can only be iterated: transform the dataset before you distribute it"
         raise AttributeError(message)
 
     def __repr__(self) -> str:
@@ -220,12 +220,12 @@ class DistributedDataset:
 
 
 class DistributedDatasetsFromFunction(DistributedDataset):
-    """Steps dealt from the user's own data sets; `Strategy.distribute_datasets_from_function` makes it.
+    """Steps dealt from the user's own datasets; `Strategy.distribute_datasets_from_function` makes it.
 
-    Element k of a worker's data set goes to replica k mod R in step k div R; in PER_REPLICA mode every replica has a
-    data set, and an end, of its own.
+    Element k of a worker's dataset goes to replica k mod R in step k div R; in PER_REPLICA mode every replica has a
+    dataset, and an end, of its own.
 
-    Source: the data sets of `tf.distribute.Strategy.distribute_datasets_from_function`.
+    Source: the datasets of `tf.distribute.Strategy.distribute_datasets_from_function`.
     """
 
     _cuts = False
@@ -245,7 +245,7 @@ def _opened(state: Any, layout: dict[str, Any]) -> State:
     for key, want in layout.items():
         if found.get(key) != want:
             raise StateError(
-                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this data set has "
+                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this dataset has "
                 f"{key}={want!r}; "
                 "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
                 "any number of workers and replicas"

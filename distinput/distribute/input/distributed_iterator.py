@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a distributed data set, one after the other, and a place between any two of them."""
+"""The steps of a distributed dataset, one after the other, and a place between any two of them."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -137,7 +137,7 @@ class DistributedIterator:
         """The next step if there is one; a last step for which some replicas have no element is always delivered.
 
         Raises:
-          OutOfRangeError: a data set that said it was infinite ended.
+          OutOfRangeError: a dataset that said it was infinite ended.
 
         Source: `tf.distribute.DistributedIterator.get_next_as_optional`.
         """
@@ -312,14 +312,14 @@ class DistributedIterator:
         return self.state()
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
-        """Go on where `state` was taken, which may be of another iterator of an equal data set.
+        """Go on where `state` was taken, which may be of another iterator of an equal dataset.
 
         Args:
           state: what `state_dict` gave.
           may_differ: as for `Dataset.restore`.
 
         Raises:
-          StateError: the state belongs to another data set, number of replicas, or version.
+          StateError: the state belongs to another dataset, number of replicas, or version.
         """
         other = self._dataset.restore(state, may_differ)
         self.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a data set of the user's to what feeds the replicas of this worker."""
+"""From a dataset of the user's to what feeds the replicas of this worker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,14 +17,14 @@ from distinput.distribute.input.options import InputOptions
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.peers import Request
+from distinput.partition.pieces import Deal
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.seeds import with_seed
-from distinput.rewrite.autoshard import effective_policy, policy_of
-from distinput.rewrite.batches import FrameworkRebatch
-from distinput.rewrite.common_cycle import with_common_cycle
-from distinput.rewrite.counting import elements_of
-from distinput.shard.pieces import Deal
+from distinput.sharding.autoshard import effective_policy, policy_of
+from distinput.sharding.batches import FrameworkRebatch
+from distinput.sharding.common_cycle import with_common_cycle
+from distinput.sharding.counting import elements_of
 
 if TYPE_CHECKING:
     from distinput.distribute.strategy import Strategy
@@ -35,7 +35,7 @@ _INFINITE = -1
 
 
 def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions) -> DistributedDataset:
-    """Cut a data set of global batches for the replicas; see `Strategy.experimental_distribute_dataset`."""
+    """Cut a dataset of global batches for the replicas; see `Strategy.experimental_distribute_dataset`."""
     workers, replicas = _workers(strategy), strategy.num_replicas_in_sync
 
     def checked() -> Any:
@@ -194,7 +194,7 @@ def distribute_from_function(
     contexts: Sequence[InputContext],
     options: InputOptions,
 ) -> DistributedDatasetsFromFunction:
-    """Deal the elements of the user's own data sets; see `Strategy.distribute_datasets_from_function`."""
+    """Deal the elements of the user's own datasets; see `Strategy.distribute_datasets_from_function`."""
     for name, given, usual in (("tail", options.tail, "partial"), ("balanced_split", options.balanced_split, False)):
         if given != usual:
             raise ValueError(
@@ -230,9 +230,9 @@ def distribute_from_function(
 
 def _check_dataset(dataset: Any, what: str) -> None:
     if isinstance(dataset, DistributedDataset):
-        raise TypeError(f"{what} a data set, got one that is distributed already")
+        raise TypeError(f"{what} a dataset, got one that is distributed already")
     if not all(hasattr(dataset, name) for name in ("element_spec", "cardinality", "restore")):
-        raise TypeError(f"{what} a data set, got a {type(dataset).__name__}")
+        raise TypeError(f"{what} a dataset, got a {type(dataset).__name__}")
 
 
 def _check_batched(spec: Spec) -> None:
@@ -240,7 +240,7 @@ def _check_batched(spec: Spec) -> None:
         if isinstance(leaf, TensorSpec) and leaf.shape == ():
             raise ValueError(
                 f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
-                "replicas; call .batch(global_batch_size) on the data set first"
+                "replicas; call .batch(global_batch_size) on the dataset first"
             )
 
 

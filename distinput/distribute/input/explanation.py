@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a distributed data set says of itself."""
+"""What a distributed dataset says of itself."""
 
 from typing import TYPE_CHECKING
 

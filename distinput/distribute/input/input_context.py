@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which input pipeline of how many a data set function builds."""
+"""Which input pipeline of how many a dataset function builds."""
 
 __all__ = ["InputContext"]
 

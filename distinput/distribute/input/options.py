@@ -11,7 +11,7 @@ TAILS = ("drop", "error", "pad", "partial")
 
 
 class InputReplicationMode(Enum):
-    """How many input pipelines a data set function makes: one for each worker, or one for each replica.
+    """How many input pipelines a dataset function makes: one for each worker, or one for each replica.
 
     Source: `tf.distribute.InputReplicationMode`.
     """
@@ -22,7 +22,7 @@ class InputReplicationMode(Enum):
 
 @dataclass(frozen=True, init=False)
 class InputOptions:
-    """How a data set is distributed.
+    """How a dataset is distributed.
 
     Args:
       experimental_fetch_to_device: put the pieces on the replicas' devices; False leaves them on the host. The values
@@ -37,7 +37,7 @@ class InputOptions:
       tail: what happens to a step for which there are fewer rows than the global batch size. "partial": delivered as it is,
         as in TensorFlow. "pad": every replica's part is filled up with zeros to the same number of rows, and a step is a
         pair (element, mask), where mask is true for the rows that are data; `reduce` and `gather` take it. "drop": left
-        out. "error": raised, when the data set is distributed if the rows can be counted. Only for
+        out. "error": raised, when the dataset is distributed if the rows can be counted. Only for
         `experimental_distribute_dataset`.
 
     Raises:

@@ -9,22 +9,22 @@ from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, resumed
 from distinput.data.passes import Passes
 from distinput.data.seal import Seal, place_in
+from distinput.partition.pieces import Deal
 from distinput.plan.node import Node
 from distinput.rewrite import rewrite
-from distinput.rewrite.own_rows import own_pieces
-from distinput.shard.pieces import Deal
+from distinput.sharding.own_rows import own_pieces
 
 __all__ = ["OwnBatches"]
 
 
 class OwnBatches:
-    """A data set of global batches of which one worker reads only its own pieces, some of each batch.
+    """A dataset of global batches of which one worker reads only its own pieces, some of each batch.
 
-    A place in it is a place in the global batches: its states are those of the whole data set, which any number of workers can
+    A place in it is a place in the global batches: its states are those of the whole dataset, which any number of workers can
     go on from, and it goes on from theirs.
 
     Args:
-      whole: the data set of global batches.
+      whole: the dataset of global batches.
       node: its tree without the final prefetch.
       deal: which pieces are this worker's.
       ahead: pieces to prefetch.
@@ -65,7 +65,7 @@ class OwnBatches:
         return iter(self._pieces)
 
     def state(self, iterator: DatasetIterator, batches: int) -> State:
-        """The state of the whole data set after so many of its batches.
+        """The state of the whole dataset after so many of its batches.
 
         Args:
           iterator: that gave this worker's pieces of them.

@@ -15,8 +15,8 @@ from distinput.core.values import zero
 from distinput.data.dataset import Dataset
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
-from distinput.rewrite.batches import batch_size_of, with_full_batches
-from distinput.rewrite.counting import sizes_of
+from distinput.sharding.batches import batch_size_of, with_full_batches
+from distinput.sharding.counting import sizes_of
 
 __all__ = ["Padding", "check_rows", "global_batch_size", "only_full", "short"]
 
@@ -37,7 +37,7 @@ def global_batch_size(dataset: Any, tail: str) -> int:
 
 
 def only_full(dataset: Any) -> Any:
-    """The data set without the batches that are not full, as if `batch` had been called with drop_remainder=True."""
+    """The dataset without the batches that are not full, as if `batch` had been called with drop_remainder=True."""
     return Dataset(with_full_batches(dataset.node))
 
 

@@ -15,7 +15,7 @@ __all__ = ["CentralStorageStrategy"]
 class CentralStorageStrategy(Strategy):
     """Synchronous replicas in this process whose variables live on one device.
 
-    Iterating a distributed data set drops the last step unless there is an element for every replica, as TensorFlow
+    Iterating a distributed dataset drops the last step unless there is an element for every replica, as TensorFlow
     does here; `get_next_as_optional` delivers it.
 
     Args:

@@ -40,7 +40,7 @@ class DefaultStrategy(SingleReplica):
         return fn(*args, **(kwargs or {}))
 
     def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
-        """The data set itself; see `Strategy.experimental_distribute_dataset`."""
+        """The dataset itself; see `Strategy.experimental_distribute_dataset`."""
         return dataset
 
     def _from_function(

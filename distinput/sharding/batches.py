@@ -81,7 +81,7 @@ def batch_size_of(node: Node) -> int | None:
     firsts = []
     for leaf, path in zip(leaves, node.spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec):
-            raise InvalidArgumentError(f"distribute: {component(path)} is a data set; flat_map it first")
+            raise InvalidArgumentError(f"distribute: {component(path)} is a dataset; flat_map it first")
         if leaf.shape == ():
             raise InvalidArgumentError(
                 f"distribute: {component(path)} must have a batch axis to be divided over replicas, got a "

@@ -16,14 +16,14 @@ from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.own_rows import OwnRows, RowReader, fetches
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
+from distinput.partition.fragments import END, Fragments
+from distinput.partition.plan import Part, ShardPlan, WorkerPlan, Workers
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy
-from distinput.rewrite.autoshard import TooFewFilesError, auto_shard, by_file, policy_of
-from distinput.rewrite.balance import PartsOf, is_of_names, makes_reader, names_below
-from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
-from distinput.rewrite.counting import elements_of, sizes_of
-from distinput.shard.fragments import END, Fragments
-from distinput.shard.plan import Part, ShardPlan, WorkerPlan, Workers
+from distinput.sharding.autoshard import TooFewFilesError, auto_shard, by_file, policy_of
+from distinput.sharding.balance import PartsOf, is_of_names, makes_reader, names_below
+from distinput.sharding.batches import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
+from distinput.sharding.counting import elements_of, sizes_of
 
 __all__ = ["shard_plan"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.shard.pieces import Deal, Pieces
+from distinput.partition.pieces import Deal, Pieces
 
 
 def deals(workers: int, replicas: int, balanced: bool) -> list[Deal]:

@@ -27,8 +27,8 @@ from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.take import Skip, Take
+from distinput.partition.pieces import Deal, Pieces
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.shard.pieces import Deal, Pieces
 
 __all__ = ["own_pieces", "own_rows", "own_shares"]
 

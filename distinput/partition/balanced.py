@@ -16,7 +16,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format
 from distinput.kernels.balance import deal_by_size
-from distinput.shard.fragments import END, Fragments
+from distinput.partition.fragments import END, Fragments
 
 __all__ = ["Dealt", "DealtLine", "DealtParts", "deal_files", "range_of_worker"]
 

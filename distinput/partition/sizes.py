@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of each element of a data set of batches, as patterns that repeat: billions of batches are a few numbers."""
+"""Rows of each element of a dataset of batches, as patterns that repeat: billions of batches are a few numbers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

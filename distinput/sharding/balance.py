@@ -39,9 +39,9 @@ from distinput.ops.slices import Slices
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
+from distinput.partition.balanced import Dealt, deal_files, range_of_worker
+from distinput.partition.fragments import Fragments
 from distinput.plan.node import INFINITE, Node, walk
-from distinput.shard.balanced import Dealt, deal_files, range_of_worker
-from distinput.shard.fragments import Fragments
 
 __all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
 
@@ -68,7 +68,7 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
     if isinstance(node, FragmentReader):
         raise NotFoundError(
             f"policy BALANCED: {node.op} reads the parts of files that one worker was given, and they are not dealt again; "
-            "distribute the data set of the whole files, or use policy DATA for these records or OFF to have all of them "
+            "distribute the dataset of the whole files, or use policy DATA for these records or OFF to have all of them "
             "on every worker"
         )
     if isinstance(node, Reader):

@@ -21,7 +21,7 @@ from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels.balance import deal_by_size
-from distinput.shard.balanced import deal_files, deal_in_rounds
+from distinput.partition.balanced import deal_files, deal_in_rounds
 
 BALANCED = di.data.experimental.AutoShardPolicy.BALANCED
 

@@ -18,10 +18,10 @@ from distinput.ops.own_rows import OwnRows
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
 from distinput.plan.node import Node, walk
-from distinput.rewrite.autoshard import auto_shard
-from distinput.rewrite.batches import rebatch_for
-from distinput.rewrite.own_rows import own_rows
-from tests.shard.counting import bytes_read, put
+from distinput.sharding.autoshard import auto_shard
+from distinput.sharding.batches import rebatch_for
+from distinput.sharding.own_rows import own_rows
+from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA
 

@@ -19,13 +19,13 @@ from distinput.core.nest import structure_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
+from distinput.partition.sizes import Sizes
 from distinput.plan.options import AutoShardPolicy
-from distinput.rewrite.autoshard import auto_shard
-from distinput.rewrite.batches import rebatch_for
-from distinput.rewrite.counting import elements_of, sizes_of
-from distinput.shard.sizes import Sizes
+from distinput.sharding.autoshard import auto_shard
+from distinput.sharding.batches import rebatch_for
+from distinput.sharding.counting import elements_of, sizes_of
 from distinput.testing.pipelines import pipelines
-from tests.shard.counting import bytes_read, put
+from tests.sharding.counting import bytes_read, put
 
 POLICIES = [
     AutoShardPolicy.AUTO,

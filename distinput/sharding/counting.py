@@ -29,8 +29,8 @@ from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
+from distinput.partition.sizes import Sizes
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
-from distinput.shard.sizes import Sizes
 
 __all__ = ["elements_of", "sizes_of"]
 
@@ -127,7 +127,7 @@ def _of_rows(node: Rebatch | Unbatch) -> int:
 
 
 def _of_made(node: FlatMap | Interleave) -> int:
-    """The sum over the data sets that the function makes, where these are of listed names and can be counted."""
+    """The sum over the datasets that the function makes, where these are of listed names and can be counted."""
     n = elements_of(node.input)
     listed = all(not isinstance(step, Reader) and (step.inputs or step.random_access) for step in walk(node.input))
     if not 0 <= n <= _MOST_NAMES or not listed:

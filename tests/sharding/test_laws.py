@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.errors import NotFoundError
 from distinput.plan.options import AutoShardPolicy
-from distinput.rewrite.autoshard import auto_shard
+from distinput.sharding.autoshard import auto_shard
 from distinput.testing.elements import matches
 from distinput.testing.pipelines import pipelines
 

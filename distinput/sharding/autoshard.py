@@ -33,13 +33,12 @@ from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node, walk
-from distinput.plan.options import AutoShardPolicy
+from distinput.plan.options import AutoShardPolicy, options_of
 from distinput.plan.seeds import with_seed
-from distinput.rewrite.balance import by_balance
-from distinput.rewrite.batches import FrameworkLegacyRebatch, FrameworkRebatch
-from distinput.rewrite.common_cycle import with_common_cycle
-from distinput.rewrite.options import options_of
-from distinput.rewrite.own_rows import own_rows
+from distinput.sharding.balance import by_balance
+from distinput.sharding.batches import FrameworkLegacyRebatch, FrameworkRebatch
+from distinput.sharding.common_cycle import with_common_cycle
+from distinput.sharding.own_rows import own_rows
 
 __all__ = ["TooFewFilesError", "auto_shard", "by_file", "effective_policy", "policy_of"]
 
@@ -171,7 +170,7 @@ def by_file(node: Node, num_workers: int, index: int) -> Node:
 def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
     """Below a flat_map: the tree with a shard right after the flat_map or reader over listed names that feeds it.
 
-    TensorFlow means "slices of data sets" by this; for a reader over a list it deals out records, not files. A generator is
+    TensorFlow means "slices of datasets" by this; for a reader over a list it deals out records, not files. A generator is
     a flat_map over a tensor to it, so the generator's elements are dealt out too.
     """
     if isinstance(node, Generator) or (
@@ -185,7 +184,7 @@ def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
 
 
 def _makes_reader(node: FlatMap | Interleave | Map) -> bool:
-    """True when the function makes a data set that reads files, found by calling it on a made-up element."""
+    """True when the function makes a dataset that reads files, found by calling it on a made-up element."""
     for result in results_of(node.call, node.input):
         root = getattr(result, "node", result)
         if isinstance(root, Node) and any(_reads(step) for step in walk(root)):
