@@ -201,7 +201,7 @@ def _end(group: Any, other: "subprocess.Popen[bytes] | None") -> None:
 
 def _serve(group: Any, loop: str) -> None:
     """Worker 1: as many steps as worker 0 says, until it has gone."""
-    from distinput.distribute.backends import CollectiveError
+    from distinput.distribute.engines import CollectiveError
 
     with contextlib.suppress(CollectiveError):
         while True:
@@ -211,7 +211,7 @@ def _serve(group: Any, loop: str) -> None:
 def _workers(engine: str, loop: str) -> "tuple[Any, subprocess.Popen[bytes] | None]":
     """The group of worker 0, and the process of worker 1 if it is one."""
     if engine == "local":
-        from distinput.distribute.backends.local import open_groups
+        from distinput.distribute.engines.local import open_groups
 
         here, there = open_groups(2, timeout=TIMEOUT)
         threading.Thread(target=_serve, args=(there, loop), daemon=True).start()
@@ -225,7 +225,7 @@ def _workers(engine: str, loop: str) -> "tuple[Any, subprocess.Popen[bytes] | No
 
 
 def _open(loop: str, port: int, rank: int) -> Any:
-    from distinput.distribute.backends import open_collectives
+    from distinput.distribute.engines import open_collectives
 
     group = open_collectives("torch", rank=rank, size=2, address=f"127.0.0.1:{port}", timeout=TIMEOUT)
     if loop in ("plain", "posted"):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distinput import errors
-from distinput.distribute.backends.call import Purpose
+from distinput.distribute.collectives.call import Purpose
 from distinput.distribute.wire import packed, unpacked
 
 if TYPE_CHECKING:
-    from distinput.distribute.backends.collectives import Collectives
+    from distinput.distribute.collectives.collectives import Collectives
 
 __all__ = ["Peers", "Request"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.distribute.backends.call_site import CURE, CallSite, Ways, call_site
+from distinput.distribute.collectives.call_site import CURE, CallSite, Ways, call_site
 from distinput.errors import AbortedError, Mismatch
 
 __all__ = ["Coming", "Rendezvous"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from distinput.data import Dataset
 from distinput.distribute.arithmetic import Arithmetic
-from distinput.distribute.backends import open_devices
 from distinput.distribute.context import Mode, Scope, ValueContext, modes, require_cross_replica
+from distinput.distribute.devices import open_devices
 from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
@@ -37,7 +37,7 @@ class Strategy:
 
     Args:
       devices: a name for each replica of this process, such as "CPU:0".
-      backend: what the replicas run on, a key of `distinput.distribute.backends.BACKENDS`.
+      backend: what the replicas run on, a key of `distinput.distribute.devices.BACKENDS`.
 
     Source: `tf.distribute.Strategy`.
     """

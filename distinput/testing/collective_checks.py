@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from distinput.distribute.backends import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
-from distinput.distribute.backends.fold import OPS, fold
+from distinput.distribute.collectives.fold import OPS, fold
+from distinput.distribute.engines import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
 from distinput.testing.collective_outcome import Outcome, raises
 
 __all__ = ["CHECKS", "SLOW_CHECKS", "run_checks"]

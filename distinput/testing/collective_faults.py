@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distinput.distribute.backends import (
+from distinput.distribute.engines import (
     Aborted,
     CollectiveError,
     Collectives,

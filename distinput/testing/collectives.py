@@ -2,7 +2,7 @@
 """The conformance suite of `Collectives`: the same checks and the same faults on every engine, in real processes.
 
 A new engine is tested by `check_processes("package.module:open_group", size=2)`, in which `open_group` is what
-`distinput.distribute.backends.COLLECTIVES` names for the engines here; or from a shell by
+`distinput.distribute.engines.COLLECTIVES` names for the engines here; or from a shell by
 `python -m distinput.testing.collectives --engine torch --size 2`.
 """
 
@@ -24,7 +24,7 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
-from distinput.distribute.backends import COLLECTIVES, Collectives, open_collectives
+from distinput.distribute.engines import COLLECTIVES, Collectives, open_collectives
 from distinput.testing.collective_checks import CHECKS, SLOW_CHECKS, run_checks
 from distinput.testing.collective_faults import FAULTS, IN_THREADS, run_fault
 from distinput.testing.collective_outcome import Outcome, Report

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.backends import Collectives, PeerLost, Poisoned
-from distinput.distribute.backends.agreements import _checked
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.local import LocalChannel, open_groups
+from distinput.distribute.collectives.agreements import _checked
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.engines import Collectives, PeerLost, Poisoned
+from distinput.distribute.engines.local import LocalChannel, open_groups
 from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fault_threads
 
 

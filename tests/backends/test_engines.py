@@ -101,7 +101,7 @@ def test_who_does_not_wait_is_not_late(engine: str) -> None:
 
 
 NEVER_COMES = """
-    from distinput.distribute.backends import CollectiveTimeout, open_collectives
+    from distinput.distribute.engines import CollectiveTimeout, open_collectives
     try:
         open_collectives(ENGINE, rank=0, size=2, address="127.0.0.1:" + PORT, timeout=2)
     except CollectiveTimeout as error:
@@ -126,7 +126,7 @@ def test_torch_uses_a_program_s_own_process_group_and_leaves_it_alone(tmp_path: 
     need("torch")
     program = """
     import numpy as np, torch, torch.distributed as dist
-    from distinput.distribute.backends import find_engine, open_collectives
+    from distinput.distribute.engines import find_engine, open_collectives
     dist.init_process_group("gloo", init_method="tcp://127.0.0.1:" + PORT, rank=0, world_size=1)
     assert find_engine({}) == "torch"
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_torch_uses_a_program_s_own_process_group_and_leaves_it_alone(tmp_path: 
 def test_torch_opens_a_second_group_at_the_same_address(tmp_path: Path) -> None:
     need("torch")
     program = """
-    from distinput.distribute.backends import Poisoned, open_collectives
+    from distinput.distribute.engines import Poisoned, open_collectives
     place = {"rank": 0, "size": 1, "address": "127.0.0.1:" + PORT}
     first = open_collectives("torch", **place)
     first.abort("on purpose")
@@ -168,7 +168,7 @@ def test_torch_opens_a_second_group_at_the_same_address(tmp_path: Path) -> None:
 def test_mpi_without_mpiexec_is_one_worker(tmp_path: Path) -> None:
     need("mpi")
     program = """
-    from distinput.distribute.backends import open_collectives
+    from distinput.distribute.engines import open_collectives
     from distinput.errors import EngineMissing
     with open_collectives("mpi") as group:
         print(group.size, group.all_reduce(3))
@@ -190,7 +190,7 @@ def test_mpi_without_mpiexec_is_one_worker(tmp_path: Path) -> None:
 def test_a_program_that_forgets_to_close_ends(tmp_path: Path) -> None:
     need("torch")
     program = """
-    from distinput.distribute.backends import open_collectives
+    from distinput.distribute.engines import open_collectives
     group = open_collectives("torch", rank=0, size=1, address="127.0.0.1:" + PORT)
     ahead = [group.agree([1]) for _ in range(4)]
     print("end")

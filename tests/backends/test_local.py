@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from distinput.distribute.backends import (
+from distinput.distribute.collectives.call import Call
+from distinput.distribute.engines import (
     Aborted,
     Collectives,
     CollectiveTimeout,
@@ -22,8 +23,7 @@ from distinput.distribute.backends import (
     find_engine,
     open_collectives,
 )
-from distinput.distribute.backends.call import Call
-from distinput.distribute.backends.local import open_groups
+from distinput.distribute.engines.local import open_groups
 from distinput.errors import AbortedError, DistinputError
 from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fault_threads
 
@@ -226,6 +226,6 @@ def test_a_missing_package_is_named_with_the_cure(engine: str, monkeypatch: pyte
     def absent(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}")
 
-    monkeypatch.setattr(f"distinput.distribute.backends.{engine}.import_module", absent)
+    monkeypatch.setattr(f"distinput.distribute.engines.{engine}.import_module", absent)
     with pytest.raises(ImportError, match=rf"pip install 'distinput\[{engine}\]'"):
         open_collectives(engine, rank=0, size=2, address="localhost:1")

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from distinput.distribute.backends.address import own_address, split_address
-from distinput.distribute.backends.call import ABOUT, INLINE, RECORD, Call
-from distinput.distribute.backends.collectives import _pieces
-from distinput.distribute.backends.fold import check_reducible, fold, native_view
-from distinput.distribute.backends.seat import Seat
-from distinput.distribute.backends.wire import as_array, describe, from_bytes, parse, to_bytes
+from distinput.distribute.collectives.call import ABOUT, INLINE, RECORD, Call
+from distinput.distribute.collectives.collectives import _pieces
+from distinput.distribute.collectives.fold import check_reducible, fold, native_view
+from distinput.distribute.collectives.seat import Seat
+from distinput.distribute.collectives.wire import as_array, describe, from_bytes, parse, to_bytes
+from distinput.distribute.engines.address import own_address, split_address
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 

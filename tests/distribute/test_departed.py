@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.backends import PeerLost
-from distinput.distribute.backends.local import _LocalHandle, open_groups
-from distinput.distribute.backends.seat import Seat
+from distinput.distribute.collectives.seat import Seat
+from distinput.distribute.engines import PeerLost
+from distinput.distribute.engines.local import _LocalHandle, open_groups
 
 
 @pytest.fixture

@@ -53,14 +53,14 @@ ALLOWED: dict[tuple[str, str], str] = {
 # Packages from outside and the files that may import them; numpy and the standard library may be used everywhere.
 DOORS: dict[str, tuple[str, ...]] = {
     "cloudpickle": ("distinput/core/processes.py",),
-    "dask": ("distinput/cluster/*", "distinput/distribute/backends/*"),
-    "distributed": ("distinput/cluster/*", "distinput/distribute/backends/*"),
+    "dask": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
+    "distributed": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "fsspec": ("distinput/files/*",),
     "google_crc32c": ("distinput/formats/*", "distinput/kernels/*"),
     "hypothesis": ("distinput/testing/*",),
-    "jax": ("distinput/cluster/*", "distinput/distribute/backends/*"),
+    "jax": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "llvmlite": ("distinput/kernels/*",),  # numba's own compiler, for the errors and names numba does not wrap
-    "mpi4py": ("distinput/cluster/*", "distinput/distribute/backends/*"),
+    "mpi4py": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "numba": ("distinput/kernels/*",),
     "numpy": ("*",),
     "pyarrow": (
@@ -71,8 +71,8 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/formats/*",
     ),
     "pytest": ("distinput/testing/*",),
-    "ray": ("distinput/cluster/*", "distinput/distribute/backends/*"),
-    "torch": ("distinput/cluster/*", "distinput/distribute/backends/*"),
+    "ray": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
+    "torch": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "tqdm": ("distinput/cli/*",),
 }
 
@@ -170,7 +170,7 @@ def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
         ),
         ("distinput.ops.map", "from distinput.ops.batch import Batch\nfrom . import batch"),
         ("distinput.kernels.rows", "def load():\n    import numba"),
-        ("distinput.distribute.backends.torch", "import torch.distributed"),
+        ("distinput.distribute.engines.torch", "import torch.distributed"),
     ],
 )
 def test_a_right_import_passes(module: str, source: str) -> None:

@@ -15,7 +15,7 @@ PUBLIC = (
     "distinput.data",
     "distinput.data.experimental",
     "distinput.distribute",
-    "distinput.distribute.backends",
+    "distinput.distribute.engines",
     "distinput.distribute.cluster_resolver",
     "distinput.distribute.experimental",
     "distinput.errors",

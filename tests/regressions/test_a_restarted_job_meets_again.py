@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.backends.attempt import name_of_attempt
-from distinput.distribute.backends.failures import ChannelLost
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.engines.attempt import name_of_attempt
 from tests.backends.engines import need
 from tests.depth import DEEP
 

@@ -9,8 +9,8 @@ from importlib import metadata
 import pytest
 
 import distinput as di
-from distinput.distribute.backends import find_engine, open_collectives
-from distinput.distribute.backends.torch import _torch
+from distinput.distribute.engines import find_engine, open_collectives
+from distinput.distribute.engines.torch import _torch
 
 EMPTY: Mapping[str, str] = {}
 
@@ -63,7 +63,7 @@ def test_mpi_without_mpiexec(monkeypatch: pytest.MonkeyPatch) -> None:
     class Module:
         COMM_WORLD = World
 
-    monkeypatch.setattr("distinput.distribute.backends.mpi._mpi", lambda: Module)
+    monkeypatch.setattr("distinput.distribute.engines.mpi._mpi", lambda: Module)
     with pytest.raises(di.errors.EngineMissing, match="mpiexec did not start this process, which should be one of 2"):
         open_collectives("mpi", rank=0, size=2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.distribute.backends.local import open_groups
+from distinput.distribute.engines.local import open_groups
 from distinput.errors import InvalidArgumentError, Mismatch, PeerLost
 from tests.distribute.workers import on_workers
 

@@ -21,7 +21,7 @@ from distinput.sharding.autoshard import policy_of
 from distinput.sharding.batches import batch_size_of
 
 if TYPE_CHECKING:
-    from distinput.distribute.backends.collectives import Collectives
+    from distinput.distribute.collectives.collectives import Collectives
 
 __all__ = ["Place", "compare_datasets", "compare_inputs", "compare_places"]
 

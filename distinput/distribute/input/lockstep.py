@@ -17,8 +17,8 @@ from distinput.distribute.wire import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
 
 if TYPE_CHECKING:
-    from distinput.distribute.backends.agreements import Agreement
-    from distinput.distribute.backends.collectives import Collectives
+    from distinput.distribute.collectives.agreements import Agreement
+    from distinput.distribute.collectives.collectives import Collectives
 
 __all__ = ["Drawn", "Lockstep"]
 

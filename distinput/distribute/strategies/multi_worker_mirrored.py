@@ -9,9 +9,9 @@ from typing import Any, Self
 from distinput.cluster.resolve import resolve, resolver_of
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.arithmetic import Arithmetic
-from distinput.distribute.backends import find_engine, open_collectives
-from distinput.distribute.backends.collectives import Collectives
+from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.device_name import device_names
+from distinput.distribute.engines import find_engine, open_collectives
 from distinput.distribute.peers import Peers
 from distinput.distribute.strategy import Strategy
 

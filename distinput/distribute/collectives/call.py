@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distinput.distribute.backends.channel import Bytes
+from distinput.distribute.collectives.channel import Bytes
 
 __all__ = ["ABOUT", "INLINE", "RECORD", "Call", "Purpose", "from_words", "table", "words"]
 

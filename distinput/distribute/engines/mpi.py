@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.backends.address import check_place
-from distinput.distribute.backends.channel import Array, Bytes
-from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.installed import MPIEXEC
+from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.engines.address import check_place
+from distinput.distribute.engines.installed import MPIEXEC
 from distinput.errors import CollectiveTimeout, EngineMissing
 
 __all__ = ["MpiChannel", "open_group"]

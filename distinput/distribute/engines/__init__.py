@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas run on and workers speak through. Strategies ask by name and see only `Devices` and `Collectives`."""
+"""Engines that move bytes between workers. Strategies ask for one by name and see only `Collectives`."""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 
-from distinput.distribute.backends.agreements import Agreement
-from distinput.distribute.backends.backend import Devices
-from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.installed import why_not
+from distinput.distribute.collectives.agreements import Agreement
+from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.engines.installed import why_not
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
 
 __all__ = [
-    "BACKENDS",
     "COLLECTIVES",
     "Aborted",
     "Agreement",
@@ -26,36 +24,14 @@ __all__ = [
     "Poisoned",
     "find_engine",
     "open_collectives",
-    "open_devices",
 ]
 
-BACKENDS: dict[str, str] = {
-    "threads": "distinput.distribute.backends.threads:ThreadDevices",
-}
-
 COLLECTIVES: dict[str, str] = {
-    "jax": "distinput.distribute.backends.jax:open_group",
-    "local": "distinput.distribute.backends.local:open_group",
-    "mpi": "distinput.distribute.backends.mpi:open_group",
-    "torch": "distinput.distribute.backends.torch:open_group",
+    "jax": "distinput.distribute.engines.jax:open_group",
+    "local": "distinput.distribute.engines.local:open_group",
+    "mpi": "distinput.distribute.engines.mpi:open_group",
+    "torch": "distinput.distribute.engines.torch:open_group",
 }
-
-
-def open_devices(name: str, labels: Sequence[str]) -> Devices:
-    """The devices of a backend, imported on first use.
-
-    Args:
-      name: a key of `BACKENDS`.
-      labels: one for each local replica, such as "CPU:0".
-
-    Raises:
-      ValueError: an unknown backend.
-    """
-    if name not in BACKENDS:
-        raise ValueError(f"unknown backend {name!r}; known are {', '.join(sorted(BACKENDS))}")
-    module, cls = BACKENDS[name].split(":")
-    devices: Devices = getattr(import_module(module), cls)(labels)
-    return devices
 
 
 def open_collectives(

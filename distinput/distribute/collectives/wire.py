@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.backends.channel import Array, Bytes
+from distinput.distribute.collectives.channel import Array, Bytes
 
 __all__ = ["as_array", "describe", "family", "from_bytes", "parse", "to_bytes"]
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.backends.address import check_place, own_address, split_address
-from distinput.distribute.backends.attempt import name_of_attempt
-from distinput.distribute.backends.board import HostedBoard
-from distinput.distribute.backends.channel import Array, Bytes
-from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.installed import too_old
+from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.engines.address import check_place, own_address, split_address
+from distinput.distribute.engines.attempt import name_of_attempt
+from distinput.distribute.engines.board import HostedBoard
+from distinput.distribute.engines.installed import too_old
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["TorchChannel", "is_running", "open_group"]

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from distinput.distribute.backends.channel import Array
+from distinput.distribute.collectives.channel import Array
 
 __all__ = ["OPS", "check_reducible", "fold", "native_view"]
 

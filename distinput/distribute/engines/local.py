@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.backends.channel import Array, Bytes
-from distinput.distribute.backends.collectives import Collectives
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.fold import OPS, fold
+from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.fold import OPS, fold
 
 __all__ = ["LocalChannel", "open_group", "open_groups"]
 

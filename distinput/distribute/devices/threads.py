@@ -27,7 +27,7 @@ class ThreadDevices:
     Args:
       labels: a name for each replica.
 
-    >>> from distinput.distribute.backends.threads import ThreadDevices
+    >>> from distinput.distribute.devices.threads import ThreadDevices
     >>> ThreadDevices(["CPU:0", "CPU:1"]).run(lambda a, b: a + b, [(1, 2), (3, 4)])
     [3, 7]
 

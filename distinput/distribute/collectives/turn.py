@@ -7,12 +7,12 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from distinput.distribute.backends.call import ABOUT, INLINE, Call, Purpose, from_words, table, words
-from distinput.distribute.backends.call_site import CURE, UNKNOWN, CallSite, Ways, call_site
-from distinput.distribute.backends.channel import Bytes, Handle
-from distinput.distribute.backends.operations import Operations, Wait
-from distinput.distribute.backends.party import Need
-from distinput.distribute.backends.wire import describe
+from distinput.distribute.collectives.call import ABOUT, INLINE, Call, Purpose, from_words, table, words
+from distinput.distribute.collectives.call_site import CURE, UNKNOWN, CallSite, Ways, call_site
+from distinput.distribute.collectives.channel import Bytes, Handle
+from distinput.distribute.collectives.operations import Operations, Wait
+from distinput.distribute.collectives.party import Need
+from distinput.distribute.collectives.wire import describe
 from distinput.errors import FailedPreconditionError, Mismatch
 
 __all__ = ["Compared", "Turn", "Turns"]

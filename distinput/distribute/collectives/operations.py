@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from distinput.distribute.backends.channel import Channel, Handle
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.party import End, Need, Party
+from distinput.distribute.collectives.channel import Channel, Handle
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.party import End, Need, Party
 from distinput.errors import (
     Aborted,
     CollectiveError,

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from distinput.distribute.backends.channel import Bytes
+from distinput.distribute.collectives.channel import Bytes
 
 __all__ = ["Seat"]
 

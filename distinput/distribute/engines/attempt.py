@@ -10,7 +10,7 @@ import secrets
 import time
 from typing import Protocol
 
-from distinput.distribute.backends.failures import ChannelLost
+from distinput.distribute.collectives.failures import ChannelLost
 
 __all__ = ["Keys", "name_of_attempt"]
 

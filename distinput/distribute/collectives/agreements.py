@@ -14,11 +14,11 @@ from hashlib import blake2b
 
 import numpy as np
 
-from distinput.distribute.backends.call import table
-from distinput.distribute.backends.call_site import call_site
-from distinput.distribute.backends.channel import Array, Handle
-from distinput.distribute.backends.operations import GLANCE, Operations, Wait
-from distinput.distribute.backends.party import Need
+from distinput.distribute.collectives.call import table
+from distinput.distribute.collectives.call_site import call_site
+from distinput.distribute.collectives.channel import Array, Handle
+from distinput.distribute.collectives.operations import GLANCE, Operations, Wait
+from distinput.distribute.collectives.party import Need
 from distinput.errors import Mismatch
 
 __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]

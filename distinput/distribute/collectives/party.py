@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
-from distinput.distribute.backends.channel import Board, Channel
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.seat import Seat
+from distinput.distribute.collectives.channel import Board, Channel
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.seat import Seat
 from distinput.errors import CollectiveError
 
 __all__ = ["End", "Need", "Party"]

@@ -14,16 +14,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.distribute.backends.agreements import Agreement, Agreements
-from distinput.distribute.backends.call import INLINE, Purpose
-from distinput.distribute.backends.channel import Array, Bytes, Channel
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.fold import check_reducible, fold, native_view
-from distinput.distribute.backends.operations import Operations
-from distinput.distribute.backends.party import End, Need, Party
-from distinput.distribute.backends.seat import Seat
-from distinput.distribute.backends.turn import Turn, Turns
-from distinput.distribute.backends.wire import as_array, describe, family, from_bytes, parse, to_bytes
+from distinput.distribute.collectives.agreements import Agreement, Agreements
+from distinput.distribute.collectives.call import INLINE, Purpose
+from distinput.distribute.collectives.channel import Array, Bytes, Channel
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.fold import check_reducible, fold, native_view
+from distinput.distribute.collectives.operations import Operations
+from distinput.distribute.collectives.party import End, Need, Party
+from distinput.distribute.collectives.seat import Seat
+from distinput.distribute.collectives.turn import Turn, Turns
+from distinput.distribute.collectives.wire import as_array, describe, family, from_bytes, parse, to_bytes
 from distinput.errors import Aborted, CollectiveError
 
 __all__ = ["Collectives"]

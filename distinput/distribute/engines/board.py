@@ -5,8 +5,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from distinput.distribute.backends.failures import ChannelLost
-from distinput.distribute.backends.messenger import Errand, Messenger
+from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.engines.messenger import Errand, Messenger
 
 __all__ = ["HostedBoard"]
 
