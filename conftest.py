@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every docstring example may use, and where it runs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,3 +20,17 @@ def _example(request: pytest.FixtureRequest) -> None:
         names.update(distinput=distinput, di=distinput, np=np)
         folder: Path = request.getfixturevalue("tmp_path")
         request.getfixturevalue("monkeypatch").chdir(folder)
+
+
+@pytest.fixture(autouse=True)
+def _open_tables() -> Iterator[None]:
+    """What a test or an example registers is unknown to the next one."""
+    from distinput.core.registry import Registry
+    from distinput.distribute.devices import BACKENDS
+    from distinput.distribute.engines import ENGINES
+
+    tables: list[Registry[Any]] = [BACKENDS, ENGINES]
+    known = [dict(table._known) for table in tables]
+    yield
+    for table, names in zip(tables, known, strict=True):
+        table._known = names

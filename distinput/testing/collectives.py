@@ -2,7 +2,7 @@
 """The conformance suite of `Collectives`: the same checks and the same faults on every engine, in real processes.
 
 A new engine is tested by `check_processes("package.module:open_group", size=2)`, in which `open_group` is what
-`distinput.distribute.engines.COLLECTIVES` names for the engines here; or from a shell by
+`distinput.distribute.engines.ENGINES` names for the engines here; or from a shell by
 `python -m distinput.testing.collectives --engine torch --size 2`.
 """
 
@@ -24,7 +24,7 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
-from distinput.distribute.engines import COLLECTIVES, Collectives, open_collectives
+from distinput.distribute.engines import ENGINES, Collectives, open_collectives
 from distinput.testing.collective_checks import CHECKS, SLOW_CHECKS, run_checks
 from distinput.testing.collective_faults import FAULTS, IN_THREADS, run_fault
 from distinput.testing.collective_outcome import Outcome, Report
@@ -81,7 +81,7 @@ def check_processes(
     """The checks, or one fault, with an engine in processes of this machine; none of them outlives the call.
 
     Args:
-      engine: a key of `COLLECTIVES`, or `package.module:function` of a new one.
+      engine: a key of `ENGINES`, or `package.module:function` of a new one.
       size: how many processes.
       fault: a key of `FAULTS`.
       victim: the rank that has it; by default the last one. Rank 0 may host what others need.
@@ -142,7 +142,7 @@ def _free_port() -> int:
 
 def _open(arguments: argparse.Namespace) -> Collectives:
     place = {"rank": arguments.rank, "size": arguments.size, "address": arguments.address}
-    if arguments.engine in COLLECTIVES:
+    if arguments.engine in ENGINES:
         return open_collectives(arguments.engine, **place, timeout=arguments.timeout)
     module, function = arguments.engine.split(":")
     group: Collectives = getattr(import_module(module), function)(
@@ -181,7 +181,7 @@ def main(words: Sequence[str] | None = None) -> int:
       words: its arguments; those of the program when None.
     """
     parser = argparse.ArgumentParser(description="The conformance suite of distinput's collectives.")
-    parser.add_argument("--engine", required=True, help=f"{', '.join(sorted(COLLECTIVES))}, or module:function")
+    parser.add_argument("--engine", required=True, help=f"{', '.join(ENGINES)}, or module:function")
     parser.add_argument("--size", type=int, help="how many workers")
     parser.add_argument("--fault", choices=sorted(FAULTS), help="one fault instead of the checks")
     parser.add_argument("--victim", type=int, default=-1, help="the rank that has the fault, by default the last")

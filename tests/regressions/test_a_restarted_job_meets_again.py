@@ -17,8 +17,8 @@ import pytest
 
 from distinput.distribute.collectives.failures import ChannelLost
 from distinput.distribute.engines.attempt import name_of_attempt
-from tests.backends.engines import need
 from tests.depth import DEEP
+from tests.engines.installed import need
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,30 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the replicas of one process run on. Strategies ask for a backend by name and see only `Devices`."""
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
+from distinput.core.registry import Registry
 from distinput.distribute.devices.devices import Devices
 
-__all__ = ["BACKENDS", "Devices", "open_devices"]
+__all__ = ["BACKENDS", "Devices", "OpenDevices", "open_devices", "register_backend"]
 
-BACKENDS: dict[str, str] = {
-    "threads": "distinput.distribute.devices.threads:ThreadDevices",
-}
+OpenDevices: TypeAlias = Callable[[Sequence[str]], Devices]
+"""A class of devices, or a function that makes them; it is given one label for each local replica, such as "CPU:0"."""
+
+BACKENDS: Registry[OpenDevices] = Registry(
+    "backend",
+    {
+        "threads": "distinput.distribute.devices.threads:ThreadDevices",
+    },
+)
+"""The backends by name; `register_backend` adds one."""
+
+
+def register_backend(name: str, devices: str | OpenDevices) -> None:
+    """Make a backend known by a name, for the `backend=` of strategies.
+
+    Args:
+      name: lower-case letters, digits and underscores.
+      devices: a class that implements `Devices` and is made from labels, or `package.module:attribute` of one, which is
+        imported when it is first used.
+
+    Raises:
+      ValueError: the name or the place is malformed, or another backend has the name.
+      TypeError: `devices` can be neither called nor imported.
+
+    >>> from distinput.distribute import MirroredStrategy
+    >>> from distinput.distribute.devices.threads import ThreadDevices
+    >>> class Counted(ThreadDevices):
+    ...     puts = 0
+    ...
+    ...     def put(self, value, device, *, owned):
+    ...         Counted.puts += 1
+    ...         return super().put(value, device, owned=owned)
+    >>> register_backend("counted", Counted)
+    >>> MirroredStrategy(["CPU:0", "CPU:1"], backend="counted").num_replicas_in_sync
+    2
+    """
+    BACKENDS.register(name, devices)
 
 
 def open_devices(name: str, labels: Sequence[str]) -> Devices:
     """The devices of a backend, imported on first use.
 
     Args:
-      name: a key of `BACKENDS`.
+      name: one of `BACKENDS`.
       labels: one for each local replica, such as "CPU:0".
 
     Raises:
       ValueError: an unknown backend.
     """
-    if name not in BACKENDS:
-        raise ValueError(f"unknown backend {name!r}; known are {', '.join(sorted(BACKENDS))}")
-    module, cls = BACKENDS[name].split(":")
-    devices: Devices = getattr(import_module(module), cls)(labels)
-    return devices
+    return BACKENDS.find(name)(labels)

@@ -1,37 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that move bytes between workers. Strategies ask for one by name and see only `Collectives`."""
+"""Engines move bytes between workers. Strategies ask for one by name and see only `Collectives`."""
 
 import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Protocol
 
+from distinput.core.registry import Registry
 from distinput.distribute.collectives.agreements import Agreement
+from distinput.distribute.collectives.channel import Channel
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.engines.installed import why_not
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
 
 __all__ = [
-    "COLLECTIVES",
+    "ENGINES",
     "Aborted",
     "Agreement",
+    "Channel",
     "CollectiveError",
     "CollectiveTimeout",
     "Collectives",
     "EngineMissing",
     "Mismatch",
+    "OpenGroup",
     "PeerLost",
     "Poisoned",
     "find_engine",
     "open_collectives",
+    "register_engine",
 ]
 
-COLLECTIVES: dict[str, str] = {
-    "jax": "distinput.distribute.engines.jax:open_group",
-    "local": "distinput.distribute.engines.local:open_group",
-    "mpi": "distinput.distribute.engines.mpi:open_group",
-    "torch": "distinput.distribute.engines.torch:open_group",
-}
+
+class OpenGroup(Protocol):
+    """How an engine is entered: every worker of a job calls it once, and gets the group of all of them.
+
+    It finds the other workers, makes a `Channel` to them, and returns `Collectives(channel, name, timeout)`.
+
+    Args:
+      rank: this worker, from 0; None where the caller leaves it to the engine to know.
+      size: how many workers, likewise.
+      address: `host:port` of rank 0, None where the caller knows of none.
+      timeout: seconds to wait for the others, here and in each call of the group.
+      name: shown in messages; groups that are open at the same time have different ones.
+
+    Raises:
+      EngineMissing: a package that it needs is not installed; the message says what to install.
+      ValueError: the engine knows another rank or size, or needs what was not given.
+      CollectiveTimeout: the others did not come.
+    """
+
+    def __call__(
+        self, rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str
+    ) -> Collectives:
+        """The group of this job."""
+        ...
+
+
+ENGINES: Registry[OpenGroup] = Registry(
+    "engine",
+    {
+        "jax": "distinput.distribute.engines.jax:open_group",
+        "local": "distinput.distribute.engines.local:open_group",
+        "mpi": "distinput.distribute.engines.mpi:open_group",
+        "torch": "distinput.distribute.engines.torch:open_group",
+    },
+)
+"""The engines by name; `register_engine` adds one."""
+
+
+def register_engine(name: str, open_group: str | OpenGroup) -> None:
+    """Make an engine known by a name, for `open_collectives` and `CommunicationOptions(implementation=name)`.
+
+    Every worker registers it before it opens a group. `distinput.testing.collectives.check_processes` tests a new engine.
+
+    Args:
+      name: lower-case letters, digits and underscores.
+      open_group: an `OpenGroup`, or `package.module:attribute` of one, which is imported when it is first used.
+
+    Raises:
+      ValueError: the name or the place is malformed, or another engine has the name.
+      TypeError: `open_group` can be neither called nor imported.
+
+    >>> register_engine("threads", "distinput.distribute.engines.local:open_group")
+    >>> with open_collectives("threads") as group:
+    ...     group.size
+    1
+    """
+    ENGINES.register(name, open_group)
 
 
 def open_collectives(
@@ -46,7 +103,7 @@ def open_collectives(
     """The workers of this job, through an engine that is imported on first use; every worker calls this.
 
     Args:
-      engine: a key of `COLLECTIVES`; see `find_engine`.
+      engine: one of `ENGINES`; see `find_engine`.
       rank: this worker; where the engine was started by a launcher or by the program it need not be given, and must
         not be another one.
       size: how many workers, likewise.
@@ -64,13 +121,9 @@ def open_collectives(
     ...     group.all_reduce([1.5, 2.5])
     array([1.5, 2.5])
     """
-    if engine not in COLLECTIVES:
-        raise ValueError(f"unknown engine {engine!r}; known are {', '.join(sorted(COLLECTIVES))}")
     if size is not None and (size < 1 or not 0 <= (rank or 0) < size):
         raise ValueError(f"engine {engine!r}: rank must be from 0 to size - 1, got rank {rank} of {size}")
-    module, function = COLLECTIVES[engine].split(":")
-    group: Collectives = getattr(import_module(module), function)(rank, size, address, timeout=timeout, name=name)
-    return group
+    return ENGINES.find(engine)(rank, size, address, timeout=timeout, name=name)
 
 
 def find_engine(environment: Mapping[str, str] | None = None) -> str:
@@ -88,10 +141,8 @@ def find_engine(environment: Mapping[str, str] | None = None) -> str:
     environment = os.environ if environment is None else environment
     for engine in ("torch", "jax"):
         # Only a program that imported it can have initialised it, and then asking costs nothing.
-        if engine in sys.modules:
-            module = COLLECTIVES[engine].split(":")[0]
-            if import_module(module).is_running():
-                return engine
+        if engine in sys.modules and import_module(f"distinput.distribute.engines.{engine}").is_running():
+            return engine
     reasons = {engine: why_not(engine, environment) for engine in ("mpi", "torch", "jax")}
     for engine, reason in reasons.items():
         if not reason:

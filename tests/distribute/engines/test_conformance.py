@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
-from tests.backends.engines import need
+from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
 
 TIMEOUT = 2.0

@@ -2,7 +2,6 @@
 """The reference engine, in threads: the whole suite, and what the suite does not show."""
 
 import re
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from distinput.distribute.engines import (
     Mismatch,
     PeerLost,
     Poisoned,
-    find_engine,
     open_collectives,
 )
 from distinput.distribute.engines.local import open_groups
@@ -196,36 +194,3 @@ def test_a_group_of_one_needs_nobody() -> None:
         assert group.all_reduce([1, 2]).tolist() == [1, 2]
         assert repr(group) == "<Collectives 'distinput' rank 0 of 1, open>"
     assert repr(group) == "<Collectives 'distinput' rank 0 of 1, closed>"
-
-
-def test_what_cannot_be_opened() -> None:
-    with pytest.raises(ValueError, match="unknown engine 'gloo'; known are jax, local, mpi, torch"):
-        open_collectives("gloo")
-    with pytest.raises(ValueError, match="for more processes use 'torch', 'mpi' or 'jax'"):
-        open_collectives("local", rank=1, size=2)
-    with pytest.raises(ValueError, match="rank must be from 0 to size - 1, got rank 2 of 2"):
-        open_collectives("torch", rank=2, size=2, address="localhost:1")
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        open_groups(0)
-
-
-def test_the_engine_that_started_the_process_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
-    assert find_engine({"OMPI_COMM_WORLD_SIZE": "2"}) == "mpi"
-    assert find_engine({"PMI_SIZE": "2"}) == "mpi"
-    assert find_engine({}) == "torch"
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ImportError, match=r"pip install 'distinput\[torch\]'"):
-        find_engine({})
-
-
-@pytest.mark.parametrize("engine", ["jax", "mpi", "torch"])
-def test_a_missing_package_is_named_with_the_cure(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}")
-
-    monkeypatch.setattr(f"distinput.distribute.engines.{engine}.import_module", absent)
-    with pytest.raises(ImportError, match=rf"pip install 'distinput\[{engine}\]'"):
-        open_collectives(engine, rank=0, size=2, address="localhost:1")
