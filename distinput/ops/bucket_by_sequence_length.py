@@ -20,12 +20,12 @@ from distinput.core.state import Mark, State
 from distinput.core.values import as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
-from distinput.ops.grouping import Groups
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
+from distinput.streaming.groups import Groups
 
 __all__ = ["BucketBySequenceLength"]
 

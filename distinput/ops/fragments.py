@@ -20,9 +20,11 @@ from distinput.files.facts import Names
 from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
-from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
 from distinput.partition.fragments import END, Fragments
 from distinput.plan.node import UNKNOWN, Node
+from distinput.streaming.blocks_ahead import Pace, blocks_ahead
+from distinput.streaming.places import Place, blocks_in, places, portions_in
+from distinput.streaming.portions_ahead import portions_ahead
 
 __all__ = ["FragmentNumbers", "FragmentReader"]
 
@@ -163,9 +165,9 @@ class FragmentReader(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
-            return read_ahead(portions_in(self._parts(state, run), self._portions, run), run)
+            return portions_ahead(portions_in(self._parts(state, run), self._portions, run), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._read(state, aside), run, self.pace)
+            return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:

@@ -19,11 +19,11 @@ from distinput.core.sizes import picked_rows, rows_within
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
-from distinput.ops.fetched import fetched
 from distinput.ops.shuffle import order_key
 from distinput.plan.check import integer
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
+from distinput.streaming.fetched import fetched
 
 __all__ = ["GlobalShuffle"]
 

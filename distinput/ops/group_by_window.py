@@ -20,15 +20,16 @@ from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import State, taken_up
 from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
-from distinput.ops.claim import Claim, alike
-from distinput.ops.function import calling, infer, results_of
-from distinput.ops.grouping import Groups
+from distinput.functions.claim import Claim, alike
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer, results_of
 from distinput.ops.interleave import hash_of, node_of
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, with_seed
+from distinput.streaming.groups import Groups
 
 __all__ = ["GroupByWindow"]
 

@@ -20,8 +20,9 @@ from distinput.core.sizes import MOST_BYTES
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
-from distinput.ops.claim import Claim, alike
-from distinput.ops.function import calling, infer, results_of
+from distinput.functions.claim import Claim, alike
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer, results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node

@@ -17,17 +17,19 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
+from distinput.functions.chain import Chain
+from distinput.functions.claim import Claim, Made, behind, between, formed, held
+from distinput.functions.compiled import Compiled, compiled
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer
+from distinput.functions.parts import Note
+from distinput.functions.worker_processes import called_in_processes, workforce_of
+from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
 from distinput.kernels.rows import is_numba
-from distinput.ops.autotune import Trial
-from distinput.ops.chain import Chain
-from distinput.ops.claim import Claim, Made, behind, between, formed, held
-from distinput.ops.compiled import Compiled, compiled
-from distinput.ops.function import calling, infer
-from distinput.ops.parallel import Note, called_as_measured, called_in_threads, trial
-from distinput.ops.worker_processes import called_in_processes, workforce_of
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.one_for_one import OneForOne
+from distinput.streaming.autotune import Trial
 
 __all__ = ["FusedMap", "Map", "fused"]
 

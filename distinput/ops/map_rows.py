@@ -18,9 +18,10 @@ from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
-from distinput.ops.claim import Claim, unlike
-from distinput.ops.function import calling, infer
-from distinput.ops.signature import first_misfit, widened
+from distinput.functions.claim import Claim, unlike
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer
+from distinput.functions.signature import first_misfit, widened
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
 from distinput.plan.fused import Fused, Neighbours

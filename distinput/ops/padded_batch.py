@@ -19,10 +19,10 @@ from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
-from distinput.ops.padding import Padding
 from distinput.plan.check import at_least
 from distinput.plan.grouped import Grouped
 from distinput.plan.node import Node
+from distinput.streaming.padding import Padding
 
 __all__ = ["PaddedBatch"]
 

@@ -18,9 +18,9 @@ from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.ops.autotune import Trial
 from distinput.plan.check import AUTOTUNE, integer
 from distinput.plan.same_elements import SameElements
+from distinput.streaming.autotune import Trial
 
 __all__ = ["Prefetch"]
 

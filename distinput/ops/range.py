@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`range`: whole numbers, one after the other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.in_memory import InMemory
+from distinput.plan.node import INFINITE
 
 _LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class Range(Node):
+class Range(InMemory):
     """The numbers from `first` on, in steps of `step`, before `stop`.
 
     Shapes: scalars of `output_type`. State: the next row.
@@ -40,8 +42,6 @@ class Range(Node):
     Source: `tf.data.Dataset.range`.
     """
 
-    in_memory: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
     first: int
     stop: int
     step: int = 1
@@ -84,6 +84,11 @@ class Range(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
+
+    def rows_of(self, numbers: Sequence[int]) -> list[int]:
+        places = [divmod(number - self.first, self.step) for number in numbers]
+        count = self.cardinality
+        return [row for row, rest in places if not rest and row >= 0 and (count < 0 or row < count)]
 
     def _numbers(self, row: int, end: int, counted: Ints) -> Ints:
         """The numbers of these rows as int64; `counted` are 0, 1, 2, ..., at least so many."""

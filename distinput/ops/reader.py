@@ -23,10 +23,12 @@ from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
-from distinput.ops.read_ahead import Pace, Place, blocks_in, made_ahead, places, portions_in, read_ahead
 from distinput.ops.slices import Slices
 from distinput.plan.node import UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
+from distinput.streaming.blocks_ahead import Pace, blocks_ahead
+from distinput.streaming.places import Place, blocks_in, places, portions_in
+from distinput.streaming.portions_ahead import portions_ahead
 
 __all__ = ["Reader"]
 
@@ -207,9 +209,9 @@ class Reader(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.format.in_portions:
-            return read_ahead(portions_in(self._files(state, run), self._portions(), run), run)
+            return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
-            return made_ahead(lambda aside: self._read(state, aside), run, self.pace)
+            return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:

@@ -16,8 +16,8 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, decode_value, encode_value
 from distinput.core.values import as_leaf, dtype_of
-from distinput.ops.claim import Claim, Made, behind, between, formed, held
-from distinput.ops.function import infer
+from distinput.functions.claim import Claim, Made, behind, between, formed, held
+from distinput.functions.inference import infer
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 

@@ -27,10 +27,10 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
-from distinput.ops.fetched import fetched
 from distinput.plan.check import at_least, integer
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.same_elements import SameElements
+from distinput.streaming.fetched import fetched
 
 __all__ = ["Shuffle", "order_key"]
 

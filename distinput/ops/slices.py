@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_tensors` and `from_tensor_slices`: elements that are in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,34 +13,31 @@ from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_
 from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.block import Block
 from distinput.core.chunked import chunked
-from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings, column_of
+from distinput.core.column import Column, Datasets, Dense, Ints, Strings, column_of
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
 from distinput.core.gather import put_in_order
 from distinput.core.nest import component, structure_of
-from distinput.core.owned import frozen
-from distinput.core.picked import picked
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.shape import TensorShape
 from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
+from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
-from distinput.plan.common_spec import common_spec
+from distinput.plan.in_memory import Rows, datasets_spec, rows_from
 from distinput.plan.node import Node
 
 if TYPE_CHECKING:
     from distinput.files.facts import Names
 
-__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "leaf_spec", "rows_node"]
+__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node"]
 
 _TOGETHER = 16
 """Sources whose rows travel together."""
 
 
 @dataclass(frozen=True, eq=False)
-class Slices(Node):
+class Slices(Rows):
     """The rows of a block that is in memory.
 
     Shapes: those of the block's rows. State: the next row.
@@ -52,28 +49,6 @@ class Slices(Node):
 
     Source: `tf.data.Dataset.from_tensor_slices`.
     """
-
-    in_memory: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    block: Block
-    description: str = ""
-    leaves: tuple[LeafSpec, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
-
-    @cached_property
-    def spec(self) -> Spec:
-        if self.leaves is not None:
-            return Spec(self.block.structure, self.leaves)
-        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columns]))
-
-    @property
-    def cardinality(self) -> int:
-        return self.block.size
-
-    def arguments(self) -> dict[str, Any]:
-        return {"elements": self.description or f"{self.block.size} rows"}
 
     def contents(self) -> dict[str, Any]:
         values, under = Digest(), Digest()
@@ -103,23 +78,6 @@ class Slices(Node):
         if len(found) > 1:
             found = [Strings.of([text for column in found for text in texts_of(column)])]
         return Names(found[0]) if found else None
-
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, end in _from(self.block, state["row"]):
-            yield block, {"row": end}
-
-    @property
-    def random_access(self) -> bool:
-        return True
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        return picked(self.block, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +132,7 @@ class SlicesInTurn(Node):
         """The rows from `row` on, of one source each, and where they end."""
         first = int(np.searchsorted(self.ends, row, "right")) - 1
         for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
-            for block, end in _from(source.block, max(0, row - begin)):
+            for block, end in rows_from(source.block, max(0, row - begin)):
                 yield block, begin + end
 
     @property
@@ -199,16 +157,6 @@ def _nodes_word(column: Datasets) -> str:
     return Digest(8).add(told(column.items)).word
 
 
-def _from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
-    """The rows of a block from `row` on in views of it, and where each ends."""
-    if not row and block.size <= MOST_ROWS:
-        yield block, block.size
-        return
-    for first in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
-        end = min(first + MOST_ROWS, block.size)
-        yield block.rows(first, end), end
-
-
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
     """The same rows, of small sources several together and not copied: what a block costs is seldom worth a few rows."""
     while some := list(islice(parts, _TOGETHER)):
@@ -216,31 +164,6 @@ def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]
         rows = sum([block.size for block in blocks])
         joined = chunked(blocks, 0, rows) if len(blocks) > 1 and rows <= MOST_ROWS else None
         yield from some if joined is None else [(joined, some[-1][1])]
-
-
-def leaf_spec(column: Column) -> LeafSpec:
-    """The most specific spec that all rows of a column fit."""
-    if isinstance(column, Dense):
-        return TensorSpec(column.array.shape[1:], column.dtype)
-    if isinstance(column, Strings):
-        return TensorSpec(column.starts.shape[1:], STRING)
-    if isinstance(column, Ragged):
-        sizes = set(column.sizes.tolist())
-        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *_inner(column)), column.dtype)
-    if isinstance(column, Datasets):
-        return _datasets_spec(column.items)
-    assert isinstance(column, Objects)
-    shape = shape_of(column.items[0])
-    merged: tuple[int | None, ...] | None = shape
-    for item in column.items:
-        merged = merge_shapes(merged, shape_of(item))
-    return TensorSpec(merged, column.dtype)
-
-
-def _inner(column: Ragged) -> tuple[int, ...]:
-    flat = column.flat
-    shape: tuple[int, ...] = flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
-    return shape
 
 
 def from_tensors(tensors: Any) -> Slices:
@@ -325,24 +248,8 @@ def _listed(leaf: Any) -> tuple[Node, ...] | None:
     others = [item for item in nodes if not isinstance(item, Node)]
     if others:
         raise InvalidArgumentError(f"a list of datasets must hold nothing else, got {others[0]!r}")
-    _datasets_spec(nodes)
+    datasets_spec(nodes)
     return tuple(nodes)
-
-
-def _datasets_spec(items: Sequence[Any]) -> DatasetSpec:
-    """The spec of datasets, or of tuples of them, that are rows of one column.
-
-    Raises:
-      InvalidArgumentError: their elements differ in structure or dtype.
-    """
-    nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
-    shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
-    shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
-    try:
-        merged = common_spec("a list of datasets", tuple(nodes))
-    except TypeError as error:
-        raise InvalidArgumentError(str(error)) from None
-    return DatasetSpec(merged.nest, TensorShape(shape))
 
 
 def _from_arrow(array: Any, name: str) -> Column:

@@ -7,12 +7,12 @@ fails half way leaves nothing behind.
 
 from distinput.core.run import Run
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.functions.inference import results_of
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.copied import Copied
 from distinput.ops.filter import Filter
-from distinput.ops.function import results_of
 from distinput.ops.generator import Generator
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
@@ -21,17 +21,16 @@ from distinput.ops.map_rows import MapRows
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.range import Range
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.zip import Zip
+from distinput.plan.in_memory import InMemory, Rows
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, options_of
 from distinput.plan.seeds import with_seed
@@ -47,7 +46,7 @@ class TooFewFilesError(InvalidArgumentError):
     """Policy FILE needs at least one file per worker."""
 
 
-_SOURCES = (Generator, Range, Slices)
+_SOURCES = (Generator, InMemory)
 _PASSED_THROUGH = (
     Batch, Cache, Copied, Filter, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch, Rebatch, Repeat, Shard,
     Shuffle, Skip, Take, Unbatch, Window, WithOptions,
@@ -174,7 +173,7 @@ def _after_inner(node: Node, num_workers: int, index: int) -> Node | None:
     a flat_map over a tensor to it, so the generator's elements are dealt out too.
     """
     if isinstance(node, Generator) or (
-        isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Slices)
+        isinstance(node, FlatMap | Interleave | Reader) and isinstance(node.input, Rows)
     ):
         return Shard(node, num_workers, index, origin=node.origin)
     if isinstance(node, _PASSED_THROUGH):

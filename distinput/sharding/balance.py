@@ -15,6 +15,7 @@ from distinput.errors import NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
+from distinput.functions.inference import results_of
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
 from distinput.ops.concatenate import Concatenate
@@ -22,7 +23,6 @@ from distinput.ops.copied import Copied
 from distinput.ops.files import Files
 from distinput.ops.filter import Filter
 from distinput.ops.fragments import FragmentNumbers, FragmentReader
-from distinput.ops.function import results_of
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave, node_of
 from distinput.ops.map import Map
@@ -30,7 +30,6 @@ from distinput.ops.map_rows import MapRows
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.range import Range
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.repeat import Repeat
@@ -41,6 +40,7 @@ from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.partition.balanced import Dealt, deal_files, range_of_worker
 from distinput.partition.fragments import Fragments
+from distinput.plan.in_memory import InMemory, Rows
 from distinput.plan.node import INFINITE, Node, walk
 
 __all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
@@ -90,7 +90,7 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
 
 
 def _is_range(node: Node) -> bool:
-    return isinstance(node, Range | Slices)
+    return isinstance(node, InMemory)
 
 
 # --- names of files
@@ -199,7 +199,7 @@ def _only_reader(node: Node, path: str) -> Reader | None:
     """The reader of `path` at the end of a chain of ops that treat each record alone; None if that is not what it is."""
     while isinstance(node, _OF_EACH_RECORD):
         node = node.inputs[0]
-    if isinstance(node, Reader) and isinstance(node.input, Slices):
+    if isinstance(node, Reader) and isinstance(node.input, Rows):
         names = list(node.input.block.elements())
         return node if names == [path.encode()] else None
     return None

@@ -44,7 +44,7 @@ def load_here() -> Loaded:
     # The corners, the ops and the formats are loaded when they are first named; what they load counts as well.
     for corner in (distinput.data, distinput.distribute, distinput.io):
         assert all(hasattr(corner, name) for name in corner.__all__)
-    for room in ("formats", "ops", "rewrite", "sharding"):
+    for room in ("formats", "functions", "ops", "rewrite", "sharding", "streaming"):
         for file in pkgutil.iter_modules(import_module(f"distinput.{room}").__path__):
             import_module(f"distinput.{room}.{file.name}")
     last = time.perf_counter()

@@ -22,7 +22,9 @@ FLOORS: dict[str, int] = {
     "files": 2,  # fsspec's door; not named `io`, since `distinput.io` is public and mirrors `tf.io`
     "cluster": 2,
     "formats": 3,
+    "functions": 3,
     "partition": 3,
+    "streaming": 3,
     "ops": 4,
     "sharding": 5,
     "rewrite": 5,
@@ -40,8 +42,10 @@ FLOORS: dict[str, int] = {
 # Siblings of one floor, and the two rooms that speak as a user does: (who, whom) -> why.
 ALLOWED: dict[tuple[str, str], str] = {
     ("cli", ""): "the command line is a user of the public names",
+    ("functions", "streaming"): "threads that call functions are tried and measured as all threads are",
     ("partition", "formats"): "where a file can be cut is its format's to say",
     ("rewrite", "sharding"): "a rule replaces `shard_batches` by the reading of a worker's own rows",
+    ("streaming", "formats"): "the portions in which a format is read are decoded ahead",
     ("testing", ""): "law suites and strategies are written in the public names, as users' own are",
     ("__main__", "cli"): "`python -m distinput` is the command line",
     ("data", "dtypes"): "dtypes are names that the dataset makers take",

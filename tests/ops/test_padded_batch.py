@@ -15,8 +15,8 @@ from distinput.core.block import Block
 from distinput.core.buffers import FEWEST_BYTES
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
-from distinput.ops import padding
-from distinput.ops.padding import Padding
+from distinput.streaming import padding
+from distinput.streaming.padding import Padding
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain, until_error

@@ -16,8 +16,7 @@ from distinput.core.failure import Failure
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.core.values import STRING, as_leaf, zero
-from distinput.ops.range import Range
-from distinput.ops.slices import Slices, rows_node
+from distinput.plan.in_memory import InMemory, Rows
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
 
@@ -63,34 +62,19 @@ def further_samples(source: Node, functions: tuple[Callable[..., Any], ...]) -> 
     numbers = sorted({c + d for function in functions for c in _numbers(function) for d in (-1, 0, 1)}, key=abs)
     base = in_memory(source)
     if base is not None:
-        rows = _rows_of(base, numbers)
+        rows = np.array(base.rows_of(numbers)[: 3 * _MOST_NUMBERS], np.int64)
         return base.fetch(rows, 0).elements() if len(rows) else iter(())
     numbers = [n for n in numbers if abs(n) <= _LARGEST][: 3 * _MOST_NUMBERS]
     sized = [(n, n if 0 <= n <= _LARGEST_SIZE else 3, "rising") for n in numbers]
     return (_made_up(source.spec, value, size, fill) for value, size, fill in (*_SHAPED, *sized))
 
 
-def in_memory(source: Node) -> Node | None:
+def in_memory(source: Node) -> InMemory | None:
     """The range or the rows in memory of which `source` gives all or some elements as they are; None if it is no such."""
     node = source
     while isinstance(node, SameElements):
         node = node.input
-    return node if isinstance(node, Range | Slices) and node.cardinality else None
-
-
-def _rows_of(base: Node, numbers: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where some of `numbers` stand."""
-    if isinstance(base, Range):
-        places = [divmod(number - base.first, base.step) for number in numbers]
-        count = base.cardinality
-        rows = [row for row, rest in places if not rest and row >= 0 and (count < 0 or row < count)]
-    else:
-        leaf = base.spec.leaves[0]
-        if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind not in "iuf":
-            return np.empty(0, np.int64)
-        (column, *_) = base.block.columns  # type: ignore[attr-defined]  # of slices
-        rows = np.flatnonzero(np.isin(column.array, numbers)).tolist()
-    return np.array(rows[: 3 * _MOST_NUMBERS], np.int64)
+    return node if isinstance(node, InMemory) and node.cardinality else None
 
 
 def _made_up(spec: Spec, value: int, size: int, fill: str) -> Any:
@@ -111,7 +95,7 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         elements = [_made_up(inner, value + i, size, fill) for i in range(size)]
         rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
         columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
-        made = rows_node(Block(inner.structure, columns, size), inner.leaves).to_user()
+        made = Rows(Block(inner.structure, columns, size), leaves=inner.leaves).to_user()
         if not leaf.dataset_shape:
             return made
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)

@@ -14,8 +14,8 @@ from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
 from distinput.core.state import Mark, State
-from distinput.ops.chain import Kinds
-from distinput.ops.parallel import Calls, Done, Note, Parts, Results, Trouble, work
+from distinput.functions.chain import Kinds
+from distinput.functions.parts import Calls, Done, Note, Parts, Results, Trouble, work
 
 __all__ = ["Task", "called_in_processes", "workforce_of"]
 

@@ -23,8 +23,8 @@ from distinput.core.nest import structure_of
 from distinput.core.owned import is_plain, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, opened, shape_fits
 from distinput.core.values import as_leaf, dtype_of, shape_of
-from distinput.ops.claim import Claim, unlike
-from distinput.ops.signature import described
+from distinput.functions.claim import Claim, unlike
+from distinput.functions.signature import described
 
 __all__ = ["Chain", "Kinds"]
 

@@ -14,8 +14,8 @@ from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
+from distinput.functions.claim import Made, behind
 from distinput.kernels.rows import RowLoop, row_loop
-from distinput.ops.claim import Made, behind
 
 __all__ = ["Compiled", "compiled"]
 

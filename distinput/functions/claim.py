@@ -21,7 +21,7 @@ from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_s
 from distinput.core.state import Mark
 from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.errors import FailedPreconditionError
-from distinput.ops.signature import Misfit, first_misfit, widened
+from distinput.functions.signature import Misfit, first_misfit, widened
 
 __all__ = ["Claim", "Made", "SelfReferenceError", "alike", "behind", "between", "formed", "held", "unlike"]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User functions: TensorFlow's calling convention, and what they return, as far as that can be told before the iteration.
+"""What a function returns, as far as that can be told before the iteration.
 
-There is no tracer, so what is said here is a claim (`ops/claim.py`), to which all elements are held.
+There is no tracer, so what is said here is a claim (`functions/claim.py`), to which all elements are held.
 """
 
 import warnings
@@ -15,24 +15,11 @@ from distinput.core.nest import Structure, structure_of
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.errors import InvalidArgumentError
-from distinput.ops.claim import SelfReferenceError
-from distinput.ops.samples import further_samples, in_memory, made_up_samples, real_elements, samples
+from distinput.functions.claim import SelfReferenceError
+from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
 from distinput.plan.node import Node
 
-__all__ = ["calling", "infer", "results_of", "spec_of_value"]
-
-
-def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """`function` as a function of one element: a tuple is unpacked into arguments, a list that it returns is a tuple.
-
-    Source: the convention of `tf.data.Dataset.map`.
-    """
-
-    def call(element: Any) -> Any:
-        result = function(*element) if type(element) is tuple else function(element)
-        return tuple(result) if type(result) is list else result
-
-    return call
+__all__ = ["infer", "results_of", "spec_of_value"]
 
 
 def spec_of_value(value: Any) -> Spec:

@@ -2,7 +2,7 @@
 import pytest
 
 from distinput.core.run import Run
-from distinput.ops.autotune import AGAIN, Trial
+from distinput.streaming.autotune import AGAIN, Trial
 
 
 def tried(found: Trial, seconds: float) -> bool | None:

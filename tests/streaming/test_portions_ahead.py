@@ -15,20 +15,16 @@ from distinput.core.nest import LEAF
 from distinput.core.room import Room
 from distinput.core.run import Run
 from distinput.errors import DataLossError, NotFoundError
-from distinput.formats import parquet, spans
+from distinput.formats import parquet
 from distinput.formats.portion import Portion
-from distinput.ops import read_ahead
-from distinput.ops.read_ahead import Pace, made_ahead
+from distinput.streaming import portions_ahead
 from distinput.testing import check_nothing_left
 from tests.ops.iterating import plain, until_error
 
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "cores", lambda: 2)
-    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", -1.0)
-    monkeypatch.setattr(read_ahead, "_WORTH_PART", -1.0)
-    monkeypatch.setattr(read_ahead, "_HAND_OVER_SECONDS", 0.0)
+    monkeypatch.setattr(portions_ahead, "cores", lambda: 2)
 
 
 class Portions:
@@ -65,7 +61,7 @@ def drained(stream: Iterator[tuple[Block, Any]]) -> list[tuple[int, Any]]:
 def test_rows_and_states_keep_their_order() -> None:
     portions = Portions(5)
     with Run() as run:
-        found = drained(read_ahead.read_ahead(iter(portions), run))
+        found = drained(portions_ahead.portions_ahead(iter(portions), run))
     assert found == [(number, {"input": number, "position": {"row": row}}) for number in range(5) for row in (1, 2)]
     assert portions.numbers == list(range(5))
     assert {thread for _, thread in portions.decoded} > {threading.get_ident()}
@@ -74,7 +70,7 @@ def test_rows_and_states_keep_their_order() -> None:
 def test_the_first_block_alone_takes_one_portion() -> None:
     portions = Portions(5)
     with Run() as run:
-        stream = read_ahead.read_ahead(iter(portions), run)
+        stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream)
         assert portions.numbers == [0]
 
@@ -93,7 +89,7 @@ def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
 def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
     portions = Portions(9)
     with Run() as run:
-        stream = read_ahead.read_ahead(iter(portions), run)
+        stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1, 2, 3])
 
@@ -102,7 +98,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
     portions = Portions(9, nbytes=100)
     with Run() as run:
         run.room = Room(2, 10)
-        stream = read_ahead.read_ahead(iter(portions), run)
+        stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1])
         next(stream)
@@ -114,7 +110,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
 def test_all_readers_of_a_run_share_its_room() -> None:
     first, second = Portions(9), Portions(9)
     with Run() as run:
-        streams = [read_ahead.read_ahead(iter(portions), run) for portions in (first, second)]
+        streams = [portions_ahead.portions_ahead(iter(portions), run) for portions in (first, second)]
         for stream in streams:
             next(stream), next(stream)
         assert settled(run, first, [0, 1, 2, 3])
@@ -125,25 +121,23 @@ def test_all_readers_of_a_run_share_its_room() -> None:
 def test_what_follows_is_decoded_after_what_it_follows() -> None:
     portions = Portions(20, follows=True)
     with Run() as run:
-        assert len(drained(read_ahead.read_ahead(iter(portions), run))) == 40
+        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 40
     assert [number for number, _ in portions.decoded] == list(range(20))
 
 
 def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "cores", lambda: 1)
+    monkeypatch.setattr(portions_ahead, "cores", lambda: 1)
     portions = Portions(5)
     with Run() as run:
-        assert len(drained(read_ahead.read_ahead(iter(portions), run))) == 10
+        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 10
     assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("what", ["portions", "blocks"])
 @pytest.mark.parametrize("ends", ["closed", "run over", "error"])
-def test_nothing_is_left(ends: str, what: str) -> None:
+def test_nothing_is_left(ends: str) -> None:
     before = threading.active_count()
     run = Run()
-    ahead = read_ahead.read_ahead(iter(Portions(9)), run) if what == "portions" else made_ahead(Counted(9), run, Pace())
-    stream: Any = ahead
+    stream: Any = portions_ahead.portions_ahead(iter(Portions(9)), run)
     next(stream), next(stream)
     assert threading.active_count() > before
     if ends == "closed":
@@ -167,7 +161,7 @@ def test_errors_keep_their_place() -> None:
             return super().portion(number)
 
     with Run() as run:
-        stream = read_ahead.read_ahead(iter(Failing(9)), run)
+        stream = portions_ahead.portions_ahead(iter(Failing(9)), run)
         assert [int(next(next(stream)[0].elements())) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
         with pytest.raises(ValueError, match="opening 3"):
             next(stream)
@@ -212,7 +206,7 @@ def test_ahead_or_not_and_whole_or_in_slices_all_is_the_same(
             patch.setattr(parquet, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_SLICE_BYTES", slice_bytes)
         for count in (1, 2):
-            patch.setattr(read_ahead, "cores", lambda count=count: count)
+            patch.setattr(portions_ahead, "cores", lambda count=count: count)
             assert check_restarts(di.data.ParquetDataset(paths).skip(skip)) == want[skip:]
             batches = di.data.ParquetDataset(paths).batch(batch)
             assert [int(x) for element in batches for x in element["x"]] == list(range(2 * rows))
@@ -266,156 +260,3 @@ def test_parts_of_files_are_read_ahead_too(tmp_path: Path, monkeypatch: pytest.M
     found = [[int(element["x"]) for element in share] for share in shares]
     assert sorted(found[0] + found[1]) == list(range(30))
     assert len(counted) == 9  # each row group once: nothing behind a part is looked at
-
-
-# ---- records of bytes
-
-
-class Counted:
-    """A stream of blocks with one number each; tells what was made, on which thread, and where it was reading."""
-
-    def __init__(self, count: int, fails_at: int = -1) -> None:
-        self.count, self.fails_at = count, fails_at
-        self.made: list[int] = []
-        self.threads: set[int] = set()
-
-    def __call__(self, run: Run) -> Iterator[tuple[Block, Any]]:
-        for number in range(self.count):
-            run.reading = lambda number=number: f"block {number}"
-            self.threads.add(threading.get_ident())
-            if number == self.fails_at:
-                raise ValueError(f"no block {number}")
-            self.made.append(number)
-            yield Block.of_elements(LEAF, [np.int64(number)]), number + 1
-
-
-@pytest.mark.parametrize("cores", [1, 2])
-def test_blocks_made_ahead_keep_their_order_and_what_was_read(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "cores", lambda: cores)
-    source = Counted(9)
-    with Run() as run:
-        for number, (block, after) in enumerate(made_ahead(source, run, Pace())):
-            assert (int(next(block.elements())), after) == (number, number + 1)
-            assert run.reading is not None
-            assert run.reading() == f"block {number}"  # however far ahead the thread is
-    assert len(source.threads) == cores
-
-
-def test_the_first_block_alone_is_all_that_is_made() -> None:
-    source = Counted(9)
-    with Run() as run:
-        next(made_ahead(source, run, Pace()))
-    assert source.made == [0]
-
-
-def test_a_short_stream_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", 1e9)
-    source = Counted(9)
-    with Run() as run:
-        assert len(list(made_ahead(source, run, Pace()))) == 9
-    assert len(source.threads) == 1
-
-
-@pytest.mark.parametrize(
-    "made, used, threads", [(1.0, 1.0, 2), (1.0, 0.5, 2), (1.0, 0.05, 1), (0.05, 1.0, 1), (0.002, 0.002, 1)]
-)
-def test_a_pass_begins_with_a_thread_where_one_paid_before(
-    made: float, used: float, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read_ahead, "_WORTH_SECONDS", 0.003)
-    monkeypatch.setattr(read_ahead, "_WORTH_PART", 0.125)
-    pace, source = Pace(), Counted(9)
-    pace.took(made, used)
-    with Run() as run:
-        assert len(list(made_ahead(source, run, pace))) == 9
-    assert len(source.threads) == threads
-
-
-@pytest.mark.parametrize("made, pays", [(0.0002, False), (0.0006, True)])
-def test_every_hand_over_has_its_price(made: float, pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    pace = Pace()
-    pace.took(1.0, 0.0)  # a kernel was loaded
-    for _ in range(100):
-        pace.took(made, 2 * made)
-    assert pace.pays == pays
-
-
-def test_passes_long_ago_count_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "_WORTH_PART", 0.125)
-    pace = Pace()
-    for _ in range(20):
-        pace.begin()
-        pace.took(1.0, 0.0)
-    assert not pace.pays  # nothing is done with the blocks
-    for _ in range(2):
-        pace.begin()
-        pace.took(1.0, 1.0)
-    assert pace.pays
-
-
-def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
-    source, other = Counted(9), Counted(9)
-    with Run() as run:
-        streams: Any = made_ahead(source, run, Pace()), made_ahead(other, run, Pace())
-        for stream in streams:
-            next(stream), next(stream)
-        run.room.enter(0)
-        third: Any = made_ahead(Counted(9), run, Pace())
-        next(third), next(third)
-        streams[0].close()
-        streams[1].close()
-        third.close()
-    assert len(source.made) <= 4
-    assert len(other.made) <= 4
-
-
-def test_an_error_comes_after_the_blocks_before_it() -> None:
-    source = Counted(9, fails_at=4)
-    with Run() as run:
-        stream = made_ahead(source, run, Pace())
-        assert [int(next(next(stream)[0].elements())) for _ in range(4)] == [0, 1, 2, 3]
-        with pytest.raises(ValueError, match="no block 4"):
-            next(stream)
-        assert run.reading is not None
-        assert run.reading() == "block 4"
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    sizes=st.lists(st.lists(st.integers(0, 30), max_size=8), min_size=1, max_size=3),
-    chunk=st.integers(1, 64),
-    skip=st.integers(0, 9),
-)
-def test_lines_are_the_same_ahead_or_not(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[list[int]], chunk: int, skip: int
-) -> None:
-    folder = tmp_path_factory.mktemp("lines")
-    want = []
-    paths = [str(folder / f"{number}.txt") for number in range(len(sizes))]
-    for path, lengths in zip(paths, sizes, strict=True):
-        lines = [b"%d" % len(want) + b"x" * length for length in lengths]
-        Path(path).write_bytes(b"".join(line + b"\n" for line in lines))
-        want += lines
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "FIRST_BYTES", chunk)
-        patch.setattr(spans, "CHUNK_BYTES", chunk)
-        for count in (1, 2):
-            patch.setattr(read_ahead, "cores", lambda count=count: count)
-            assert check_restarts(di.data.TextLineDataset(paths).skip(skip)) == want[skip:]
-            turns = di.data.TextLineDataset(paths, num_parallel_reads=2)
-            assert sorted(turns) == sorted(want)
-
-
-def test_a_bad_function_names_the_place_of_its_own_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "FIRST_BYTES", 20)
-    monkeypatch.setattr(spans, "CHUNK_BYTES", 20)
-    path = tmp_path / "lines.txt"
-    path.write_bytes(b"".join(b"%03d\n" % number for number in range(100)))
-    lines = di.data.TextLineDataset(str(path)).map(
-        lambda line: 1 / (int(line) - 23), output_signature=di.data.TensorSpec((), "float32")
-    )
-    before, error = until_error(lines)
-    assert len(before) == 23
-    assert isinstance(error, ZeroDivisionError)
-    assert any("last read" in note and "'row': 25" in note for note in error.__notes__), error.__notes__

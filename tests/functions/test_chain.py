@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.calls import called
 from distinput.core.run import Run
-from distinput.ops.chain import Chain
+from distinput.functions.chain import Chain
 from distinput.rewrite import rewrite
 from distinput.rewrite.fuse import map_of_map
 from distinput.testing import check_restart, check_rewrites

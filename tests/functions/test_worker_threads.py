@@ -110,14 +110,14 @@ def test_an_error_in_a_process_says_everything(maps: int) -> None:
     assert 'raise KeyError("seven")' in trace
     assert element == "on element np.int64(7)"
     assert where.startswith("in map(map_func=fails_at_seven, ")
-    assert "test_parallel.py:" in where
+    assert "test_worker_threads.py:" in where
 
 
 def test_an_error_that_cannot_travel_is_told() -> None:
     error = until_error(RANGE(3).map(awkward, num_parallel_calls=1, processes=True, output_signature=INT64))[1]
     assert isinstance(error, RuntimeError)
     assert str(error) == "Awkward: not simple"
-    assert "tests.ops.test_parallel.Awkward: not simple" in error.__notes__[0]
+    assert "tests.functions.test_worker_threads.Awkward: not simple" in error.__notes__[0]
 
 
 def test_a_process_that_is_killed_is_an_error_with_its_place() -> None:
@@ -160,7 +160,7 @@ def test_a_function_that_cannot_be_sent_is_refused_at_once(monkeypatch: pytest.M
 
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
-    monkeypatch.setattr("distinput.ops.parallel._MOST_ROWS", 4)
+    monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 4)
     dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
     assert dataset.to_list() == list(range(200))
     assert dataset.stats()["1:map"]["chose"] == "2 threads"
@@ -171,8 +171,8 @@ def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -
 
 def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
-    monkeypatch.setattr("distinput.ops.parallel._BEFORE_TRIAL", 0.0)
-    monkeypatch.setattr("distinput.ops.parallel._LEAST_CALL", 0.1)
+    monkeypatch.setattr("distinput.functions.worker_threads._BEFORE_TRIAL", 0.0)
+    monkeypatch.setattr("distinput.functions.worker_threads._LEAST_CALL", 0.1)
     threads = set()
 
     def note(x: Any) -> Any:
@@ -186,7 +186,7 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.ops.autotune.AGAIN", 60.0)
+    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 60.0)
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
     lock = threading.Lock()
 
@@ -204,16 +204,16 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
 
 def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map._cores", lambda: 2)
-    monkeypatch.setattr("distinput.ops.autotune.AGAIN", 0.0)
+    monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 0.0)
     changes = {
         "_BEFORE_TRIAL": 0.0,
         "_LEAST_CALL": 0.0,
         "_TRIAL_PARTS": 2,
         "_GAIN": 0.0,
-        "_MOST_ROWS": 2,
     }
+    monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 2)
     for name, value in changes.items():
-        monkeypatch.setattr(f"distinput.ops.parallel.{name}", value)
+        monkeypatch.setattr(f"distinput.functions.worker_threads.{name}", value)
     dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
     choices = set()
     with iter(dataset) as elements:

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The elements of a stream in parts for threads and processes, and what calls of functions make of a part.
+
+A part takes a few milliseconds, however long one call takes: it costs some microseconds on a thread and some tens of them in a
+process, and the first element waits for its part.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.calls import element_text, stopped
+from distinput.core.failure import Failure
+from distinput.core.rows import Stream, passing_over
+from distinput.core.run import Run
+from distinput.core.sizes import MOST_BYTES, rows_within
+from distinput.core.state import Mark, State
+from distinput.functions.chain import Chain, Kinds
+from distinput.functions.claim import Made, behind, formed
+from distinput.functions.compiled import Compiled
+
+__all__ = ["Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
+
+Calls = Chain | Compiled
+
+Note = Callable[[Exception, int, str], None]
+"""Told of an error: which function of the chain raised it, and on which element."""
+
+Results = Iterator[Made]
+
+_PART_SECONDS, _MOST_ROWS = 0.005, 4096
+
+
+class Parts:
+    """The elements of a stream in parts, and where each ends; an error of the stream comes after what came before it.
+
+    A failure of the stream is a part of its own.
+    """
+
+    def __init__(self, upstream: Stream, state: State, most: int | None = None) -> None:
+        self._most = most or _MOST_ROWS
+        self._blocks = passing_over(upstream, state)
+        self._rows: Block | None = None
+        self._at: Callable[[int], Mark] = lambda _: {}
+        self._first = 0
+        self._failure: Exception | None = None
+        self.size = 1
+        self.large = False
+        self.ended = False
+
+    def next(self) -> tuple[Block, Callable[[int], Mark]] | None:
+        """The next elements, `size` at most, and the mark after so many of them; None when there are no more."""
+        if self._rows is None or self._first >= self._rows.size:
+            try:
+                self._rows, _, _, self._at = next(self._blocks)
+            except StopIteration:
+                self.ended = True
+                return None
+            except Exception as error:  # noqa: BLE001 - raised again by `close`
+                self.ended, self._failure = True, error
+                return None
+            self._first = 0
+            if type(self._rows) is Failure:
+                failure, self._rows = self._rows, None
+                return failure, self._at
+        first, at = self._first, self._at
+        part = self._rows.rows(first, first + self.size)
+        self._first += part.size
+        return part, lambda done: at(first + done)
+
+    def took(self, done: "Done") -> None:
+        """Choose the size of the next parts by how long one took, and by the bytes of what came of it."""
+        if rows := done.rows:
+            nbytes = sum([part.nbytes for part in done.parts if isinstance(part, Block)])
+            most = min(4 * self.size, rows_within(rows, nbytes, self._most))
+            self.size = int(max(1, min(_PART_SECONDS * rows / max(done.seconds, 1e-9), most)))
+            self.large = nbytes > MOST_BYTES * rows
+
+    def waiting(self, workers: int) -> int:
+        """How many parts may be under way: one more for each worker, so that none waits, unless they take much memory."""
+        return workers if self.large else 2 * workers
+
+    def close(self) -> None:
+        """Raise the error that ended the stream, if one did."""
+        if self._failure is not None:
+            raise self._failure
+
+
+@dataclass
+class Trouble:
+    """An error of a call, with whose it was, on which element, and the traceback of another process."""
+
+    error: Exception
+    index: int
+    element: str
+    trace: str = ""
+
+
+@dataclass
+class Done:
+    """What came of a part: blocks of results, and an error in the place of each result that there is none of.
+
+    From another process, also what functions between others returned first.
+    """
+
+    parts: list[Block | Trouble]
+    seconds: float = 0.0
+    kinds: Kinds = ()
+
+    @property
+    def rows(self) -> int:
+        """How many results there are."""
+        return sum([part.size for part in self.parts if isinstance(part, Block)])
+
+    def delivered(self, given: Block, at: Callable[[int], Mark], note: Note, *, tolerant: bool) -> Results:
+        """The results of the elements `given`, and errors as failures; unless `tolerant`, the first one is raised."""
+        done = 0
+        for part in self.parts:
+            if isinstance(part, Block):
+                yield part, behind(at, done), given.rows(done, done + part.size)
+                done += part.size
+                continue
+            note(part.error, part.index, part.element)
+            if not tolerant:
+                raise part.error
+            done += 1
+            yield Failure(part.error), behind(at, done), given.rows(done, done)
+
+
+def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
+    """Call the functions on the elements of a part, until `over` says that this was long enough, or there is an error."""
+    stride = 1 if over is not None else part.size
+    parts: list[Block | Trouble] = []
+    begin = Run.clock()
+    first = 0
+    while first < part.size:
+        results: list[Any] = []
+        trouble: Trouble | None = None
+        try:
+            calls = chain.results(part.rows(first, part.size))
+            while first + len(results) < part.size and (over is None or not over()):
+                wanted = min(len(results) + stride, part.size - first)
+                results.extend(islice(calls, stride))
+                if len(results) < wanted:
+                    raise stopped()
+        except Exception as error:  # noqa: BLE001 - raised again in its turn
+            index, given = chain.place(error, part.row(first + len(results)))
+            trouble = Trouble(error, index, element_text(given))
+        for made, place, _ in formed(results) if results else ():
+            if isinstance(made, Block):
+                parts.append(made)
+            else:
+                parts.append(Trouble(made, len(chain.functions) - 1, element_text(part.row(first + place))))
+        if trouble is None:
+            break
+        parts.append(trouble)
+        if not tolerant:
+            break
+        first += len(results) + 1
+    return Done(parts, Run.clock() - begin)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources whose elements are in memory: functions may be tried on them before the iteration."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
+from distinput.core.owned import frozen
+from distinput.core.picked import picked
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.shape import TensorShape
+from distinput.core.sizes import MOST_ROWS
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
+from distinput.core.state import State
+from distinput.core.values import STRING, shape_of
+from distinput.errors import InvalidArgumentError
+from distinput.plan.common_spec import common_spec
+from distinput.plan.node import Node
+
+__all__ = ["InMemory", "Rows", "datasets_spec", "leaf_spec", "rows_from"]
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory(Node):
+    """A source with random access whose elements are in memory, or are computed from their position."""
+
+    in_memory: ClassVar[bool] = True
+    harmless: ClassVar[bool] = True
+
+    @abstractmethod
+    def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
+        """The rows in which some of these numbers stand; none where elements are not numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(InMemory):
+    """The rows of a block that is in memory.
+
+    Shapes: those of the block's rows. State: the next row.
+
+    Args:
+      block: the elements.
+      description: what to print for them.
+      leaves: what is known of the elements beyond what the rows themselves show, for blocks cut from a stream.
+    """
+
+    block: Block
+    description: str = ""
+    leaves: tuple[LeafSpec, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
+
+    @cached_property
+    def spec(self) -> Spec:
+        if self.leaves is not None:
+            return Spec(self.block.structure, self.leaves)
+        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columns]))
+
+    @property
+    def cardinality(self) -> int:
+        return self.block.size
+
+    def arguments(self) -> dict[str, Any]:
+        return {"elements": self.description or f"{self.block.size} rows"}
+
+    def start(self, epoch: int) -> State:
+        return {"row": 0}
+
+    def start_at(self, row: int, epoch: int) -> State:
+        return {"row": row}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, end in rows_from(self.block, state["row"]):
+            yield block, {"row": end}
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return picked(self.block, rows)
+
+    def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
+        leaf = self.spec.leaves[0]
+        column = self.block.columns[0]
+        if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind not in "iuf":
+            return ()
+        assert isinstance(column, Dense)
+        return np.flatnonzero(np.isin(column.array, numbers))
+
+
+def rows_from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
+    """The rows of a block from `row` on in views of it, and where each ends."""
+    if not row and block.size <= MOST_ROWS:
+        yield block, block.size
+        return
+    for first in range(row, block.size, MOST_ROWS):  # views, so their bytes do not matter
+        end = min(first + MOST_ROWS, block.size)
+        yield block.rows(first, end), end
+
+
+def leaf_spec(column: Column) -> LeafSpec:
+    """The most specific spec that all rows of a column fit."""
+    if isinstance(column, Dense):
+        return TensorSpec(column.array.shape[1:], column.dtype)
+    if isinstance(column, Strings):
+        return TensorSpec(column.starts.shape[1:], STRING)
+    if isinstance(column, Ragged):
+        sizes = set(column.sizes.tolist())
+        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *_inner(column)), column.dtype)
+    if isinstance(column, Datasets):
+        return datasets_spec(column.items)
+    assert isinstance(column, Objects)
+    shape = shape_of(column.items[0])
+    merged: tuple[int | None, ...] | None = shape
+    for item in column.items:
+        merged = merge_shapes(merged, shape_of(item))
+    return TensorSpec(merged, column.dtype)
+
+
+def _inner(column: Ragged) -> tuple[int, ...]:
+    flat = column.flat
+    shape: tuple[int, ...] = flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
+    return shape
+
+
+def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
+    """The spec of datasets, or of tuples of them, that are rows of one column.
+
+    Raises:
+      InvalidArgumentError: their elements differ in structure or dtype.
+    """
+    nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
+    shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
+    shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)
+    try:
+        merged = common_spec("a list of datasets", tuple(nodes))
+    except TypeError as error:
+        raise InvalidArgumentError(str(error)) from None
+    return DatasetSpec(merged.nest, TensorShape(shape))

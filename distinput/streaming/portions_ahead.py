@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The next portions of files are decoded on threads while those before them are used."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from distinput.core.failure import Failure
+from distinput.core.room import cores
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.formats.portion import Portion
+from distinput.streaming.places import PlacedPortion
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+__all__ = ["portions_ahead"]
+
+
+def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
+    """The rows of portions, in their order.
+
+    Once a second block is asked for, the portions that come next are decoded on threads, in which Python's lock is free; as
+    many as the run has room for, and none on a single core. A state knows nothing of that, and errors keep their place.
+
+    Args:
+      portions: each with the mark of its file and the place that `run.reading` tells, which is kept up to date.
+      run: ends the threads.
+    """
+    with ExitStack() as stack:
+        ahead = _Ahead(portions, run, stack)
+        stack.callback(ahead.give_up)
+        while (pulled := ahead.next()) is not None:
+            if isinstance(pulled.item, tuple) and "lost" in pulled.item[1]:
+                ahead.drop(pulled)
+            else:
+                yield from _blocks(pulled, ahead, run)
+
+
+def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
+    """The rows of what was pulled. Its own function, so that nothing of a portion is held while the next one is decoded."""
+    if pulled.reading is not None:
+        run.reading = pulled.reading
+    if isinstance(pulled.item, Exception):
+        raise pulled.item
+    mark, place, portion = pulled.item
+    if isinstance(portion, Failure):
+        yield portion, place["behind"]
+        return
+    try:
+        decoded = ahead.decoded(pulled, portion)
+        ahead.go_on(run.room.nbytes)  # a large one has to wait until what came before is no longer in use
+        for block, after in portion.blocks(decoded):
+            place["position"] = after
+            yield block, {**mark, "position": after}
+            ahead.asked = True
+            ahead.go_on()
+    except Exception as error:
+        if not run.tolerant:
+            raise
+        place["lost"] = True
+        yield Failure(error), place["behind"]
+
+
+class _Pulled:
+    """What came from the portions: one of them, or the error in its place; and what `run.reading` said then.
+
+    Attributes:
+      future: of the decoded portion, if a thread has it.
+    """
+
+    __slots__ = ("future", "item", "reading")
+
+    def __init__(self, item: PlacedPortion | Exception, reading: Callable[[], str] | None) -> None:
+        self.item, self.reading = item, reading
+        self.future: Future[Any] | None = None
+
+
+class _Ahead:
+    """The portions that were pulled and not yet used: those that threads have, and one that has to wait.
+
+    Attributes:
+      asked: true once a second block was asked for; who looks at the first element alone pays for one portion.
+    """
+
+    def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
+        self.asked = False
+        self._portions, self._run, self._stack = portions, run, stack
+        self._threads = run.room.pieces if cores() > 1 else 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._decoding: deque[_Pulled] = deque()
+        self._held: _Pulled | None = None
+        self._reading: Callable[[], str] | None = None
+
+    def next(self) -> _Pulled | None:
+        """What comes next; None at the end."""
+        if self._decoding:
+            return self._decoding.popleft()
+        held, self._held = self._held, None
+        return held or self._pull()
+
+    def decoded(self, pulled: _Pulled, portion: Portion) -> Any:
+        """What `portion.blocks` is given."""
+        if pulled.future is None:
+            return portion.decode()
+        try:
+            return pulled.future.result()
+        finally:
+            self._run.room.leave(portion.nbytes)
+
+    def drop(self, pulled: _Pulled) -> None:
+        """What was pulled is not wanted."""
+        if pulled.future is not None and isinstance(pulled.item, tuple) and isinstance(pulled.item[2], Portion):
+            with suppress(Exception):
+                self.decoded(pulled, pulled.item[2])
+
+    def go_on(self, most: float = inf) -> None:
+        """Let threads decode portions of at most so many bytes, as long as there is room."""
+        while self.asked and len(self._decoding) < self._threads:
+            pulled = self._held or self._pull()
+            if pulled is None:
+                self._threads = 0
+                return
+            self._held = pulled
+            portion = None if isinstance(pulled.item, Exception) else pulled.item[2]
+            if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
+                return
+            if self._pool is None:
+                self._pool = self._stack.enter_context(self._run.pool(self._threads))
+            pulled.future = self._pool.submit(portion.decode)
+            self._decoding.append(pulled)
+            self._held = None
+
+    def _may_begin(self, portion: Portion, most: float) -> bool:
+        if portion.nbytes > most or self._run.cancelled.is_set():
+            return False
+        last = self._decoding[-1].future if self._decoding else None
+        if portion.follows and last is not None and not last.done():
+            return False
+        return self._run.room.enter(portion.nbytes)
+
+    def _pull(self) -> _Pulled | None:
+        before = self._run.reading
+        if self._reading is not None:  # only the first portion of a file says where it is
+            self._run.reading = self._reading
+        try:
+            item: PlacedPortion | Exception | None = next(self._portions, None)
+        except Exception as error:  # noqa: BLE001 - raised when its turn has come
+            item = error
+        self._reading = reading = self._run.reading
+        if before is not None:
+            self._run.reading = before
+        return None if item is None else _Pulled(item, reading)
+
+    def give_up(self) -> None:
+        """Nothing more is wanted."""
+        for pulled in self._decoding:
+            if not isinstance(pulled.item, Exception):
+                self._run.room.leave(pulled.item[2].nbytes)
+        self._decoding.clear()
