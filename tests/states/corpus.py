@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines whose states are kept, by name: every op, every source, and every way to distribute.
+
+States of these pipelines lie in the folders beside this file and must be restored by every later version. So nothing here may
+change: not a name, an argument, a function or a data file. What is new gets a new name.
+"""
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import distinput as di
+from distinput.distribute import InputOptions
+from distinput.ops.rebatch import LegacyRebatch
+from distinput.plan.options import AutoShardPolicy
+
+Dataset: Any = di.data.Dataset
+Experimental = di.data.experimental
+
+DATA = Path(__file__).parent / "data"
+_TIME = 1_700_000_000
+"""When the files were last changed, which a state remembers."""
+
+
+def put_data(folder: Path) -> None:
+    """Copies of the data files, as they were when the states were saved."""
+    for file in sorted(DATA.iterdir()):
+        shutil.copyfile(file, folder / file.name)
+        os.utime(folder / file.name, (_TIME, _TIME))
+
+
+# ---- functions
+
+
+def plus_one(x: Any) -> Any:
+    return x + 1
+
+
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def is_kept(x: Any) -> Any:
+    return x % 3 != 1
+
+
+def is_small(x: Any) -> Any:
+    return x < 17
+
+
+def running_sum(state: Any, x: Any) -> Any:
+    return state + x, state + x
+
+
+def running_text(state: Any, x: Any) -> Any:
+    return (state[0] + b"x", state[1] + x), x
+
+
+def full(x: Any) -> Any:
+    return np.full(int(x) % 5 + 1, x)
+
+
+def length(x: Any) -> Any:
+    return len(x)
+
+
+def key(x: Any) -> Any:
+    return x % 3
+
+
+def pairs(_: Any, group: Any) -> Any:
+    return group.batch(2)
+
+
+def up_to(x: Any) -> Any:
+    return Dataset.range(x)
+
+
+def shuffled_up_to(x: Any) -> Any:
+    return Dataset.range(x).shuffle(3)
+
+
+def lines(name: Any) -> Any:
+    return di.data.TextLineDataset(name)
+
+
+def batched(window: Any) -> Any:
+    return window.batch(3)
+
+
+def parity(x: Any) -> Any:
+    return x % 2
+
+
+def fails_at_five(x: Any) -> Any:
+    if x == 5:
+        raise ValueError("five")
+    return x
+
+
+def numbers() -> Iterator[int]:
+    return iter(range(20))
+
+
+# ---- pipelines of one process
+
+
+def uncounted(n: int) -> Any:
+    return Dataset.range(n).filter(is_kept)
+
+
+def texts() -> Any:
+    return di.data.TextLineDataset(["a.txt", "b.txt"])
+
+
+def slices() -> Any:
+    return Dataset.from_tensor_slices({"a": np.arange(20), "b": [str(i) for i in range(20)]})
+
+
+def parts() -> Any:
+    return Dataset.from_tensor_slices(np.arange(5)).concatenate(Dataset.from_tensor_slices(np.arange(5, 12)))
+
+
+def endless_sample() -> Any:
+    sources = [Dataset.range(9).repeat(), Dataset.range(100, 120).repeat()]
+    return Dataset.sample_from_datasets(sources, [0.3, 0.7], seed=5).take(25)
+
+
+def weighted_sample() -> Any:
+    weights = Dataset.from_tensors(np.array([0.5, 0.5])).repeat()
+    return Dataset.sample_from_datasets([Dataset.range(9), Dataset.range(100, 109)], weights, seed=6)
+
+
+def chosen() -> Any:
+    return Dataset.choose_from_datasets([Dataset.range(9), Dataset.range(20, 29)], Dataset.range(12).map(parity))
+
+
+def listed() -> Any:
+    return di.data.TextLineDataset(Experimental.write_manifest("files.json", "*.txt"))
+
+
+def features() -> dict[str, Any]:
+    return {"x": di.io.FixedLenFeature([], "int64"), "y": di.io.FixedLenFeature([2], "float32")}
+
+
+def parsed() -> Any:
+    return di.data.TFRecordDataset("a.tfrecord").batch(2).parse_example(features())
+
+
+PIPELINES: dict[str, Callable[[], Any]] = {
+    # sources
+    "range": lambda: Dataset.range(3, 40, 2),
+    "tensors": lambda: Dataset.from_tensors({"a": [1, 2]}),
+    "slices": slices,
+    "generator": lambda: Dataset.from_generator(numbers, output_signature=di.TensorSpec([], "int64")),
+    "list_files": lambda: Dataset.list_files("*.txt", shuffle=False),
+    "list_files_in_any_order": lambda: Dataset.list_files("*.t*", seed=2).repeat(3),
+    "manifest": listed,
+    "text": texts,
+    "text_in_turns": lambda: di.data.TextLineDataset(["a.txt", "b.txt"], num_parallel_reads=2),
+    "tfrecord": lambda: di.data.TFRecordDataset(["a.tfrecord", "b.tfrecord"]),
+    "tfrecord_gzip": lambda: di.data.TFRecordDataset("a.tfrecord.gz", compression_type="GZIP"),
+    "fixed_length": lambda: di.data.FixedLengthRecordDataset(["a.txt", "b.txt"], record_bytes=3),
+    "parquet": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"]),
+    "arrow": lambda: di.data.ArrowDataset(["a.arrow"]),
+    "npy": lambda: di.data.NpyDataset(["a.npy", "b.npy"]),
+    # one op each, over inputs with and without random access
+    "assert_cardinality": lambda: uncounted(9).apply(Experimental.assert_cardinality(6)),
+    "batch": lambda: Dataset.range(20).batch(3),
+    "batch_uncounted": lambda: uncounted(30).batch(4, drop_remainder=True),
+    "bucket_by_sequence_length": lambda: Dataset.range(1, 20).map(full).bucket_by_sequence_length(length, [3], [2, 3]),
+    "cache": lambda: uncounted(20).cache(),
+    "cache_shuffled": lambda: uncounted(20).shuffle(8, seed=1).cache().repeat(2),
+    "choose": chosen,
+    "concatenate": lambda: Dataset.range(7).concatenate(uncounted(9)),
+    "copied": lambda: slices().copied(),
+    "enumerate": lambda: uncounted(20).enumerate(3),
+    "filter": lambda: uncounted(30),
+    "flat_map": lambda: Dataset.range(7).flat_map(up_to),
+    "flat_map_shuffled": lambda: Dataset.range(7).flat_map(shuffled_up_to),
+    "flat_map_of_files": lambda: Dataset.list_files("*.txt", shuffle=False).flat_map(lines),
+    "global_shuffle": lambda: Dataset.range(20).global_shuffle(seed=1),
+    "global_shuffle_of_files": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"]).global_shuffle(seed=2),
+    "group_by_window": lambda: uncounted(30).group_by_window(key, pairs, 4),
+    "ignore_errors": lambda: Dataset.range(12).map(fails_at_five).ignore_errors(),
+    "interleave": lambda: Dataset.range(7).interleave(up_to, cycle_length=3, block_length=2),
+    "interleave_in_threads": lambda: Dataset.range(7).interleave(up_to, cycle_length=4, num_parallel_calls=2),
+    "interleave_files": lambda: Dataset.list_files("*.txt", shuffle=False).interleave(lines, cycle_length=2),
+    "map": lambda: Dataset.range(20).map(plus_one),
+    "map_in_threads": lambda: uncounted(20).map(plus_one, num_parallel_calls=2),
+    "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
+    "padded_batch": lambda: Dataset.range(1, 20).map(full).padded_batch(3),
+    "parse_example": parsed,
+    "prefetch": lambda: uncounted(20).map(plus_one).prefetch(3),
+    "rebatch": lambda: Dataset.range(20).batch(6).rebatch([2, 3]),
+    "rebatch_to_one_size": lambda: uncounted(30).batch(7).rebatch(4),
+    "rebatch_as_workers_do": lambda: Dataset(LegacyRebatch(Dataset.range(20).batch(7).node, 3)),
+    "repeat": lambda: uncounted(6).repeat(4),
+    "sample": lambda: Dataset.sample_from_datasets([Dataset.range(9), Dataset.range(9, 20)], seed=5),
+    "sample_endless": endless_sample,
+    "sample_by_weights": weighted_sample,
+    "scan": lambda: Dataset.range(20).scan(np.int64(0), running_sum),
+    "scan_of_text": lambda: Dataset.range(9).scan((b"", np.zeros(2)), running_text),
+    "shard": lambda: uncounted(40).shard(3, 1),
+    "shard_batches": lambda: Dataset.range(40).batch(7).shard_batches(2, 1),
+    "shard_batches_uncounted": lambda: uncounted(40).batch(7).shard_batches(2, 1),
+    "shuffle": lambda: uncounted(30).shuffle(7, seed=3),
+    "shuffle_by_number": lambda: Dataset.range(30).shuffle(7, seed=3),
+    "shuffle_of_all": lambda: uncounted(20).shuffle(di.data.UNKNOWN_CARDINALITY, seed=4),
+    "shuffle_once": lambda: Dataset.range(20).shuffle(9, seed=3, reshuffle_each_iteration=False).repeat(2),
+    "shuffle_without_seed": lambda: uncounted(30).shuffle(7).repeat(2),
+    "skip": lambda: uncounted(30).skip(4),
+    "skip_counted": lambda: Dataset.range(30).batch(2).skip(4),
+    "take": lambda: uncounted(30).take(11),
+    "take_while": lambda: Dataset.range(30).take_while(is_small),
+    "unbatch": lambda: uncounted(30).batch(4).map(doubled).unbatch(),
+    "unique": lambda: Dataset.range(20).map(key).concatenate(Dataset.range(9)).unique(),
+    "window": lambda: Dataset.range(20).window(4, shift=2, stride=2, drop_remainder=True).flat_map(batched),
+    "with_options": lambda: Dataset.range(9).with_options(di.data.Options()),
+    "zip": lambda: Dataset.zip(Dataset.range(20), uncounted(30).shuffle(3, seed=1)),
+    # what rules change
+    "concatenate_of_slices": lambda: parts().concatenate(Dataset.from_tensor_slices(np.arange(12, 15))),
+    "map_of_map": lambda: uncounted(20).map(plus_one).map(doubled).map(plus_one),
+    "map_rows_of_map_rows": lambda: Dataset.range(20).map_rows(plus_one).map_rows(doubled),
+    "zip_of_zip": lambda: Dataset.zip(Dataset.range(20), Dataset.range(20, 40)).enumerate(),
+    "batch_then_unbatch": lambda: Dataset.range(20).batch(3).unbatch(),
+    "prefetch_of_prefetch": lambda: uncounted(20).prefetch(2).prefetch(3),
+    "shard_of_one": lambda: uncounted(20).shard(1, 0),
+    "shuffle_of_one": lambda: uncounted(20).shuffle(1),
+    "skip_nothing": lambda: uncounted(20).skip(0),
+    "skip_of_skip": lambda: uncounted(30).skip(2).skip(3),
+    "take_everything": lambda: uncounted(20).take(-1),
+    "take_of_take": lambda: uncounted(30).take(12).take(9),
+    "part_of_range": lambda: Dataset.range(30).skip(4).take(11),
+    "skip_before_take": lambda: uncounted(40).take(20).skip(3).take(9).skip(2),
+    "shuffled_batches": lambda: texts().shuffle(5, seed=1).batch(4).prefetch(2),
+    # as programs put them together
+    "training": lambda: (
+        di.data.TFRecordDataset(["a.tfrecord", "b.tfrecord"]).shuffle(6, seed=7).repeat(3).batch(4).prefetch(2)
+    ),
+    "text_to_batches": lambda: texts().cache().shuffle(20, seed=3).enumerate().batch(3),
+}
+
+
+# ---- distributed iterators
+
+
+def with_policy(dataset: Any, policy: str) -> Any:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+    return dataset.with_options(options)
+
+
+def per_replica(context: Any) -> Any:
+    return uncounted(30).shard(context.num_input_pipelines, context.input_pipeline_id).batch(2)
+
+
+Distributed = Callable[[Any], Any]
+"""A distributed dataset of a strategy."""
+
+
+def distributed(make: Callable[[], Any], policy: str = "AUTO", **how: Any) -> Distributed:
+    return lambda strategy: strategy.experimental_distribute_dataset(with_policy(make(), policy), InputOptions(**how))
+
+
+DISTRIBUTED: dict[str, tuple[list[int], Distributed]] = {
+    # the replicas of each worker, and what they get
+    "mirrored_2": ([2], distributed(lambda: Dataset.range(20).batch(4))),
+    "mirrored_3": ([3], distributed(lambda: uncounted(40).shuffle(5, seed=1).batch(7))),
+    "mirrored_3_shuffled": ([3], distributed(lambda: Dataset.range(22).shuffle(5, seed=1).batch(5).prefetch(2))),
+    "mirrored_2_balanced": ([2], distributed(lambda: uncounted(30).batch(5), balanced_split=True)),
+    "mirrored_2_padded": ([2], distributed(lambda: uncounted(30).batch(6), tail="pad")),
+    "mirrored_2_file": ([2], distributed(lambda: texts().batch(3), "FILE")),
+    "mirrored_2_data": ([2], distributed(lambda: texts().batch(3), "DATA")),
+    "mirrored_2_off": ([2], distributed(lambda: texts().batch(3), "OFF")),
+    "mirrored_2_from_function": ([2], lambda strategy: strategy.distribute_datasets_from_function(per_replica)),
+    "workers_file": ([2, 2], distributed(lambda: texts().batch(4), "FILE")),
+    "workers_data": ([2, 2], distributed(lambda: Dataset.range(30).shuffle(9, seed=2).batch(8), "DATA")),
+    "workers_data_of_files": ([1, 1], distributed(lambda: texts().batch(4), "DATA")),
+    "workers_data_of_rows": (
+        [1, 1],
+        distributed(lambda: di.data.NpyDataset(["a.npy", "b.npy"]).batch(4), "DATA"),
+    ),
+    "workers_data_uncounted": ([2, 2], distributed(lambda: uncounted(40).batch(8), "DATA")),
+    "workers_off": ([1, 1], distributed(lambda: texts().batch(4), "OFF")),
+    "workers_balanced": (
+        [1, 1],
+        distributed(lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"]).batch(4), "BALANCED"),
+    ),
+    "workers_of_two_sizes": ([1, 2], distributed(lambda: Dataset.range(25).batch(6), balanced_split=True)),
+    "workers_from_function": ([1, 1], lambda strategy: strategy.distribute_datasets_from_function(per_replica)),
+}
+
+
+# ---- what is kept of an element
+
+
+def shown(value: Any) -> Any:
+    """An element, or a step of replicas, as JSON: structure, dtypes, shapes and values."""
+    if isinstance(value, bytes):
+        return repr(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{value.dtype.name}{list(value.shape)} {value.tolist()!r}"
+    if isinstance(value, di.distribute.DistributedValues):
+        return {"replicas": [shown(part) for part in value.values]}
+    if isinstance(value, dict):
+        return {name: shown(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return [shown(part) for part in value]
+    if hasattr(value, "element_spec"):
+        return {"dataset": [shown(part) for part in value]}
+    raise TypeError(f"an element of a kind that no kept pipeline gives: {type(value).__name__}")
+
+
+def shown_all(elements: Any, most: int) -> list[Any]:
+    return [shown(element) for element in itertools.islice(elements, most)]

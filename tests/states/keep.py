@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep states of this version for ever: `python -m tests.states.keep` writes what is missing, and changes no file.
+
+Run it after `VERSION` was raised (`distinput/core/state.py`), and after a pipeline was added to the corpus. Tests restore every
+file from then on, in every later version.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from distinput.core.state import VERSION
+from tests.distribute.workers import on_workers
+from tests.states.corpus import DISTRIBUTED, PIPELINES, put_data, shown
+
+__all__ = ["HERE", "MOST", "places", "trace"]
+
+HERE = Path(__file__).parent
+MOST = 60
+"""Elements kept of a pass."""
+
+
+def places(count: int, number: int) -> list[int]:
+    """Where states are kept of a pass of so many elements."""
+    wanted = (0, 1, 2, 5, count // 2, count - 1, count) if number == 0 else (3,)
+    return sorted({place for place in wanted if 0 <= place <= count})
+
+
+def trace(dataset: Any, number: int) -> dict[str, Any]:
+    """The elements of a pass, and states at some places of it."""
+    states, elements = [], []
+    with iter(dataset) as iterator:
+        states.append(iterator.state())
+        for element in iterator:
+            elements.append(shown(element))
+            states.append(iterator.state())
+            if len(elements) == MOST:
+                break
+    kept = [{"after": place, "state": states[place]} for place in places(len(elements), number)]
+    return {"elements": elements, "states": kept}
+
+
+def _of_pipeline(name: str) -> list[list[dict[str, Any]]]:
+    dataset = PIPELINES[name]()
+    return [[trace(dataset, number) for number in range(2)]]
+
+
+def _of_workers(name: str) -> list[list[dict[str, Any]]]:
+    """For each worker, its passes."""
+    replicas, make = DISTRIBUTED[name]
+
+    def body(strategy: Any, _: int) -> list[dict[str, Any]]:
+        dataset = make(strategy)
+        return [trace(dataset, number) for number in range(2)]
+
+    made = on_workers(replicas, body, timeout=60.0)
+    for found in made:
+        if isinstance(found, Exception):
+            raise found
+    return made
+
+
+def main() -> None:
+    """Write the files that are missing."""
+    folder = HERE / f"v{VERSION}"
+    folder.mkdir(exist_ok=True)
+    kinds: list[tuple[Any, Callable[[str], Any]]] = [(PIPELINES, _of_pipeline), (DISTRIBUTED, _of_workers)]
+    with tempfile.TemporaryDirectory() as data:
+        put_data(Path(data))
+        os.chdir(data)
+        for names, made in kinds:
+            for name in names:
+                file = folder / f"{name}.json"
+                if not file.exists():
+                    kept = {"python": ".".join(map(str, sys.version_info[:2])), "workers": made(name)}
+                    file.write_text(json.dumps(kept) + "\n")
+                    print(f"kept {file.relative_to(HERE)}")
+
+
+if __name__ == "__main__":
+    main()
