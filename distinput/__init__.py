@@ -65,9 +65,9 @@ def __getattr__(name: str) -> Any:
     """A corner of the library, loaded when it is first named."""
     if name in _CORNERS:
         return import_module(f"distinput.{name}")
-    raise AttributeError(
-        f"module 'distinput' has no attribute {name!r}; it has {', '.join(sorted({*__all__, *_CORNERS}))}"
-    )
+    from distinput.data.absent import absent  # for messages alone
+
+    raise absent("distinput", name, {*__all__, *_CORNERS})
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput import formats
+from distinput.data.absent import absent
 from distinput.formats.example import parse_example, parse_single_example
 from distinput.formats.example_encoding import encode_example
 from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
@@ -38,7 +39,7 @@ def __getattr__(name: str) -> Any:
         return formats.parquet.write_parquet
     if name == "write_tfrecord_index":
         return formats.indexed_tfrecord.write_tfrecord_index
-    raise AttributeError(f"module 'distinput.io' has no attribute {name!r}; it has {', '.join(__all__)}")
+    raise absent("distinput.io", name, __all__)
 
 
 def __dir__() -> list[str]:

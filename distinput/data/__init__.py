@@ -51,7 +51,9 @@ def __getattr__(name: str) -> Any:
         return import_module("distinput.data.experimental")
     if name in __all__:
         return getattr(import_module("distinput.data.makers"), name)
-    raise AttributeError(f"module 'distinput.data' has no attribute {name!r}; it has {', '.join(__all__)}")
+    from distinput.data.absent import absent  # for messages alone
+
+    raise absent("distinput.data", name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,50 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method that adds an op can be given, and what is said where it is given something else."""
+"""The arguments of a method that adds an op: which ones users may give, and what is said about wrong ones."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
+from distinput.core.meant import meant
 from distinput.plan.node import Node
 
 __all__ = ["Arguments"]
 
-_INTERNAL = ("claim", "common_cycle", "drawn_seed", "group", "origin", "store")
-"""Arguments of ops that users do not give."""
+_NODE = (Node, "Node")
+"""How a field that is another input is annotated; a string where annotations are not evaluated."""
 
-_ALIKE = 0.5
-"""How alike a name must be to one that is known to be taken for it: `drop_last` and `drop_remainder` just are."""
+_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "bufsize": ("buffer_size",),
+    "concurrency": ("num_parallel_calls",),
+    "dataset": ("datasets",),
+    "drop_last": ("drop_remainder",),
+    "drop_last_batch": ("drop_remainder",),
+    "ds": ("dataset",),
+    "element_spec": ("output_signature",),
+    "epochs": ("count",),
+    "f": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "filter_fn": ("predicate",),
+    "fn": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "func": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "function": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "map_fn": ("map_func",),
+    "max_workers": ("num_parallel_calls",),
+    "n": ("count", "buffer_size", "batch_size", "size"),
+    "num_epochs": ("count",),
+    "num_proc": ("num_parallel_calls",),
+    "num_replicas": ("num_shards",),
+    "num_threads": ("num_parallel_calls",),
+    "num_workers": ("num_shards", "num_parallel_calls"),
+    "ordered": ("deterministic",),
+    "other": ("dataset",),
+    "pad_value": ("padding_values",),
+    "path": ("filename",),
+    "prefetch_factor": ("buffer_size",),
+    "random_state": ("seed",),
+    "rank": ("index",),
+    "reshuffle": ("reshuffle_each_iteration",),
+    "size": ("batch_size", "buffer_size", "count"),
+    "step": ("shift", "stride"),
+    "times": ("count",),
+    "workers": ("num_parallel_calls",),
+    "world_size": ("num_shards",),
+}
+"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and what may be meant by them here, likeliest first."""
 
 
 class Arguments:
-    """The arguments of an op as users give them: those of TensorFlow by position too, ours by name alone.
+    """The arguments of an op as users give them: those of TensorFlow also by position, ours only by name.
+
+    A keyword-only field of the op that its `repr` leaves out belongs to the library, and is no argument of the method.
 
     Args:
-      op: its name.
+      op: the method's name.
       node: the op.
-      dataset: what the input and other datasets are called in the signature.
+      dataset: the class that stands for the op's inputs in the signature.
     """
 
-    def __init__(self, op: str, node: Callable[..., Node], dataset: str) -> None:
+    def __init__(self, op: str, node: Callable[..., Node], dataset: type) -> None:
         made = inspect.signature(node)
+        fields = getattr(node, "__dataclass_fields__", {})
         first, *rest = made.parameters.values()
-        shown = [p for p in rest if p.name not in _INTERNAL]
-        shown = [p.replace(annotation=dataset) if p.annotation is Node else p for p in shown]
+        shown = [p for p in rest if p.name == "name" or not (p.kind is p.KEYWORD_ONLY and _is_hidden(fields, p.name))]
+        shown = [p.replace(annotation=dataset.__name__) if p.annotation in _NODE else p for p in shown]
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
         shown.sort(key=lambda p: p.kind)  # stable: `name` comes after the others that have a position
         self.op = op
-        self.datasets = {p.name for p in rest if p.annotation is Node}
+        self.dataset = dataset
+        self.datasets = {p.name for p in rest if p.annotation in _NODE}
         self.known = [p.name for p in shown]
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
-        self.signature = made.replace(parameters=[myself, *shown], return_annotation=dataset)
+        self.signature = made.replace(parameters=[myself, *shown], return_annotation=dataset.__name__)
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What was given, by name.
+        """What was given, by name, with the node of each dataset in its place.
 
         Raises:
-          TypeError: an argument is not known, missing, given twice or one too many.
+          TypeError: an argument is unknown, missing, given twice, one too many, or no dataset where there must be one.
         """
         if len(args) > len(self.positional):
             taken = f"{', '.join(self.positional)} by position" if self.positional else "none"
@@ -60,10 +100,24 @@ class Arguments:
         if missing:
             names = [name for name in self.known if name in missing]
             raise TypeError(f"{self.op}: needs {' and '.join(names)}")
+        for name in self.datasets:
+            if name in given:
+                given[name] = self._node(name, given[name])
         return given
 
-    def _meant(self, name: str) -> str:
-        from difflib import get_close_matches  # for this message alone
+    def _node(self, name: str, value: Any) -> Node:
+        if not isinstance(value, self.dataset):
+            raise TypeError(
+                f"{self.op}: {name} must be a Dataset, got {value!r}; Dataset.from_tensors and Dataset.from_tensor_slices "
+                "make one of values"
+            )
+        node: Node = value.node  # type: ignore[attr-defined]
+        return node
 
-        near = get_close_matches(name, self.known, 1, _ALIKE)
-        return f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.known)}"
+    def _meant(self, name: str) -> str:
+        ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
+        return f"did you mean {ours[0]}?" if ours else meant(name, self.known, "it takes")
+
+
+def _is_hidden(fields: dict[str, Any], name: str) -> bool:
+    return name in fields and not fields[name].repr

@@ -45,6 +45,11 @@ class Dataset:
     nest_leaf = True
 
     def __init__(self, node: Node, passes: Passes | None = None) -> None:
+        if not hasattr(node, "origin"):  # quicker than to ask whether it is a Node
+            raise TypeError(
+                f"Dataset: a dataset is not made by its class, got {_short(node)}; use Dataset.from_tensor_slices for the rows "
+                "of arrays and lists, Dataset.from_generator for what a function yields"
+            )
         self._node = node
         self._passes = passes or Passes()
         self._running: Node | None = None
@@ -295,7 +300,7 @@ class Dataset:
         """
         numbers = ops.range.Range(integer("enumerate", "start", start), np.iinfo(np.int64).max)
         nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
-        return self._followed_by(ops.zip.Zip(nest, (numbers, self.node)))
+        return self._followed_by(ops.zip.Zip(nest, (numbers, self.node), name=name))
 
     def apply(self, transformation_func: Callable[["Dataset"], Any]) -> Any:
         """`transformation_func(self)`, for chaining functions that are no methods.
@@ -603,6 +608,11 @@ def _whole(number: Any) -> int:
 
 def _named(node: Node, name: str | None) -> Node:
     return node if name is None else dataclasses.replace(node, name=name)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _node(op: str, value: Any) -> Node:

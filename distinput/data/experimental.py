@@ -4,6 +4,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from distinput.data.absent import absent
 from distinput.data.dataset import Dataset
 from distinput.data.optional import Optional
 from distinput.files.manifest import load_manifest, save_manifest
@@ -53,6 +54,10 @@ __all__ = [
     "shard_plan",
     "write_manifest",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise absent("distinput.data.experimental", name, __all__)
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:

@@ -60,7 +60,7 @@ class TextLineDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(_reading(filenames, formats.text.TextLines(compression_type), num_parallel_reads))
+        super().__init__(_reading(filenames, formats.text.TextLines(compression_type), num_parallel_reads, name))
 
 
 class TFRecordDataset(Dataset):
@@ -101,7 +101,7 @@ class TFRecordDataset(Dataset):
         index: bool = False,
     ) -> None:
         made = formats.indexed_tfrecord.IndexedTFRecords if index else formats.tfrecord.TFRecords
-        super().__init__(_reading(filenames, made(compression_type), num_parallel_reads))
+        super().__init__(_reading(filenames, made(compression_type), num_parallel_reads, name))
 
 
 class FixedLengthRecordDataset(Dataset):
@@ -143,7 +143,7 @@ class FixedLengthRecordDataset(Dataset):
         made = formats.fixed_length.FixedLengthRecords(
             record_bytes, header_bytes or 0, footer_bytes or 0, compression_type
         )
-        super().__init__(_reading(filenames, made, num_parallel_reads))
+        super().__init__(_reading(filenames, made, num_parallel_reads, name))
 
 
 class ParquetDataset(Dataset):
@@ -243,18 +243,18 @@ class NpyDataset(Dataset):
         super().__init__(_reading(filenames, formats.npy.Npy(), num_parallel_reads))
 
 
-def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None) -> Node:
+def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None, name: str | None = None) -> Node:
     """A reader over names, or several readers that take turns."""
     names = _names(filenames)
     table = names.table if isinstance(names, Files) else None
     if num_parallel_reads is None:
-        return Reader(names, file_format, table)
+        return Reader(names, file_format, table, name=name)
 
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
 
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
-    return ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads)
+    return ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
 
 
 def _names(filenames: Any) -> Node:

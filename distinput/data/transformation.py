@@ -44,13 +44,10 @@ class _Transformation:
 
 
 def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuffles: bool) -> Callable[..., "Dataset"]:
-    arguments = Arguments(name, node, owner.__name__)
+    arguments = Arguments(name, node, owner)
 
     def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
         given = arguments.by_name(args, kwargs)
-        for key in arguments.datasets:
-            if isinstance(given.get(key), owner):
-                given[key] = given[key].node
         return self._followed_by(node(self.node, **given).added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]

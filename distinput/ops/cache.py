@@ -82,7 +82,7 @@ class Cache(SameElements):
     harmless: ClassVar[bool] = True
     delays: ClassVar[bool] = True
     filename: str = ""
-    store: Store = field(default_factory=Store, repr=False)
+    store: Store = field(default_factory=Store, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if self.filename:

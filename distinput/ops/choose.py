@@ -157,7 +157,7 @@ class Draw(Node):
     weights: tuple[float, ...]
     seed: int | None = None
     rerandomize_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     @cached_property
     def spec(self) -> Spec:

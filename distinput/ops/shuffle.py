@@ -72,7 +72,7 @@ class Shuffle(SameElements):
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, repr=False)
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     group: int = field(default=1, kw_only=True, repr=False)
     """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
 

@@ -2,9 +2,12 @@
 """Options of a pipeline, with the names, nesting and type checks of `tf.data.Options`."""
 
 import enum
-from typing import Any, ClassVar, Self
+from inspect import get_annotations
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
-from distinput.plan.node import Node
+from distinput.core.meant import meant
+from distinput.plan.node import Node, walk
 
 __all__ = [
     "AutoShardPolicy",
@@ -34,42 +37,20 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class _Settings:
-    """A group of settings with declared types; a setting that was never made is None or its default."""
+    """A group of options: the annotated fields of a subclass. A field that was not set has its default."""
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {}
-    GROUPS: ClassVar[dict[str, type["_Settings"]]] = {}
+    LEAST: ClassVar[dict[str, int]] = {}
+    """Smallest allowed values."""
 
-    def __init__(self) -> None:
-        self.__dict__["_values"] = {}
-        self.__dict__["_groups"] = {name: group() for name, group in self.GROUPS.items()}
+    if not TYPE_CHECKING:  # a type checker that saw these would accept every name
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self.GROUPS:
-            return self.__dict__["_groups"][name]
-        if name in self.FIELDS:
-            return self.__dict__["_values"].get(name, self.FIELDS[name][1])
-        raise AttributeError(
-            f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}"
-        )
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not isinstance(getattr(type(self), name, None), property):
+                self._check(name, value)
+            super().__setattr__(name, value)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.GROUPS:
-            if not isinstance(value, self.GROUPS[name]):
-                raise TypeError(f"option {name!r} must be a {self.GROUPS[name].__name__}, got {value!r}")
-            self.__dict__["_groups"][name] = value
-            return
-        if name not in self.FIELDS:
-            raise AttributeError(
-                f"{type(self).__name__} has no option {name!r}; it has {sorted([*self.FIELDS, *self.GROUPS])}"
-            )
-        kind = self.FIELDS[name][0]
-        if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
-            raise TypeError(f"option {name!r} must be of type {kind.__name__}, got {value!r}")
-        self.__dict__["_values"][name] = value
-
-    def is_set(self, name: str) -> bool:
-        """True when the option was given a value."""
-        return self.__dict__["_values"].get(name) is not None
+        def __getattr__(self, name: str) -> Any:
+            raise self._unknown(name)
 
     def merge(self, later: Self) -> Self:
         """These options with those of `later` that were set taking precedence.
@@ -77,20 +58,27 @@ class _Settings:
         As in TensorFlow, a setting equal to the default counts as not made: AUTO does not override an earlier OFF.
         """
         made = type(self)()
-        given = {k: v for k, v in later.__dict__["_values"].items() if v is not None and v != self.FIELDS[k][1]}
-        made.__dict__["_values"] = {**self.__dict__["_values"], **given}
-        for name in self.GROUPS:
-            made.__dict__["_groups"][name] = self.__dict__["_groups"][name].merge(later.__dict__["_groups"][name])
+        found = vars(made)
+        found.update(vars(self))
+        for name, value in vars(later).items():
+            if isinstance(value, _Settings):
+                found[name] = found[name].merge(value)
+            elif value is not None and value != getattr(type(self), name):
+                found[name] = value
         return made
 
     def to_dict(self) -> dict[str, Any]:
         """The options that were set."""
-        found = {k: v for k, v in sorted(self.__dict__["_values"].items()) if v is not None}
-        for name, group in self.__dict__["_groups"].items():
-            inner = group.to_dict()
-            if inner:
-                found[name] = inner
-        return found
+        found: dict[str, Any] = {}
+        groups: dict[str, Any] = {}
+        for name, value in sorted(vars(self).items()):
+            if isinstance(value, _Settings):
+                inner = value.to_dict()
+                if inner:
+                    groups[name] = inner
+            elif value is not None:
+                found[name] = value
+        return {**found, **groups}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
@@ -101,52 +89,76 @@ class _Settings:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.to_dict().items())})"
 
+    @classmethod
+    def _check(cls, name: str, value: Any) -> None:
+        """Refuse a value that the annotation of field `name` does not allow.
+
+        Raises:
+          AttributeError: there is no such option.
+          TypeError: the value is of another type.
+          ValueError: it is too small.
+        """
+        allowed = cls._fields().get(name)
+        if allowed is None:
+            raise cls._unknown(name)
+        if isinstance(allowed, type) and issubclass(allowed, _Settings):
+            if not isinstance(value, allowed):
+                raise TypeError(f"option {name!r} must be a {allowed.__name__}, got {value!r}")
+            return
+        kinds = [get_origin(kind) or kind for kind in get_args(allowed) or (allowed,) if kind is not NoneType]
+        flag = isinstance(value, bool) and bool not in kinds  # a bool is an int, but no number of threads
+        if value is not None and (flag or not isinstance(value, tuple(kinds))):
+            raise TypeError(f"option {name!r} must be of type {kinds[0].__name__}, got {value!r}")
+        if isinstance(value, int) and name in cls.LEAST and value < cls.LEAST[name]:
+            raise ValueError(f"option {name!r} must be at least {cls.LEAST[name]}, got {value}")
+
+    @classmethod
+    def _unknown(cls, name: str) -> AttributeError:
+        return AttributeError(f"{cls.__name__} has no option {name!r}; {meant(name, sorted(cls._fields()), 'it has')}")
+
+    @classmethod
+    def _fields(cls) -> dict[str, Any]:
+        """The annotations of the options by name."""
+        return {name: allowed for name, allowed in get_annotations(cls).items() if name.islower()}
+
 
 class DistributeOptions(_Settings):
     """How the pipeline is distributed; `tf.data.experimental.DistributeOptions`."""
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
-        "auto_shard_policy": (AutoShardPolicy, AutoShardPolicy.AUTO),
-        "num_devices": (int, None),
-    }
+    auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
+    num_devices: int | None = None
 
 
 class AutotuneOptions(_Settings):
     """Limits for what AUTOTUNE chooses; `tf.data.experimental.AutotuneOptions`."""
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
-        "enabled": (bool, None),
-        "cpu_budget": (int, None),
-        "ram_budget": (int, None),
-    }
+    enabled: bool | None = None
+    cpu_budget: int | None = None
+    ram_budget: int | None = None
 
 
 class OptimizationOptions(_Settings):
     """Which rewrites are applied; `tf.data.experimental.OptimizationOptions`."""
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
-        "apply_default_optimizations": (bool, None),
-        "filter_fusion": (bool, None),
-        "filter_parallelization": (bool, None),
-        "inject_prefetch": (bool, None),
-        "map_and_batch_fusion": (bool, None),
-        "map_and_filter_fusion": (bool, None),
-        "map_fusion": (bool, None),
-        "map_parallelization": (bool, None),
-        "noop_elimination": (bool, None),
-        "parallel_batch": (bool, None),
-        "seq_interleave_prefetch": (bool, None),
-        "shuffle_and_repeat_fusion": (bool, None),
-    }
+    apply_default_optimizations: bool | None = None
+    filter_fusion: bool | None = None
+    filter_parallelization: bool | None = None
+    inject_prefetch: bool | None = None
+    map_and_batch_fusion: bool | None = None
+    map_and_filter_fusion: bool | None = None
+    map_fusion: bool | None = None
+    map_parallelization: bool | None = None
+    noop_elimination: bool | None = None
+    parallel_batch: bool | None = None
+    seq_interleave_prefetch: bool | None = None
+    shuffle_and_repeat_fusion: bool | None = None
 
 
 class ThreadingOptions(_Settings):
     """Thread counts; `tf.data.ThreadingOptions`."""
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
-        "max_intra_op_parallelism": (int, None),
-        "private_threadpool_size": (int, None),
-    }
+    max_intra_op_parallelism: int | None = None
+    private_threadpool_size: int | None = None
 
 
 class Options(_Settings):
@@ -173,39 +185,53 @@ class Options(_Settings):
     1
     """
 
-    FIELDS: ClassVar[dict[str, tuple[type, Any]]] = {
-        "run_ahead": (int, None),
-        "deterministic": (bool, None),
-        "experimental_deterministic": (bool, None),
-        "experimental_slack": (bool, None),
-        "experimental_symbolic_checkpoint": (bool, None),
-        "experimental_warm_start": (bool, None),
-        "dataset_name": (str, None),
-        "framework_type": (list, None),
-    }
-    GROUPS: ClassVar[dict[str, type[_Settings]]] = {
-        "autotune": AutotuneOptions,
-        "experimental_distribute": DistributeOptions,
-        "experimental_optimization": OptimizationOptions,
-        "threading": ThreadingOptions,
-    }
+    autotune: AutotuneOptions
+    dataset_name: str | None = None
+    deterministic: bool | None = None
+    experimental_distribute: DistributeOptions
+    experimental_optimization: OptimizationOptions
+    experimental_slack: bool | None = None
+    experimental_symbolic_checkpoint: bool | None = None
+    experimental_warm_start: bool | None = None
+    framework_type: list[str] | None = None
+    run_ahead: int | None = None
+    threading: ThreadingOptions
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "run_ahead" and isinstance(value, int) and value < 0:
-            raise ValueError(f"option 'run_ahead' must be at least 0, got {value}")
-        super().__setattr__(name, value)
+    LEAST: ClassVar[dict[str, int]] = {"run_ahead": 0}
 
-    def __getattr__(self, name: str) -> Any:
-        return super().__getattr__({"experimental_threading": "threading"}.get(name, name))
+    def __init__(self) -> None:
+        self.autotune = AutotuneOptions()
+        self.experimental_distribute = DistributeOptions()
+        self.experimental_optimization = OptimizationOptions()
+        self.threading = ThreadingOptions()
+
+    @property
+    def experimental_deterministic(self) -> bool | None:
+        """The older name of `deterministic`."""
+        return self.deterministic
+
+    @experimental_deterministic.setter
+    def experimental_deterministic(self, value: bool | None) -> None:
+        self.deterministic = value
+
+    @property
+    def experimental_threading(self) -> ThreadingOptions:
+        """The older name of `threading`."""
+        return self.threading
+
+    @experimental_threading.setter
+    def experimental_threading(self, value: ThreadingOptions) -> None:
+        self.threading = value
 
 
 def options_of(node: Node) -> Options:
-    """The options that hold for a tree: those of later inputs over earlier ones, the node's own over all.
+    """The options that hold for a tree: those of later inputs take precedence over earlier ones, the node's own over all.
 
     Source: the merging of `tf.data.Dataset.options`.
     """
     merged = Options()
-    for source in node.inputs:
-        merged = merged.merge(options_of(source))
-    own = getattr(node, "options", None)
-    return merged.merge(own) if isinstance(own, Options) else merged
+    for step in walk(node):
+        own = getattr(step, "options", None)
+        if isinstance(own, Options):
+            merged = merged.merge(own)
+    return merged

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.data.arguments import Arguments
+from distinput.plan.node import Node
 
 Dataset = di.data.Dataset
+
+
+def Both(input: "Node", other: "Node", *, name: "str | None" = None) -> Node:  # called as an op is
+    raise NotImplementedError
+
 
 RECORDED = """
 apply(transformation_func)
@@ -90,7 +97,25 @@ def test_a_name_can_be_given_by_position() -> None:
             lambda ds: ds.batch(2, drop_last=True),
             "batch: unexpected argument 'drop_last', did you mean drop_remainder?",
         ),
-        (lambda ds: ds.map(fn=abs), "map: unexpected argument 'fn', it takes map_func, num_parallel_calls, "),
+        (lambda ds: ds.map(fn=abs), "map: unexpected argument 'fn', did you mean map_func?"),
+        (lambda ds: ds.filter(function=abs), "filter: unexpected argument 'function', did you mean predicate?"),
+        (
+            lambda ds: ds.map(abs, num_workers=2),
+            "map: unexpected argument 'num_workers', did you mean num_parallel_calls?",
+        ),
+        (
+            lambda ds: ds.shard(num_workers=2, rank=0),
+            "shard: unexpected argument 'num_workers', did you mean num_shards?",
+        ),
+        (lambda ds: ds.shuffle(2, random_state=3), "shuffle: unexpected argument 'random_state', did you mean seed?"),
+        (lambda ds: ds.take(n=2), "take: unexpected argument 'n', did you mean count?"),
+        (
+            lambda ds: ds.batch(2, drop_remaindr=True),
+            "batch: unexpected argument 'drop_remaindr', did you mean drop_remain",
+        ),
+        (lambda ds: ds.unbatch(axis=1), "unbatch: unexpected argument 'axis', it takes name"),
+        (lambda ds: ds.concatenate(5), "concatenate: dataset must be a Dataset, got 5; Dataset.from_tensors and "),
+        (lambda ds: ds.concatenate(other=ds), "concatenate: unexpected argument 'other', did you mean dataset?"),
         (lambda ds: ds.batch(), "batch: needs batch_size"),
         (lambda ds: ds.shard(), "shard: needs num_shards and index"),
         (lambda ds: ds.batch(2, batch_size=2), "batch: argument 'batch_size' was given twice, by position and by name"),
@@ -102,6 +127,20 @@ def test_a_wrong_argument_is_told_by_the_names_of_the_op(wrong: Callable[[Any], 
     with pytest.raises(TypeError) as found:
         wrong(Dataset.range(4))
     assert str(found.value).startswith(says)
+
+
+@pytest.mark.parametrize("hidden", ["claim", "common_cycle", "drawn_seed", "group", "most_bytes", "origin", "store"])
+def test_what_belongs_to_the_library_is_no_argument(hidden: str) -> None:
+    methods = [getattr(Dataset, name) for name in dir(Dataset) if not name.startswith("_")]
+    assert all(hidden not in inspect.signature(each).parameters for each in methods if callable(each))
+    with pytest.raises(TypeError, match=f"^shuffle: unexpected argument '{hidden}', it takes buffer_size, seed, "):
+        Dataset.range(3).shuffle(2, **{hidden: 1})
+
+
+def test_an_annotation_may_be_a_string() -> None:
+    arguments = Arguments("both", Both, Dataset)
+    assert str(arguments.signature) == "(self, other: 'Dataset', name: 'str | None' = None) -> 'Dataset'"
+    assert arguments.by_name((Dataset.range(3),), {})["other"].cardinality == 3
 
 
 def test_map_takes_what_tensorflow_takes() -> None:

@@ -115,3 +115,28 @@ def test_explain_shows_what_runs() -> None:
 def test_methods_are_documented_as_their_ops() -> None:
     assert "Stack `batch_size` consecutive elements" in (Dataset.batch.__doc__ or "")
     assert list(Dataset.batch.__signature__.parameters)[:3] == ["self", "batch_size", "drop_remainder"]
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.arange(3), None])
+def test_a_dataset_is_not_made_by_its_class(value: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"^Dataset: a dataset is not made by its class, got .*; use Dataset.from_tensor_slices"
+    ):
+        Dataset(value)
+
+
+def test_names_of_steps_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    file = str(tmp_path / "a.txt")
+    named = [
+        Dataset.range(3).enumerate(0, "numbered"),
+        di.data.TextLineDataset(file, name="numbered"),
+        di.data.TextLineDataset(file, num_parallel_reads=2, name="numbered"),
+        di.data.TFRecordDataset(file, name="numbered"),
+        di.data.FixedLengthRecordDataset(file, 1, name="numbered"),
+        Dataset.range(3, name="numbered"),
+        Dataset.from_tensors(3, "numbered"),
+        Dataset.list_files(file, name="numbered"),
+    ]
+    assert [dataset.node.name for dataset in named] == ["numbered"] * len(named)
+    assert "[numbered]" in named[0].explain()

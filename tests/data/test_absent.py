@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of TensorFlow that are not there: the error says what to write instead."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from distinput.data import absent
+
+PORTING = (Path(__file__).parents[2] / "docs" / "porting.md").read_text(encoding="utf-8")
+NAMES = [(module, name) for module, names in absent._TABLE.items() for name in names]
+
+
+def message(module: str, name: str) -> str:
+    """What is said when a module is asked for a name."""
+    with pytest.raises(AttributeError) as found:
+        getattr(import_module(module), name)
+    return str(found.value)
+
+
+@pytest.mark.parametrize("module, name", NAMES)
+def test_a_name_that_is_not_there_says_what_to_write_instead(module: str, name: str) -> None:
+    cure, section = absent._TABLE[module][name]
+    assert re.search(f"^## {section}$", PORTING, re.MULTILINE)
+    assert message(module, name) == (
+        f"module '{module}' has no attribute '{name}': {cure} (\"{section}\" in docs/porting.md)"
+    )
+
+
+@pytest.mark.parametrize(
+    "module, name, near",
+    [
+        ("distinput", "TensorSpc", "TensorSpec"),
+        ("distinput.data", "Datset", "Dataset"),
+        ("distinput.io", "TFRecordWritr", "TFRecordWriter"),
+        ("distinput.data.experimental", "cardinalty", "cardinality"),
+    ],
+)
+def test_a_name_that_is_nearly_there_is_suggested(module: str, name: str, near: str) -> None:
+    assert message(module, name) == f"module '{module}' has no attribute '{name}'; did you mean {near}?"
+
+
+def test_any_other_name_lists_those_that_are_there() -> None:
+    assert message("distinput", "zzz").startswith("module 'distinput' has no attribute 'zzz'; it has TensorShape, Tens")
+
+
+def test_what_python_itself_asks_for_is_refused_in_few_words() -> None:
+    assert message("distinput.data", "__wrapped__") == "module 'distinput.data' has no attribute '__wrapped__'"
