@@ -21,6 +21,7 @@ from distinput.formats.format import Format, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
 from distinput.partition.fragments import END, Fragments
+from distinput.plan.latest import Latest
 from distinput.plan.node import UNKNOWN, Node
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.places import Place, blocks_in, places, portions_in
@@ -123,13 +124,16 @@ class FragmentReader(Node):
         """Where each number of the input ends among the records of all, in one pass."""
         if not self.input.random_access or self.input.cardinality < 0 or self.rows is None:
             return None
-        kept = self.__dict__.get("_ends_in")
-        if kept is None or kept[0] != epoch:
-            block = self.input.fetch(np.arange(self.input.cardinality), epoch)
-            numbers = np.fromiter(block.elements(), np.int64, block.size)
-            kept = self.__dict__["_ends_in"] = epoch, np.cumsum(self.rows.take(numbers), dtype=np.int64)
-        ends: Ints = kept[1]
-        return ends
+        return self._ends_of_pass.of(epoch, partial(self._summed, self.rows, epoch))
+
+    @cached_property
+    def _ends_of_pass(self) -> Latest[int, Ints]:
+        return Latest()
+
+    def _summed(self, rows: Ints, epoch: int) -> Ints:
+        block = self.input.fetch(np.arange(self.input.cardinality), epoch)
+        numbers = np.fromiter(block.elements(), np.int64, block.size)
+        return np.cumsum(rows.take(numbers), dtype=np.int64)
 
     @property
     def cardinality(self) -> int:

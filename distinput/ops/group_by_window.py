@@ -22,8 +22,8 @@ from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.convention import calling
+from distinput.functions.dataset_functions import hash_of, node_of
 from distinput.functions.inference import infer, results_of
-from distinput.ops.interleave import hash_of, node_of
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument
 from distinput.plan.keyed import Keyed

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`flat_map` and `interleave`: a dataset for each element, and their elements in one stream."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,24 +10,22 @@ import numpy as np
 
 from distinput.core.block import Block, concat_blocks
 from distinput.core.failure import Failure
-from distinput.core.nest import structure_of
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import fresh_seed
 from distinput.core.room import cores
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_BYTES
-from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, alike
-from distinput.functions.convention import calling
-from distinput.functions.inference import infer, results_of
+from distinput.functions.dataset_functions import check_first, making, next_made, spec_of_elements
+from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.seeds import drawn_seeds, with_seed
 
-__all__ = ["FlatMap", "Interleave", "default_cycle", "hash_of", "node_of"]
+__all__ = ["FlatMap", "Interleave", "default_cycle"]
 
 _READ_AHEAD_ROWS = 1024
 
@@ -64,12 +61,12 @@ class FlatMap(Node):
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
-        _check_first("flat_map", self.map_func, self.input)
+        check_first("flat_map", self.map_func, self.input)
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return _making("flat_map", self.map_func, self.drawn_seed)
+        return making("flat_map", self.map_func, self.drawn_seed)
 
     @cached_property
     def made(self) -> tuple[Node, ...]:
@@ -77,7 +74,7 @@ class FlatMap(Node):
 
     @cached_property
     def spec(self) -> Spec:
-        return self.claim.asked("flat_map", lambda: _inner_spec("flat_map", self))
+        return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
@@ -97,19 +94,6 @@ class FlatMap(Node):
             for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None
-
-
-def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[Node | Failure, Any]:
-    """The dataset made of the next element, which is there, or the failure that comes in its place; and the element."""
-    if not queue.size:
-        return queue.passed(), None
-    element = queue.take(1).row(0)
-    try:
-        return call(element), element
-    except Exception as error:
-        if not run.tolerant:
-            raise
-        return Failure(error), element
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +147,7 @@ class Interleave(Node):
             raise InvalidArgumentError(
                 f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
             )
-        _check_first("interleave", self.map_func, self.input)
+        check_first("interleave", self.map_func, self.input)
 
     @property
     def is_fixed(self) -> bool:
@@ -180,7 +164,7 @@ class Interleave(Node):
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return _making("interleave", self.map_func, self.drawn_seed)
+        return making("interleave", self.map_func, self.drawn_seed)
 
     @cached_property
     def made(self) -> tuple[Node, ...]:
@@ -188,7 +172,9 @@ class Interleave(Node):
 
     @cached_property
     def spec(self) -> Spec:
-        return self.claim.asked("interleave", lambda: _inner_spec("interleave", self))
+        return self.claim.asked(
+            "interleave", lambda: spec_of_elements("interleave", self.call, self.input, self.map_func)
+        )
 
     @property
     def cardinality(self) -> int:
@@ -329,58 +315,3 @@ def default_cycle(num_parallel_calls: int | None) -> int:
     if num_parallel_calls == AUTOTUNE:
         return -(-cores() // _THREADS_OF_ONE)
     return min(int(num_parallel_calls), cores())
-
-
-def node_of(op: str, result: Any) -> Node:
-    """The node of the dataset that a user function returned.
-
-    Raises:
-      TypeError: it returned something else.
-    """
-    node = getattr(result, "node", result)
-    if not isinstance(node, Node):
-        raise TypeError(f"{op}: the function must return a dataset, got {type(result).__name__}")
-    return node
-
-
-def _check_first(op: str, function: Callable[..., Any], source: Node) -> None:
-    """Refuse a function that returns no dataset for the first element, where that is in memory.
-
-    Raises:
-      TypeError: it does so. What else it raises is raised in the iteration.
-    """
-    first = source.first_in_memory
-    if first is None:
-        return
-    try:
-        made = calling(function)(*first)
-    except Exception:  # noqa: BLE001 - an error of the function belongs to the iteration
-        return
-    node_of(op, made)
-
-
-def _making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:
-    """The function of one element that makes a node; seeds that it draws follow from `seed` and the element."""
-    call = calling(function)
-
-    def make(element: Any) -> Node:
-        node = node_of(op, call(element))
-        return with_seed(node, key_of(seed, hash_of(element))) if drawn_seeds(node) else node
-
-    return make
-
-
-def hash_of(element: Any) -> int:
-    """A number that follows from an element alone, the same in every process."""
-    found = hashlib.blake2s(digest_size=8)
-    for leaf in structure_of(element).flatten(element):
-        array = np.asarray(leaf)
-        text = repr(array.tolist()).encode() if array.dtype.kind in "OSU" else array.tobytes()
-        found.update(repr((array.dtype.str, array.shape)).encode() + text)
-    return int.from_bytes(found.digest(), "little")
-
-
-def _inner_spec(op: str, node: FlatMap | Interleave) -> Spec:
-    leaf = infer(op, node.call, node.input, node.map_func).leaves[0]
-    assert isinstance(leaf, DatasetSpec)
-    return Spec.of(leaf.element_spec)

@@ -24,6 +24,7 @@ from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.slices import Slices
+from distinput.plan.latest import Latest
 from distinput.plan.node import UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
@@ -31,6 +32,9 @@ from distinput.streaming.places import Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
 
 __all__ = ["Reader"]
+
+Counts = tuple[tuple[str, ...], Ints]
+"""Files in their order, and the rows before each of them and in all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +79,8 @@ class Reader(Node):
             return _path(queue.take(1).row(0))
 
     @cached_property
-    def counts(self) -> tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] | None:
-        """The files and the rows before each of them and in all; None where they cannot be told without reading."""
+    def counts(self) -> Counts | None:
+        """The files of the first pass; None where their rows cannot be counted without reading all of them."""
         n = self.input.cardinality
         if not self.format.counts_rows or not self.input.random_access or n < 0:
             return None
@@ -88,20 +92,23 @@ class Reader(Node):
             ends.append(ends[-1] + rows)
         return tuple(names), np.asarray(ends, np.int64)
 
-    def counts_in(self, epoch: int) -> tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] | None:
+    def counts_in(self, epoch: int) -> Counts | None:
         """`counts`, in the order that the files have in one pass: their names may be shuffled anew for each."""
-        counts, kept = self.counts, self.__dict__.get("_counts_in")
-        if counts is None or epoch == 0:
+        if self.counts is None or epoch == 0:
+            return self.counts
+        return self._counts_of_pass.of(epoch, partial(self._counted, self.counts, epoch))
+
+    @cached_property
+    def _counts_of_pass(self) -> Latest[int, Counts]:
+        return Latest()
+
+    def _counted(self, counts: Counts, epoch: int) -> Counts:
+        block = self.input.fetch(np.arange(len(counts[0])), epoch)
+        names = tuple([_path(name) for name in block.elements()])
+        if names == counts[0]:
             return counts
-        if kept is None or kept[0] != epoch:
-            block = self.input.fetch(np.arange(len(counts[0])), epoch)
-            names = tuple([_path(name) for name in block.elements()])
-            if names != counts[0]:
-                rows = dict(zip(counts[0], np.diff(counts[1]).tolist(), strict=True))
-                counts = names, np.cumsum([0, *[rows[name] for name in names]], dtype=np.int64)
-            kept = self.__dict__["_counts_in"] = epoch, counts
-        found: tuple[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]] = kept[1]
-        return found
+        rows = dict(zip(counts[0], np.diff(counts[1]).tolist(), strict=True))
+        return names, np.cumsum([0, *[rows[name] for name in names]], dtype=np.int64)
 
     @property
     def cardinality(self) -> int:
@@ -177,10 +184,11 @@ class Reader(Node):
 
     def _mapped(self, names: tuple[str, ...], ends: Ints) -> MappedFiles:
         """The files in this order, joined once for all fetches."""
-        kept: MappedFiles | None = self.__dict__.get("_mapped_files")
-        if kept is None or kept.names is not names:
-            kept = self.__dict__["_mapped_files"] = MappedFiles(self.format, names, ends, self._check)
-        return kept
+        return self._mapped_files.of(names, lambda: MappedFiles(self.format, names, ends, self._check))
+
+    @cached_property
+    def _mapped_files(self) -> Latest[tuple[str, ...], MappedFiles]:
+        return Latest()
 
     @cached_property
     def _alike(self) -> set[str]:

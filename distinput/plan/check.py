@@ -7,7 +7,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "parallel_calls"]
+__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "normalized", "parallel_calls"]
 
 AUTOTUNE = -1
 
@@ -41,6 +41,11 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
     if number > _LARGEST:
         raise InvalidArgumentError(f"{op}: {name} must be at most {_LARGEST}, got {number}")
     return number
+
+
+def normalized(node: Any, name: str, value: Any) -> None:
+    """Replace an argument of a frozen node by the form in which the node keeps it; for its `__post_init__` alone."""
+    object.__setattr__(node, name, value)
 
 
 def callable_argument(op: str, name: str, value: Any) -> None:

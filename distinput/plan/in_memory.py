@@ -21,6 +21,7 @@ from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_s
 from distinput.core.state import State
 from distinput.core.values import STRING, shape_of
 from distinput.errors import InvalidArgumentError
+from distinput.plan.check import normalized
 from distinput.plan.common_spec import common_spec
 from distinput.plan.node import Node
 
@@ -56,7 +57,7 @@ class Rows(InMemory):
     leaves: tuple[LeafSpec, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
+        normalized(self, "block", frozen(self.block))  # later passes, and the user, look at the same arrays
 
     @cached_property
     def spec(self) -> Spec:

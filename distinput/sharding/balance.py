@@ -15,6 +15,7 @@ from distinput.errors import NotFoundError
 from distinput.files.table import FileTable
 from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
+from distinput.functions.dataset_functions import node_of
 from distinput.functions.inference import results_of
 from distinput.ops.batch import Batch
 from distinput.ops.cache import Cache
@@ -24,7 +25,7 @@ from distinput.ops.files import Files
 from distinput.ops.filter import Filter
 from distinput.ops.fragments import FragmentNumbers, FragmentReader
 from distinput.ops.identity import AssertCardinality, WithOptions
-from distinput.ops.interleave import FlatMap, Interleave, node_of
+from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.map import Map
 from distinput.ops.map_rows import MapRows
 from distinput.ops.padded_batch import PaddedBatch

@@ -3,16 +3,10 @@ import threading
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
-from distinput.core.column import Dense
-from distinput.core.nest import LEAF
-from distinput.core.run import Run
 from distinput.errors import InvalidArgumentError
-from distinput.ops.prefetch import _Buffer
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import Pairs, until_error
@@ -170,75 +164,7 @@ def test_an_error_comes_in_its_turn_while_autotune_changes_its_mind() -> None:
             assert isinstance(error, ZeroDivisionError)
 
 
-class Late:
-    """A thread that fills a buffer, and is late for the block that is wanted next; the clock tells what it is told."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        monkeypatch.setattr(Run, "clock", staticmethod(lambda: self.now))
-        self.buffer = _Buffer(None, 1 << 30)
-        self.item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
-
-    def come(self, seconds: float, *, full: bool) -> None:
-        """Be so late, after the buffer was full or not."""
-        buffer = self.buffer
-        for _ in range(buffer.blocks if full else 1):
-            buffer.put(self.item)
-        if full:
-            room = threading.Timer(0.02, buffer.get)
-            room.start()
-            buffer.put(self.item)  # waits
-            room.join()
-        while buffer.items:
-            buffer.get()
-
-        def put() -> None:
-            self.now += seconds
-            buffer.put(self.item)
-
-        late = threading.Timer(0.02, put)
-        late.start()
-        buffer.get()
-        late.join()
-
-
-def test_the_buffer_grows_where_the_thread_was_late_for_long_after_it_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Late(monkeypatch)
-    late.come(0.5, full=True)
-    assert late.buffer.blocks == 4
-    late.now += 1.0
-    late.come(0.04, full=True)
-    assert late.buffer.blocks == 4
-    late.come(0.04, full=True)  # 0.08 of 1.08 seconds
-    assert late.buffer.blocks == 8
-
-
-def test_the_buffer_does_not_grow_by_moments_and_where_it_was_never_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = Late(monkeypatch)
-    for _ in range(5):
-        late.come(0.001, full=True)
-        late.come(0.5, full=False)
-    assert late.buffer.blocks == 2
-
-
-def test_a_trial_that_ends_lets_the_thread_go_and_leaves_the_length_as_it_was() -> None:
-    buffer = _Buffer(None, 1 << 30)
-    item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
-    for _ in range(2):
-        assert buffer.put(item)
-    threading.Timer(0.05, buffer.stop).start()
-    assert not buffer.put(item)  # waits until then
-    assert [buffer.get() for _ in range(3)] == [item] * 3
-    assert buffer.blocks == 2
-
-
-def test_the_buffer_keeps_to_the_budget() -> None:
+def test_the_memory_budget_is_that_of_the_options() -> None:
     options = di.data.Options()
     options.autotune.ram_budget = 1
-    dataset = RANGE(5).with_options(options)
-    assert dataset.__iter__()._run.ram_budget == 1
-    buffer = _Buffer(None, 1)
-    item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
-    buffer.put(item)
-    threading.Timer(0.05, buffer.close).start()
-    assert not buffer.put(item)
+    assert RANGE(5).with_options(options).__iter__()._run.ram_budget == 1

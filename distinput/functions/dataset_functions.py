@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that make a dataset of each element, as `flat_map`, `interleave` and `group_by_window` call them."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from distinput.core.failure import Failure
+from distinput.core.nest import structure_of
+from distinput.core.random import key_of
+from distinput.core.rows import RowQueue
+from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec, Spec
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer
+from distinput.plan.node import Node
+from distinput.plan.seeds import drawn_seeds, with_seed
+
+__all__ = ["check_first", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
+
+
+def node_of(op: str, result: Any) -> Node:
+    """The node of the dataset that a user function returned.
+
+    Raises:
+      TypeError: it returned something else.
+    """
+    node = getattr(result, "node", result)
+    if not isinstance(node, Node):
+        raise TypeError(f"{op}: the function must return a dataset, got {type(result).__name__}")
+    return node
+
+
+def check_first(op: str, function: Callable[..., Any], source: Node) -> None:
+    """Refuse a function that returns no dataset for the first element, where that is in memory.
+
+    Raises:
+      TypeError: it does so. What else it raises is raised in the iteration.
+    """
+    first = source.first_in_memory
+    if first is None:
+        return
+    try:
+        made = calling(function)(*first)
+    except Exception:  # noqa: BLE001 - an error of the function belongs to the iteration
+        return
+    node_of(op, made)
+
+
+def making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:
+    """The function of one element that makes a node; seeds that it draws follow from `seed` and the element."""
+    call = calling(function)
+
+    def make(element: Any) -> Node:
+        node = node_of(op, call(element))
+        return with_seed(node, key_of(seed, hash_of(element))) if drawn_seeds(node) else node
+
+    return make
+
+
+def hash_of(element: Any) -> int:
+    """A number that follows from an element alone, the same in every process."""
+    found = hashlib.blake2s(digest_size=8)
+    for leaf in structure_of(element).flatten(element):
+        array = np.asarray(leaf)
+        text = repr(array.tolist()).encode() if array.dtype.kind in "OSU" else array.tobytes()
+        found.update(repr((array.dtype.str, array.shape)).encode() + text)
+    return int.from_bytes(found.digest(), "little")
+
+
+def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[Node | Failure, Any]:
+    """The dataset made of the next element, which is there, or the failure that comes in its place; and the element."""
+    if not queue.size:
+        return queue.passed(), None
+    element = queue.take(1).row(0)
+    try:
+        return call(element), element
+    except Exception as error:
+        if not run.tolerant:
+            raise
+        return Failure(error), element
+
+
+def spec_of_elements(op: str, call: Callable[[Any], Node], source: Node, function: Callable[..., Any]) -> Spec:
+    """The spec of the elements of the datasets that a function makes of the elements of `source`."""
+    leaf = infer(op, call, source, function).leaves[0]
+    assert isinstance(leaf, DatasetSpec)
+    return Spec.of(leaf.element_spec)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stream made on a thread of its own, into a buffer from which its consumer takes the blocks."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from math import inf
+from weakref import ref as weakref
+
+from distinput.core.block import Block
+from distinput.core.picked import gather
+from distinput.core.rows import Stream
+from distinput.core.run import Counter, Run
+from distinput.core.state import State
+
+__all__ = ["Buffer", "Stopped", "buffered"]
+
+_MOST_BLOCKS = 32
+
+_LATE_SECONDS, _LATE_PART = 0.01, 0.05
+"""A longer buffer is worth its memory once the thread, after it had waited for room, was late for so many seconds, and for
+this part of all the time since the buffer last grew."""
+
+_Item = tuple[Block, State] | BaseException | None
+
+
+class Buffer:
+    """Blocks between the thread that makes them and the consumer; an error travels in their place.
+
+    Args:
+      rows: room for so many elements; None: for a few blocks, and more where the consumer has to wait for long after the
+        buffer was full, since then the two of them only take turns at being late.
+      most_bytes: the most that may wait, a block aside.
+      blocks: how many blocks are a few at first.
+    """
+
+    def __init__(self, rows: int | None, most_bytes: float, blocks: int = 2) -> None:
+        self.room, self.most_bytes, self.blocks = rows, most_bytes, blocks
+        self.items: deque[_Item] = deque()
+        self.rows = self.bytes = 0
+        self.was_full = False
+        self.late, self.since = 0.0, Run.clock()
+        self.closed = self.stopping = False
+        self.changed = threading.Condition()
+
+    def _is_full(self) -> bool:
+        if self.stopping:
+            return False
+        full = len(self.items) >= self.blocks if self.room is None else self.rows >= self.room
+        return full or self.bytes >= self.most_bytes
+
+    def put(self, item: _Item) -> bool:
+        """Wait for room and hand over; False when the consumer has gone or wants no more."""
+        with self.changed:
+            while self._is_full() and not self.closed:
+                self.was_full = True
+                self.changed.wait()
+            if self.closed:
+                return False
+            self.items.append(item)
+            self._count(item, 1)
+            self.changed.notify_all()
+            return not self.stopping
+
+    def get(self) -> _Item:
+        """Wait for the next item; None is the end, also when the buffer is closed while its consumer waits."""
+        with self.changed:
+            if not self.items:
+                begin = Run.clock()
+                while not self.items and not self.closed:
+                    self.changed.wait()
+                if self.was_full:
+                    self._waited(Run.clock() - begin)
+            item = self.items.popleft() if self.items else None
+            self._count(item, -1)
+            self.changed.notify_all()
+            return item
+
+    def _waited(self, seconds: float) -> None:
+        """The consumer had to wait though the buffer had been full; where that goes on, a larger one is wanted.
+
+        Source: tf.data's prefetch autotuner, which asks neither how long nor how often, and grows by single late threads.
+        """
+        self.was_full = False
+        self.late += seconds
+        now = Run.clock()
+        if self.late > max(_LATE_SECONDS, _LATE_PART * (now - self.since)):
+            self.blocks, self.late, self.since = min(2 * self.blocks, _MOST_BLOCKS), 0.0, now
+
+    def _count(self, item: _Item, sign: int) -> None:
+        if isinstance(item, tuple):
+            self.rows += sign * (item[0].size or 1)  # a failure takes a place, too
+            if self.most_bytes < inf:
+                self.bytes += sign * item[0].nbytes
+
+    def stop(self) -> None:
+        """Let the thread end after the block it is making; what waits may still be taken."""
+        with self.changed:
+            self.stopping = True
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        """The consumer has gone."""
+        with self.changed:
+            self.closed = True
+            self.items.clear()
+            self.changed.notify_all()
+
+
+class Stopped(Exception):
+    """Nothing more comes from the thread, but the stream goes on."""
+
+
+class _Source:
+    """The stream that a thread reads. It belongs to the consumer: the thread refers to it only while it makes a block."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def next(self) -> _Item:
+        """A block; the end, or an error, closes the stream."""
+        try:
+            item = next(self.stream, None)
+            if item is not None:
+                gather(item[0])
+                return item
+        except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
+            self.close()
+            return error
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """The consumer has gone."""
+        self.stream.close()  # type: ignore[attr-defined]
+
+
+def _fill(source: "weakref[_Source]", buffer: Buffer) -> None:
+    while True:
+        stream = source()
+        if stream is None:  # nobody refers to the consumer any more
+            return
+        item = stream.next()
+        del stream  # so that a consumer that is dropped now can be collected
+        if not buffer.put(item):
+            break
+        if not isinstance(item, tuple):
+            return
+    if buffer.stopping:
+        buffer.put(Stopped())
+    elif (stream := source()) is not None:
+        stream.close()
+
+
+def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
+    """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
+    source = _Source(upstream)
+    thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
+    with ExitStack() as stack:
+        counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # which waits for the thread to begin
+        while True:
+            item = counter.waits(buffer.get)
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
