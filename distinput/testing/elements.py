@@ -8,7 +8,7 @@ import numpy as np
 
 from distinput.core.nest import structure_of
 
-__all__ = ["difference", "exact", "matches"]
+__all__ = ["difference", "exact", "matches", "rows_of"]
 
 
 def exact(element: Any) -> Any:
@@ -71,3 +71,10 @@ def difference(given: Sequence[Any], expected: Sequence[Any]) -> str | None:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 300 else text[:300] + "..."
+
+
+def rows_of(batch: Any) -> list[Any]:
+    """The rows of a batch, as exact values."""
+    structure = structure_of(batch)
+    leaves = structure.flatten(batch)
+    return [exact(structure.build([leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]

@@ -109,7 +109,7 @@ def test_a_rule_that_changes_elements_breaks_the_law(monkeypatch: pytest.MonkeyP
     def no_repeat(node: Node) -> Node | None:
         return node.inputs[0] if node.op == "repeat" else None
 
-    monkeypatch.setattr("distinput.testing.laws.RULES", (*rules.RULES, no_repeat))
+    monkeypatch.setattr("distinput.testing.laws.rewrites.RULES", (*rules.RULES, no_repeat))
     with pytest.raises(AssertionError, match="no_repeat"):
         check_rewrites(Dataset.range(3).filter(lambda x: x < 2).repeat(2))
 

@@ -60,7 +60,7 @@ def test_workers_that_wait_for_one_another_in_different_calls(size: int) -> None
         report = fault_threads(groups, "cross")
     assert report.problems == []
     for outcome in report.outcomes:
-        assert f"for rank {size - 1}, which waits for it in agree, at collective_faults.py" in outcome.message
+        assert f"for rank {size - 1}, which waits for it in agree, at faults.py" in outcome.message
 
 
 def test_a_broken_engine_is_seen_by_the_suite() -> None:

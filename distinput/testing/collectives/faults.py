@@ -21,7 +21,7 @@ from distinput.distribute.engines import (
     PeerLost,
     Poisoned,
 )
-from distinput.testing.collective_outcome import SOON, Outcome, raises
+from distinput.testing.collectives.outcome import SOON, Outcome, raises
 
 __all__ = ["FAULTS", "IN_THREADS", "run_fault"]
 

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance suite of `Collectives`: the same checks and the same faults on every engine, in real processes.
+
+A new engine is tested by `check_processes("package.module:open_group", size=2)`, in which `open_group` is what
+`distinput.distribute.engines.ENGINES` names for the engines here; or from a shell by
+`python -m distinput.testing.collectives --engine torch --size 2`.
+"""
+
+from distinput.testing.collectives.checks import CHECKS, SLOW_CHECKS, run_checks
+from distinput.testing.collectives.command import main
+from distinput.testing.collectives.faults import FAULTS, IN_THREADS
+from distinput.testing.collectives.outcome import Outcome, Report
+from distinput.testing.collectives.processes import Start, check_processes, mpiexec
+from distinput.testing.collectives.threads import check_threads, fault_threads
+
+__all__ = [
+    "CHECKS",
+    "FAULTS",
+    "IN_THREADS",
+    "SLOW_CHECKS",
+    "Outcome",
+    "Report",
+    "Start",
+    "check_processes",
+    "check_threads",
+    "fault_threads",
+    "main",
+    "mpiexec",
+    "run_checks",
+]

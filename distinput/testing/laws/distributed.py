@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws 7 and 9: the replicas' parts are the batches, and so are sums and means over them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from distinput.core.nest import structure_of
+from distinput.core.state import State
+from distinput.core.values import dtype_of
+from distinput.data.dataset import Dataset
+from distinput.distribute.strategy import Strategy
+from distinput.testing.elements import difference, exact, rows_of
+
+__all__ = ["check_distributed"]
+
+
+def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None) -> None:
+    """Laws 7 and 9 in one process: the replicas' parts are the batches, and so are sums and means over them.
+
+    In each step the rows of all replicas follow each other in order; over all steps they are the rows of the dataset.
+    `gather`, SUM and MEAN along axis 0 are those of the rows of the step, each computed by NumPy in one piece. From the state
+    at every step exactly the rest follows.
+
+    Args:
+      strategy: any strategy of one process.
+      dataset: global batches of numbers or strings.
+      options: `InputOptions`.
+
+    Raises:
+      AssertionError: a row, a number or a restart is wrong.
+
+    >>> import distinput as di
+    >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+    >>> check_distributed(strategy, di.data.Dataset.range(7).batch(4))
+    """
+    distributed = strategy.experimental_distribute_dataset(dataset, options)
+    steps: list[list[Any]] = []
+    states: list[State] = []
+    with iter(distributed) as iterator:
+        states.append(iterator.state())
+        for step in iterator:
+            parts = list(strategy.experimental_local_results(step))
+            steps.append([exact(part) for part in parts])
+            _check_step(strategy, step, parts)
+            states.append(iterator.state())
+        states.append(iterator.state())
+    delivered = [row for step in _steps_of(strategy, distributed) for part in step for row in rows_of(part)]
+    wrong = difference(delivered, [row for batch in dataset for row in rows_of(batch)])
+    if wrong is not None:
+        raise AssertionError(f"distributed over {strategy.num_replicas_in_sync}: {wrong}")
+    for position, state in enumerate(states):
+        with distributed.restore(json.loads(json.dumps(state))) as iterator:
+            rest = [[exact(part) for part in strategy.experimental_local_results(step)] for step in iterator]
+        wrong = difference(rest, steps[position:])
+        if wrong is not None:
+            raise AssertionError(
+                f"distributed over {strategy.num_replicas_in_sync}, restart at step {position}: {wrong}"
+            )
+
+
+def _steps_of(strategy: Strategy, distributed: Any) -> Iterator[list[Any]]:
+    for step in distributed:
+        parts = list(strategy.experimental_local_results(step))
+        yield [part for part in parts if len(structure_of(part).flatten(part)[0])]
+
+
+def _check_step(strategy: Strategy, step: Any, parts: list[Any]) -> None:
+    structure = structure_of(parts[0])
+    columns = [structure.flatten(part) for part in parts]
+    inner = [{leaf.shape[1:] for leaf in leaves} for leaves in zip(*columns, strict=True)]
+    if any(len(shapes) > 1 for shapes in inner):
+        return  # replicas without rows may not know dimensions that the data decides
+    whole = [np.concatenate(leaves) for leaves in zip(*columns, strict=True)]
+    gathered = structure.flatten(strategy.gather(step, axis=0))
+    for value, expected in zip(gathered, whole, strict=True):
+        if exact(value) != exact(expected):
+            raise AssertionError(f"gather over {strategy.num_replicas_in_sync}: got {value!r}, expected {expected!r}")
+    numbers = [leaf for leaf in structure_of(step).flatten(step) if dtype_of(_first_part(strategy, leaf)).kind in "if"]
+    for leaf in numbers:
+        rows = np.concatenate(strategy.experimental_local_results(leaf))
+        _check_number("SUM", strategy.reduce("SUM", leaf, axis=0), rows.sum(axis=0))
+        if len(rows):
+            _check_number("MEAN", strategy.reduce("MEAN", leaf, axis=0), rows.astype(np.float64).mean(axis=0))
+
+
+def _first_part(strategy: Strategy, leaf: Any) -> Any:
+    return strategy.experimental_local_results(leaf)[0]
+
+
+def _check_number(operation: str, given: Any, expected: Any) -> None:
+    close = np.allclose(np.asarray(given, np.float64), np.asarray(expected, np.float64), rtol=1e-6, atol=1e-6)
+    if np.shape(given) != np.shape(expected) or not close:
+        raise AssertionError(f"reduce({operation}, axis=0): got {given!r}, the rows in one piece give {expected!r}")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law 4: every element fits the spec, and the cardinality is true."""
+
+from typing import Any
+
+import numpy as np
+
+from distinput.core.nest import structure_of
+from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.values import dtype_of, shape_of
+from distinput.data.dataset import Dataset
+from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.testing.laws.trace import MOST
+
+__all__ = ["check_spec"]
+
+
+def check_spec(dataset: Dataset, *, most: int = MOST) -> None:
+    """Law 4: every element fits `element_spec`, and the cardinality is true.
+
+    Args:
+      dataset: any pipeline.
+      most: elements looked at when the pipeline is endless.
+
+    Raises:
+      AssertionError: an element does not fit, or there are more or fewer of them than stated.
+
+    >>> import distinput as di
+    >>> check_spec(di.data.Dataset.range(5).batch(2))
+    """
+    spec = Spec.of(dataset.element_spec)
+    stated = dataset.cardinality()
+    count = 0
+    ended = False
+    with iter(dataset) as elements:
+        while count < most:
+            try:
+                element = next(elements)
+            except StopIteration:
+                ended = True
+                break
+            _check_fits(element, spec, f"element {count}")
+            count += 1
+    if stated == INFINITE and ended:
+        raise AssertionError(f"spec: the cardinality is infinite, but there are {count} elements")
+    if stated >= 0 and (count > stated or (ended and count != stated)):
+        raise AssertionError(
+            f"spec: the cardinality is {stated}, but there are {count} elements{'' if ended else ' or more'}"
+        )
+    if stated < UNKNOWN:
+        raise AssertionError(f"spec: {stated} is no cardinality")
+    if stated >= 0 and len(dataset) != stated:
+        raise AssertionError(f"spec: the cardinality is {stated}, but len() is {len(dataset)}")
+
+
+def _check_fits(element: Any, spec: Spec, what: str) -> None:
+    structure = structure_of(element)
+    if structure != spec.structure:
+        raise AssertionError(f"spec: {what} has the structure {structure}, the spec has {spec.structure}")
+    for leaf, leaf_spec, path in zip(structure.flatten(element), spec.leaves, structure.paths, strict=True):
+        where = f"{what}{path}"
+        if isinstance(leaf_spec, DatasetSpec):
+            if not isinstance(leaf, Dataset):
+                raise AssertionError(f"spec: {where} must be a dataset, got {leaf!r}")  # noqa: TRY004 - a law is broken
+            inner = Spec.of(leaf_spec.element_spec)
+            for index, member in enumerate(leaf):
+                _check_fits(member, inner, f"{where}, its element {index},")
+        elif not isinstance(leaf, np.ndarray | np.generic | bytes) or not leaf_spec.fits(
+            shape_of(leaf), dtype_of(leaf)
+        ):
+            raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
+        elif isinstance(leaf, np.ndarray) and not leaf.ndim:
+            raise AssertionError(f"spec: {where} must be a NumPy scalar, got an array of no dimension: {leaf!r}")

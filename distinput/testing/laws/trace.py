@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pass as the laws look at it: its elements, the states between them, and how it ended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from distinput.core.run import Run
+from distinput.core.state import State
+from distinput.data.iterator import DatasetIterator
+from distinput.plan.node import Node
+from distinput.testing.elements import exact
+
+__all__ = ["MOST", "Trace", "begun", "elements_from", "until_error"]
+
+MOST = 200
+"""The most elements looked at of a pipeline that may not end."""
+
+
+@dataclass
+class Trace:
+    """A pass: its elements, the state before each of them and at the end, and the error that ended it."""
+
+    elements: list[Any] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    failure: str | None = None
+    ended: bool = False
+
+    @staticmethod
+    def of(iterator: DatasetIterator, most: int, keep: Callable[[int], bool] = lambda _: True) -> "Trace":
+        """Run `iterator` for up to `most` elements."""
+        made = Trace()
+        with iterator:
+            while len(made.elements) < most:
+                made.states.append(iterator.state() if keep(len(made.elements)) else {})
+                try:
+                    made.elements.append(exact(next(iterator)))
+                except StopIteration:
+                    made.ended = True
+                    made.states.append(iterator.state())
+                    break
+                except Exception as error:  # noqa: BLE001 - how a pass ends is part of what is compared
+                    made.failure = type(error).__name__
+                    break
+        return made
+
+    def rest(self, position: int) -> list[Any]:
+        """What follows a position."""
+        return self.elements[position:]
+
+
+def begun(plan: Node, running: Node, epoch: int = 0) -> DatasetIterator:
+    """An iterator over pass number `epoch` of `running`, the form in which `plan` runs."""
+    return DatasetIterator(plan, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+
+
+def elements_from(step: Node, state: State, most: int) -> list[Any]:
+    """Up to `most` elements of a step from a state on, as exact values."""
+    found: list[Any] = []
+    with Run() as run:
+        stream = step.open(state, run)
+        try:
+            for block, _ in stream:
+                found += [exact(element) for element in islice(block.elements(), most - len(found))]
+                if len(found) >= most:
+                    break
+        finally:
+            run.cancelled.set()
+            stream.close()  # type: ignore[attr-defined]
+    return found
+
+
+def until_error(elements: Iterator[Any], most: int) -> Iterator[Any]:
+    """Up to `most` elements, or those before an error."""
+    try:
+        yield from islice(elements, most)
+    except Exception:  # noqa: BLE001 - that both runs end with the same error was seen before
+        return

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that group rows, or take groups of them apart."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from distinput.core.spec import TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
+from distinput.ops.batch import Batch
+from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.slices import Slices
+from distinput.ops.unbatch import Unbatch
+from distinput.ops.window import Window
+from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, tensors, with_policy
+from distinput.testing.ops.stacking import cut, padded, stack, stacked
+from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+
+__all__ = ["BATCHING"]
+
+
+def _draw_batch(draw: Draw, _: Pipeline) -> Arguments:
+    return {"size": draw(SMALL), "drop": draw(st.booleans()), "parallel": draw(PARALLEL)}
+
+
+def _build_batch(ds: Dataset, a: Arguments) -> Dataset:
+    return ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"])
+
+
+def _model_batch(p: Pipeline, a: Arguments) -> list[Any]:
+    return [stacked(p.spec, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
+
+
+def _draw_padded(draw: Draw, p: Pipeline) -> Arguments:
+    one = len({leaf.dtype for leaf in p.leaves}) == 1 and p.leaves[0].dtype.kind in "if"
+    return {
+        "size": draw(SMALL),
+        "drop": draw(st.booleans()),
+        "fill": draw(st.sampled_from([None, 7])) if one else None,
+        "wide": draw(st.booleans()),
+    }
+
+
+WIDE = 60
+"""A width that no element of a random pipeline reaches."""
+
+
+def _wide(leaf: TensorSpec) -> tuple[int, ...]:
+    return tuple([WIDE if d is None else d for d in leaf.shape or ()])
+
+
+def _model_padded(p: Pipeline, a: Arguments) -> list[Any]:
+    width = WIDE if a["wide"] else None
+    return [padded(p.spec, group, a["fill"], width) for group in cut(p.elements, a["size"], drop=a["drop"])]
+
+
+def _build_padded(ds: Dataset, a: Arguments) -> Dataset:
+    spec = ds.node.spec
+    shapes = spec.structure.build([_wide(leaf) for leaf in spec.tensors("pipelines")]) if a["wide"] else None
+    return ds.padded_batch(a["size"], shapes, a["fill"], drop_remainder=a["drop"])
+
+
+def _padded_fits(p: Pipeline) -> bool:
+    return p.ranked and all(
+        dim < WIDE for element in p.elements for leaf in p.flat(element) for dim in getattr(leaf, "shape", ())
+    )
+
+
+def _rows(p: Pipeline, element: Any) -> list[list[Any]]:
+    """The leaves of each row of a batch."""
+    leaves = p.flat(element)
+    return [[leaf[i] for leaf in leaves] for i in range(len(leaves[0]))]
+
+
+def _model_unbatch(p: Pipeline, _: Arguments) -> list[Any]:
+    return p.like([row for element in p.elements for row in _rows(p, element)])
+
+
+def _draw_rebatch(draw: Draw, _: Pipeline) -> Arguments:
+    sizes = draw(st.one_of(SMALL, st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any)))
+    return {"sizes": sizes, "drop": draw(st.booleans())}
+
+
+def _model_rebatch(p: Pipeline, a: Arguments) -> list[Any]:
+    rows = [row for element in p.elements for row in _rows(p, element)]
+    sizes = a["sizes"] if isinstance(a["sizes"], list) else [a["sizes"]]
+    given: list[Any] = []
+    turn = 0
+    while True:
+        size = sizes[turn % len(sizes)]
+        turn += 1
+        if size == 0:
+            given.append(p.spec.structure.build([_no_rows(leaf) for leaf in p.leaves]))
+            continue
+        if not rows or (len(rows) < size and a["drop"]):
+            return given
+        part, rows = rows[:size], rows[size:]
+        given.append(p.spec.structure.build([stack(list(leaves)) for leaves in zip(*part, strict=True)]))
+        if len(part) < size:
+            return given
+
+
+def _no_rows(leaf: TensorSpec) -> Any:
+    return np.empty((0, *[d or 0 for d in (leaf.shape or ())[1:]]), leaf.dtype)
+
+
+def _model_legacy(p: Pipeline, a: Arguments) -> list[Any]:
+    given = []
+    for element in p.elements:
+        leaves = p.flat(element)
+        for piece in range(a["pieces"]):
+            sizes = [-(-len(leaf) // a["pieces"]) for leaf in leaves]
+            given.append([leaf[piece * s : (piece + 1) * s] for leaf, s in zip(leaves, sizes, strict=True)])
+    return p.like(given)
+
+
+def _draw_share(draw: Draw, _: Pipeline) -> Arguments:
+    shards = draw(st.integers(1, 3))
+    return {"shards": shards, "index": draw(st.integers(0, shards - 1))}
+
+
+def _model_share(p: Pipeline, a: Arguments) -> list[Any]:
+    given = []
+    for element in p.elements:
+        leaves = []
+        for leaf in p.flat(element):
+            each, more = divmod(len(leaf), a["shards"])
+            begin = each * a["index"] + min(more, a["index"])
+            leaves.append(leaf[begin : begin + each + (a["index"] < more)])
+        given.append(leaves)
+    return p.like(given)
+
+
+def _draw_worker(draw: Draw, _: Pipeline) -> Arguments:
+    workers = draw(st.integers(1, 3))
+    return {
+        "size": draw(SMALL),
+        "drop": draw(st.booleans()),
+        "workers": workers,
+        "replicas": draw(st.integers(1, 3)),
+        "worker": draw(st.integers(0, workers - 1)),
+    }
+
+
+def _build_worker(ds: Dataset, a: Arguments) -> Dataset:
+    batches = ds.batch(a["size"], drop_remainder=a["drop"]).with_options(with_policy("DATA"))
+    cut = rebatch_for_worker(batches, a["workers"], a["replicas"], a["worker"])
+    return auto_shard_dataset(cut, a["workers"], a["worker"], a["workers"] * a["replicas"])
+
+
+def _model_worker(p: Pipeline, a: Arguments) -> list[Any]:
+    """Each batch in pieces of equal size, rounded up; piece j goes to worker j modulo the number of workers."""
+    pieces = a["workers"] * a["replicas"]
+    given = []
+    for group in cut(p.elements, a["size"], drop=a["drop"]):
+        rows = -(-len(group) // pieces)
+        leaves = p.flat(stacked(p.spec, group))
+        mine = [slice(piece * rows, (piece + 1) * rows) for piece in range(a["worker"], pieces, a["workers"])]
+        given += [[leaf[piece] for leaf in leaves] for piece in mine]
+    return p.like(given)
+
+
+def _draw_window(draw: Draw, _: Pipeline) -> Arguments:
+    return {
+        "size": draw(SMALL),
+        "shift": draw(st.one_of(st.none(), SMALL)),
+        "stride": draw(st.integers(1, 3)),
+        "drop": draw(st.booleans()),
+    }
+
+
+def _model_window(p: Pipeline, a: Arguments) -> list[Any]:
+    given = []
+    needed = 1 + (a["size"] - 1) * a["stride"]
+    for begin in range(0, len(p.elements), a["shift"] or a["size"]):
+        held = p.elements[begin : begin + needed : a["stride"]]
+        if len(held) == a["size"] or not a["drop"]:
+            given.append(p.spec.structure.build([list(leaves) for leaves in zip(*map(p.flat, held), strict=True)]))
+    return given
+
+
+BATCHING: tuple[Ingredient, ...] = (
+    Ingredient("batch", (Batch,), _build_batch, _model_batch, _draw_batch, lambda p: p.stackable, weight=2),
+    Ingredient(
+        "legacy_rebatch",
+        (LegacyRebatch,),
+        lambda ds, a: Dataset(LegacyRebatch(ds.node, a["pieces"])),
+        _model_legacy,
+        lambda draw, _: {"pieces": draw(SMALL)},
+        lambda p: p.regular,
+        weight=5,
+    ),
+    Ingredient("padded_batch", (PaddedBatch,), _build_padded, _model_padded, _draw_padded, _padded_fits),
+    Ingredient(
+        "rebatch",
+        (Rebatch,),
+        lambda ds, a: ds.rebatch(a["sizes"], drop_remainder=a["drop"]),
+        _model_rebatch,
+        _draw_rebatch,
+        lambda p: p.regular,
+        weight=5,
+    ),
+    Ingredient(
+        "shard_batches",
+        (ShardBatches, OwnShares),
+        lambda ds, a: ds._followed_by(ShardBatches(ds.node, a["shards"], a["index"])),
+        _model_share,
+        _draw_share,
+        lambda p: p.batched,
+        weight=3,
+    ),
+    Ingredient(
+        "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
+    ),
+    Ingredient(
+        "window",
+        (Window, Slices),
+        lambda ds, a: ds.window(a["size"], a["shift"], a["stride"], a["drop"]),
+        _model_window,
+        _draw_window,
+        tensors,
+    ),
+    Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, lambda p: p.stackable),
+)
+"""Ops that group rows, or take groups apart."""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops that group elements by a key."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from distinput.data.dataset import Dataset
+from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
+from distinput.ops.group_by_window import GroupByWindow
+from distinput.testing.functions import applied, digest
+from distinput.testing.ops.arguments import SMALL, Arguments, tensors
+from distinput.testing.ops.stacking import cut, padded, stacked
+from distinput.testing.pipeline import Draw, Ingredient, Pipeline
+
+__all__ = ["GROUPING"]
+
+
+def _key(modulus: int) -> Callable[..., Any]:
+    return lambda *args: np.int64(digest(*args) % modulus - 1)
+
+
+_REDUCES = ("same", "batch", "take", "number")
+
+
+def _reduced(word: str, size: int) -> Callable[[Any, Dataset], Dataset]:
+    def reduce(key: Any, window: Dataset) -> Dataset:
+        if word == "batch":
+            return window.batch(size)
+        if word == "take":
+            return window.take(1)
+        if word == "number":
+            return window.map(lambda *args: (key, np.int64(digest(*args))))
+        return window
+
+    return reduce
+
+
+def _reduced_list(p: Pipeline, word: str, size: int, key: int, window: list[Any]) -> list[Any]:
+    if word == "batch":
+        return [stacked(p.spec, group) for group in cut(window, size, drop=False)]
+    if word == "take":
+        return window[:1]
+    if word == "number":
+        return [(np.int64(key), np.int64(applied(digest, element))) for element in window]
+    return window
+
+
+def _draw_group(draw: Draw, p: Pipeline) -> Arguments:
+    words = [word for word in _REDUCES if word != "batch" or p.stackable]
+    return {
+        "modulus": draw(st.integers(1, 4)),
+        "window": draw(SMALL),
+        "by_key": draw(st.booleans()),
+        "reduce": draw(st.sampled_from(words)),
+        "size": draw(SMALL),
+    }
+
+
+def _window_size(a: Arguments, key: int) -> int:
+    return int(a["window"] + (key % 2 if a["by_key"] else 0))
+
+
+def _build_group(ds: Dataset, a: Arguments) -> Dataset:
+    sizes: Arguments = {"window_size": a["window"]}
+    if a["by_key"]:
+        sizes = {"window_size_func": lambda key: np.int64(_window_size(a, int(key)))}
+    return ds.group_by_window(_key(a["modulus"]), _reduced(a["reduce"], a["size"]), **sizes)
+
+
+def _model_group(p: Pipeline, a: Arguments) -> list[Any]:
+    groups: dict[int, list[Any]] = {}
+    given: list[Any] = []
+    for element in p.elements:
+        key = int(applied(_key(a["modulus"]), element))
+        groups.setdefault(key, []).append(element)
+        if len(groups[key]) == _window_size(a, key):
+            given += _reduced_list(p, a["reduce"], a["size"], key, groups.pop(key))
+    for key in sorted(groups):
+        given += _reduced_list(p, a["reduce"], a["size"], key, groups[key])
+    return given
+
+
+def _draw_bucket(draw: Draw, p: Pipeline) -> Arguments:
+    boundaries = draw(st.lists(st.integers(1, 9), max_size=3, unique=True).map(sorted))
+    sizes = draw(st.lists(SMALL, min_size=len(boundaries) + 1, max_size=len(boundaries) + 1))
+    return {
+        "boundaries": boundaries,
+        "sizes": sizes,
+        "drop": draw(st.booleans()),
+        "plain": draw(st.booleans()) if p.stackable else False,
+    }
+
+
+def _length(*args: Any) -> Any:
+    return np.int64(digest(*args) % 10)
+
+
+def _build_bucket(ds: Dataset, a: Arguments) -> Dataset:
+    return ds.bucket_by_sequence_length(
+        _length, a["boundaries"], a["sizes"], no_padding=a["plain"], drop_remainder=a["drop"]
+    )
+
+
+def _model_bucket(p: Pipeline, a: Arguments) -> list[Any]:
+    def batches(bucket: int, group: list[Any]) -> list[Any]:
+        made = stacked if a["plain"] else padded
+        return [made(p.spec, held) for held in cut(group, a["sizes"][bucket], drop=a["drop"])]
+
+    groups: dict[int, list[Any]] = {}
+    given: list[Any] = []
+    for element in p.elements:
+        bucket = sum(boundary <= applied(_length, element) for boundary in a["boundaries"])
+        groups.setdefault(bucket, []).append(element)
+        if len(groups[bucket]) == a["sizes"][bucket]:
+            given += batches(bucket, groups.pop(bucket))
+    for bucket in sorted(groups):
+        given += batches(bucket, groups[bucket])
+    return given
+
+
+GROUPING: tuple[Ingredient, ...] = (
+    Ingredient(
+        "bucket_by_sequence_length",
+        (BucketBySequenceLength,),
+        _build_bucket,
+        _model_bucket,
+        _draw_bucket,
+        lambda p: p.ranked,
+    ),
+    Ingredient("group_by_window", (GroupByWindow,), _build_group, _model_group, _draw_group, tensors),
+)
+"""Ops that group elements by a key."""

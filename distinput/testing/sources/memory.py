@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources that read no file: numbers, arrays and generators."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from distinput.core.nest import structure_of
+from distinput.core.spec import TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.ops.generator import Generator
+from distinput.ops.range import Range
+from distinput.ops.slices import Slices
+from distinput.testing.pipeline import Draw, Ingredient
+from distinput.testing.sources.arrays import COUNT, KINDS, SALT, rows_of
+
+__all__ = ["MEMORY"]
+
+
+def _draw_kind(draw: Draw, _: Any) -> dict[str, Any]:
+    return {"kind": draw(st.sampled_from(sorted(KINDS))), "n": draw(COUNT), "salt": draw(SALT)}
+
+
+def _kind(arguments: dict[str, Any]) -> Any:
+    return KINDS[arguments["kind"]](arguments["n"], arguments["salt"])
+
+
+def _draw_range(draw: Draw, _: Any) -> dict[str, Any]:
+    step = draw(st.sampled_from([1, 1, 2, -1, 3]))
+    start = draw(st.integers(-3, 9))
+    dtype = draw(st.sampled_from(["int64", "int64", "int32", "float32"]))
+    return {
+        "start": start,
+        "stop": start + step * draw(st.sampled_from([7, 4, 12, 25, 1, 2, 0, -1])),
+        "step": step,
+        "dtype": dtype,
+    }
+
+
+def _range_model(_: None, a: dict[str, Any]) -> list[Any]:
+    return [np.dtype(a["dtype"]).type(i) for i in range(a["start"], a["stop"], a["step"])]
+
+
+def _build_range(_: None, a: dict[str, Any]) -> Dataset:
+    return Dataset.range(a["start"], a["stop"], a["step"], output_type=np.dtype(a["dtype"]))
+
+
+_GENERATED = ("dict", "int", "pair", "ragged", "str", "uneven", "wide")
+
+
+def generated(kind: str, n: int, salt: int) -> list[Any]:
+    """Elements for a generator, some of which differ in shape."""
+    if kind == "ragged":
+        return [{"id": np.int64(i), "values": np.arange((i + salt) % 4) + i} for i in range(n)]
+    if kind == "uneven":
+        return [np.full((i % 3, (i + salt) % 2), i, np.int32) for i in range(n)]
+    return rows_of(KINDS[kind](n, salt))
+
+
+def signature(kind: str) -> Any:
+    """The signature of a generated kind."""
+    if kind == "ragged":
+        return {"id": TensorSpec((), np.int64), "values": TensorSpec((None,), np.int64)}
+    if kind == "uneven":
+        return TensorSpec((None, None), np.int32)
+    arrays = KINDS[kind](1, 0)
+    structure = structure_of(arrays)
+    return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in structure.flatten(arrays)])
+
+
+def _draw_generator(draw: Draw, _: Any) -> dict[str, Any]:
+    return {"kind": draw(st.sampled_from(_GENERATED)), "n": draw(COUNT), "salt": draw(SALT)}
+
+
+def _build_generator(_: None, a: dict[str, Any]) -> Dataset:
+    def elements() -> Any:
+        yield from generated(a["kind"], a["n"], a["salt"])
+
+    return Dataset.from_generator(elements, output_signature=signature(a["kind"]))
+
+
+MEMORY: tuple[Ingredient, ...] = (
+    Ingredient("range", (Range,), _build_range, _range_model, _draw_range),
+    Ingredient(
+        "slices",
+        (Slices,),
+        lambda _, a: Dataset.from_tensor_slices(_kind(a)),
+        lambda _, a: rows_of(_kind(a)),
+        _draw_kind,
+    ),
+    Ingredient("tensors", (Slices,), lambda _, a: Dataset.from_tensors(_kind(a)), lambda _, a: [_kind(a)], _draw_kind),
+    Ingredient(
+        "generator",
+        (Generator,),
+        _build_generator,
+        lambda _, a: generated(a["kind"], a["n"], a["salt"]),
+        _draw_generator,
+    ),
+)
+"""Sources that read no file."""
