@@ -184,7 +184,8 @@ class _Stacked(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state, run):
-            yield rows_node(block).block.stack(block.size), after
+            if block.size:  # rows that are not there cannot be put together
+                yield rows_node(block).block.stack(block.size), after
 
 
 def _many_rows(leaf: TensorSpec) -> TensorSpec:

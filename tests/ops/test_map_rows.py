@@ -75,3 +75,9 @@ def test_an_error_of_neighbours_names_the_function() -> None:
     error = until_error(dataset)[1]
     assert "must have 7 rows" in str(error)
     assert error.__notes__[0].startswith("in map_rows[then](")
+
+
+def test_an_input_without_elements_has_a_spec() -> None:
+    made = di.data.Dataset.from_tensor_slices(np.zeros((0, 3))).map_rows(lambda x: x + 1)
+    assert made.element_spec == di.TensorSpec([None], "float64")  # what no element shows is left open
+    assert made.to_list() == []
