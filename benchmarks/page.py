@@ -20,18 +20,20 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 
 HEAD = """# Performance
 
-How fast is `distinput` beside the limits of the machine, and beside its peers, on the same data in the same run?
-This page is made by `python benchmarks/page.py` from what `python benchmarks/run.py` has measured;
-[benchmarks](../benchmarks/README.md) says how, and how to do it again.
+How fast `distinput` is beside other libraries and beside the limits of the machine, on the same data and in the same run.
+The figures come from `python benchmarks/run.py`, this page from `python benchmarks/page.py`;
+[benchmarks](../benchmarks/README.md) says how to repeat both.
 
-`ratio` is their time / our time, taken within each round, then the median: above 1 we are faster; `range` is the lowest
-and the highest of the rounds. `to reach` is the ratio, or our own figure, that is wanted; **no** marks what falls short.
-A *limit* is the least that anybody has to do, such as copying the bytes once, so a ratio of 0.9 beside a limit is close to
-all there is. In the list of what falls short, `a limit has` tells what the limits of the case have beside the same peer or
-limit, the fastest first, as far as that is more than we have: nobody who does the work gets further than the fastest. Some
-limits do a part of the work (reading the bytes, copying them once), others all of it by hand (bare loops, kernels alone).
-In the plots a bar to the right of 1x says that we are faster; grey bars are limits, blue ones peers, and a red mark is what
-is wanted.
+`ratio` is their time divided by ours, taken within each round; shown is the median of the rounds, and `range` is their
+lowest and highest. Above 1 distinput is faster. A *peer* is another library. A *limit* is the least work that anybody has
+to do, such as copying the bytes once, so 0.9 beside a limit is close to all there is. `to reach` is the target for a
+ratio, or for a figure of our own; **no** marks a target that is missed. In the plots a bar to the right of 1x means that
+distinput is faster; grey bars are limits, blue bars are peers, and a red mark is the target.
+"""
+
+SHORT = """`a limit has` shows what the limits of the same case reach beside the same peer or limit, the fastest first, as far as
+that is more than ours: whoever does the work gets no further than the fastest. Some limits do a part of the work (reading
+the bytes, copying them once), others all of it by hand (bare loops, kernels alone).
 """
 
 
@@ -70,23 +72,46 @@ def _where(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _overview(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How many of the wanted ratios and figures are reached, and those that are not."""
+    """How many of the targets are reached, what other libraries take, and then the targets that are missed."""
     found = [
         (result["benchmark"], case, goal) for result in results for case in result["results"] for goal in goals(case)
     ]
     short = [(name, case, goal) for name, case, goal in found if not goal.reached]
     beyond = sum(not goal.possible for _, _, goal in short)
-    yield (
-        f"Of {len(found)} ratios and figures that are wanted, {len(found) - len(short)} are reached in this run. "
-        f"Of the other {len(short)}, {beyond} are more than the fastest limit of the case itself has.\n"
-    )
+    yield f"## What is reached\n\nOf {len(found)} targets, {len(found) - len(short)} are reached in this run.\n"
+    yield from _peers(results)
     if short:
-        rows = ["| falls short | case | beside | figure | to reach | a limit has |", "|---|---|---|---:|---:|---|"]
+        rows = ["| benchmark | case | beside | figure | to reach | a limit has |", "|---|---|---|---:|---:|---|"]
         rows += [
             f"| [{name}](#{name}) | {case['case']} | {goal.beside} | {goal.figure} | {goal.wanted} | {goal.limit} |"
             for name, case, goal in short
         ]
+        missed = (
+            f"{len(short)} targets are missed; {beyond} of them are more than the fastest limit of the case itself has."
+        )
+        yield "\n".join(["## What falls short", "", f"{missed}\n\n{SHORT}", *rows]) + "\n"
+
+
+def _peers(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A row for each benchmark and library: how many cases there are, and the lowest and the highest ratio."""
+    rows = ["| benchmark | beside | cases | ratio, lowest to highest |", "|---|---|---:|---:|"]
+    for result in results:
+        ratios: dict[str, list[float]] = {}
+        for case in result["results"]:
+            for entry in summary(case):
+                if entry["kind"] == "peer":
+                    ratios.setdefault(entry["name"], []).append(entry["ratio"])
+        name = result["benchmark"]
+        rows += [
+            f"| [{name}](#{name}) | {peer} | {len(all_of)} | {_between(all_of)} |" for peer, all_of in ratios.items()
+        ]
+    if len(rows) > 2:
         yield "\n".join(rows) + "\n"
+
+
+def _between(ratios: Sequence[float]) -> str:
+    low, high = times(min(ratios)), times(max(ratios))
+    return low if low == high else f"{low} to {high}"
 
 
 def _tables(result: Mapping[str, Any]) -> Iterator[str]:
