@@ -31,8 +31,8 @@ ratio, or for a figure of our own; **no** marks a target that is missed. In the 
 distinput is faster; grey bars are limits, blue bars are peers, and a red mark is the target.
 """
 
-SHORT = """`a limit has` shows what the limits of the same case reach beside the same peer or limit, the fastest first, as far as
-that is more than ours: whoever does the work gets no further than the fastest. Some limits do a part of the work (reading
+SHORT = """`a limit has` shows what the limits of the same case reach beside the same peer or limit, the fastest first, as far
+as that is more than ours: whoever does the work gets no further than the fastest. Some limits do a part of the work (reading
 the bytes, copying them once), others all of it by hand (bare loops, kernels alone).
 """
 
