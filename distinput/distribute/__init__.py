@@ -3,7 +3,6 @@
 
 from distinput.distribute import cluster_resolver, experimental
 from distinput.distribute.context import (
-    ValueContext,
     experimental_set_strategy,
     get_replica_context,
     get_strategy,
@@ -23,6 +22,7 @@ from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMir
 from distinput.distribute.strategies.one_device import OneDeviceStrategy
 from distinput.distribute.strategy import Strategy
 from distinput.distribute.strategy_extended import StrategyExtended
+from distinput.distribute.value_context import ValueContext
 from distinput.distribute.values import DistributedValues, Mirrored, PerReplica
 
 __all__ = [

@@ -41,7 +41,7 @@ class Request:
     given: Callable[[], str] = str
 
 
-class _Place(threading.local):
+class _Progress(threading.local):
     step = 0
 
 
@@ -49,25 +49,34 @@ class Peers:
     """All workers of a strategy, of which this process is one.
 
     Args:
-      group: how they reach one another.
+      group: the channel for what the program asks for, such as `reduce`.
+      control: the channel for what iterations ask for, which may be ahead of the program.
       replicas: how many replicas this worker has.
-      compare_call_sites: whether a request has to be made at the same place of the program everywhere.
+      compare_call_sites: whether a request has to be made at the same place of the program on every worker.
     """
 
-    def __init__(self, group: "Collectives", replicas: int, *, compare_call_sites: bool = True) -> None:
-        self.group = group
+    def __init__(
+        self, group: "Collectives", control: "Collectives", replicas: int, *, compare_call_sites: bool = True
+    ) -> None:
+        self.group, self.control = group, control
         self._name = "" if compare_call_sites else _ANYWHERE
-        self._place = _Place()
+        self._progress = _Progress()
+        self._iterations = 0
         self.replicas = [int(n[0]) for n in group.all_gather(np.array([replicas], np.int64), name=self._name)]
         """How many replicas each worker has."""
 
     def reached(self, step: int) -> None:
         """This thread has taken so many steps of a distributed dataset: what it asks next belongs to that step."""
-        self._place.step = step
+        self._progress.step = step
+
+    def next_iteration(self) -> str:
+        """What an iteration is called from its first step on: the same on all workers, which begin them in one order."""
+        self._iterations += 1
+        return f"next step of input {self._iterations}"
 
     def said(self, request: Request) -> dict[str, Any]:
         """What makes a call of the group one that is made for this request: its `name` and `purpose`."""
-        step = self._place.step
+        step = self._progress.step
         text = f"{request.text}, after step {step} of the input" if step else request.text
         return {"name": request.name or self._name, "purpose": Purpose(text, request.given)}
 

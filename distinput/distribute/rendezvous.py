@@ -9,14 +9,14 @@ from typing import Any
 from distinput.distribute.collectives.call_site import CURE, CallSite, Ways, call_site
 from distinput.errors import AbortedError, Mismatch
 
-__all__ = ["Coming", "Rendezvous"]
+__all__ = ["Arrival", "Rendezvous"]
 
 _RUNNING, _WAITING, _ENDED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
-    """What a replica comes to a meeting for; it must be the same for all.
+class Arrival:
+    """What a replica called that made it wait for the others; it must be the same for all of them.
 
     Args:
       what: what it called.
@@ -29,13 +29,13 @@ class Coming:
     site: CallSite
 
     @classmethod
-    def here(cls, what: str, name: str = "") -> "Coming":
-        """That of the code which is being executed."""
+    def here(cls, what: str, name: str = "") -> "Arrival":
+        """That of the code which is running, with its place in the program."""
         return cls(what, name, call_site())
 
     @property
     def place(self) -> tuple[int, int]:
-        """What is compared of the place."""
+        """The part of the place that is compared; the same for all calls with a name."""
         return (0, 0) if self.name else (self.site.near, self.site.path)
 
     def __str__(self) -> str:
@@ -54,8 +54,8 @@ class Rendezvous:
     """
 
     __slots__ = (
+        "_arrivals",
         "_broken",
-        "_coming",
         "_gates",
         "_given",
         "_lock",
@@ -72,7 +72,7 @@ class Rendezvous:
         self._lock = allocate_lock()
         self._states = [_RUNNING] * replicas
         self._waiting = 0
-        self._coming: list[Coming | None] = [None] * replicas
+        self._arrivals: list[Arrival | None] = [None] * replicas
         self._ways = Ways(one_place=True)
         self._given: list[Any] = [None] * replicas
         self._parts: list[Any] = [None] * replicas
@@ -84,7 +84,7 @@ class Rendezvous:
         self.uneven = False
         """True when a replica ended while others waited for it."""
 
-    def meet(self, index: int, coming: Coming, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
+    def meet(self, index: int, arrival: Arrival, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
         """Wait for all replicas, then get the result of replica 0's `merge` over what they gave, in replica order.
 
         Raises:
@@ -101,7 +101,7 @@ class Rendezvous:
                 self._gates = [_closed_gate() for _ in self._states]
             self._states[index] = _WAITING
             self._given[index] = given
-            self._coming[index] = coming
+            self._arrivals[index] = arrival
             self._waiting += 1
             complete = self._waiting == len(self._states)
             if complete and index:
@@ -118,7 +118,7 @@ class Rendezvous:
         """Replica 0, with all others waiting."""
         given, self._given = self._given, [None] * len(self._states)
         try:
-            self._compare([coming for coming in self._coming if coming is not None])
+            self._compare([arrival for arrival in self._arrivals if arrival is not None])
             result = merge(given)
         except BaseException as error:
             self.failed(0, error)
@@ -132,15 +132,15 @@ class Rendezvous:
                     self._gates[i].release()
         return result
 
-    def _compare(self, coming: Sequence[Coming]) -> None:
-        first = coming[0]
+    def _compare(self, arrivals: Sequence[Arrival]) -> None:
+        first = arrivals[0]
         why, cure = "", CURE
-        if any((one.what, one.name) != (first.what, first.name) for one in coming):
+        if any((one.what, one.name) != (first.what, first.name) for one in arrivals):
             why, cure = "must make the same call", "make the calls equal"
-        elif len(coming) > 1:
-            why = self._ways.unlike([one.place for one in coming])
+        elif len(arrivals) > 1:
+            why = self._ways.unlike([one.place for one in arrivals])
         if why:
-            told = "\n".join(f"  replica {index}: {one}" for index, one in enumerate(coming))
+            told = "\n".join(f"  replica {index}: {one}" for index, one in enumerate(arrivals))
             raise Mismatch(f"{first.what}: all replicas {why}; they called\n{told}\n{cure}")
 
     def ended(self, index: int) -> None:

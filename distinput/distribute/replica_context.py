@@ -3,18 +3,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from distinput.distribute.context import Mode, get_replica_context, modes
+from distinput.distribute.modes import Mode, modes, outside
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.rendezvous import Coming
+from distinput.distribute.rendezvous import Arrival, Rendezvous
 from distinput.distribute.values import regroup, replica_leaves, select_replica
-
-if TYPE_CHECKING:
-    from distinput.distribute.rendezvous import Rendezvous
-    from distinput.distribute.strategy import Strategy
 
 __all__ = ["ReplicaContext"]
 
@@ -43,14 +39,14 @@ class ReplicaContext:
     __slots__ = ("_entered", "_id", "_local", "_meeting", "_strategy")
 
     def __init__(
-        self, strategy: "Strategy", replica_id_in_sync_group: int, meeting: "Rendezvous | None" = None, local: int = 0
+        self, strategy: Any, replica_id_in_sync_group: int, meeting: Rendezvous | None = None, local: int = 0
     ) -> None:
         self._strategy, self._id, self._meeting, self._local = strategy, replica_id_in_sync_group, meeting, local
         self._entered: list[Mode] = []
 
     @property
-    def strategy(self) -> "Strategy":
-        """The strategy whose replica this is."""
+    def strategy(self) -> Any:
+        """The `Strategy` whose replica this is."""
         return self._strategy
 
     @property
@@ -61,7 +57,8 @@ class ReplicaContext:
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas there are, over all workers."""
-        return self._strategy.num_replicas_in_sync
+        total: int = self._strategy.num_replicas_in_sync
+        return total
 
     @property
     def devices(self) -> tuple[str]:
@@ -172,7 +169,7 @@ class ReplicaContext:
         """The result of `merge` over what all replicas of this process gave."""
         if self._meeting is None:
             return merge([mine])
-        return self._meeting.meet(self._local, Coming.here(what, name), mine, merge)
+        return self._meeting.meet(self._local, Arrival.here(what, name), mine, merge)
 
     def _all(self, value: Any, what: str, name: str, combine: Callable[[Sequence[Any], str], Any]) -> Any:
         """`combine` over each leaf of all replicas; the same nest, copied for this replica."""
@@ -200,14 +197,15 @@ class ReplicaContext:
         return structure.build([np.array(part)[()] for part in made])
 
     def _require_current(self) -> None:
-        current = get_replica_context()
+        stack = modes.stack
+        current = stack[-1].replica if stack else outside.replica
         if current is self:
             return
-        if current is None:
+        if current is None and stack:
             raise RuntimeError(
                 "Need to be inside replica context: this is cross-replica context, where no single replica runs"
             )
-        if current.strategy is not self._strategy:
+        if (stack[-1] if stack else outside).strategy is not self._strategy:
             raise RuntimeError(
                 "Mismatching tf.distribute.Strategy: the context belongs to another strategy than the running code; "
                 "call get_replica_context() inside the function given to run"

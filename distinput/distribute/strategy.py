@@ -2,32 +2,23 @@
 """A strategy: how many replicas there are, and what is done for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 from distinput.data import Dataset
 from distinput.distribute.arithmetic import Arithmetic
-from distinput.distribute.context import Mode, Scope, ValueContext, modes, require_cross_replica
+from distinput.distribute.cross_replica import gather_nest, reduce_nest
 from distinput.distribute.devices import open_devices
+from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
 from distinput.distribute.input.input_context import InputContext
-from distinput.distribute.input.options import InputOptions, InputReplicationMode, RunOptions
-from distinput.distribute.peers import Peers
+from distinput.distribute.input.options import InputOptions, RunOptions
+from distinput.distribute.modes import Scope, require_cross_replica
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.reduction import reduce_undistributed
-from distinput.distribute.rendezvous import Rendezvous
-from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.replicas import Replicas
+from distinput.distribute.run import run_on_replicas
 from distinput.distribute.strategy_extended import StrategyExtended
-from distinput.distribute.values import (
-    DistributedValues,
-    has_distributed,
-    is_distributed,
-    marked,
-    only_masked,
-    present_in,
-    regroup,
-    replica_leaves,
-    select_replica,
-)
+from distinput.distribute.value_context import ValueContext
+from distinput.distribute.values import local_results, only_masked, regroup
 
 __all__ = ["Strategy"]
 
@@ -48,17 +39,13 @@ class Strategy:
     """False when `experimental_distribute_dataset` leaves the global batch whole."""
     keeps_partial_steps = True
     """False when iterating drops a last step that has no element for some replica, as TensorFlow does there."""
-    replicates_input = False
-    """True when `distribute_datasets_from_function` can make one dataset for each replica."""
+    per_replica_input: Literal["made", "ignored", "refused"] = "refused"
+    """What `InputReplicationMode.PER_REPLICA` does in `distribute_datasets_from_function`."""
 
     def __init__(self, devices: Sequence[str], *, backend: str = "threads") -> None:
         self._backend = backend
-        self._devices = open_devices(backend, devices)
-        self._replicas = len(self._devices.local)
-        self._parameter_devices = self._devices.local
-        self._peers: Peers | None = None
-        self._control: Any = None
-        self._inputs = 0
+        self._replicas = Replicas.of(open_devices(backend, devices))
+        self._parameter_devices = self._replicas.devices.local
         self._arithmetic = Arithmetic()
 
     # ---- facts
@@ -69,26 +56,7 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.num_replicas_in_sync`.
         """
-        return self._replicas if self._peers is None else sum(self._peers.replicas)
-
-    @property
-    def _first_replica(self) -> int:
-        """The number of this process's first replica among all."""
-        return 0 if self._peers is None else self._peers.first_replica
-
-    def _replica_context(self, index: int, meeting: Rendezvous | None = None) -> ReplicaContext:
-        """That of a replica of this worker, which meets the others there."""
-        return ReplicaContext(self, self._first_replica + index, meeting, index)
-
-    def _next_input(self) -> str:
-        """What an iteration is called when it takes its first step, the same on all workers."""
-        self._inputs += 1
-        return f"next step of input {self._inputs}"
-
-    @property
-    def _wraps(self) -> bool:
-        """True when steps come as distributed values, even for one replica."""
-        return self._replicas > 1 or self._peers is not None
+        return self._replicas.total
 
     @property
     def cluster_resolver(self) -> Any:
@@ -104,10 +72,10 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.extended`.
         """
-        return StrategyExtended(self)
+        return StrategyExtended(self._replicas.devices.local, self._parameter_devices, self.run, self.reduce)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self._devices.local)})"
+        return f"{type(self).__name__}({', '.join(self._replicas.devices.local)})"
 
     def __copy__(self) -> "Strategy":
         raise RuntimeError("Must only deepcopy DistributionStrategy: a shallow copy would share its threads")
@@ -115,13 +83,13 @@ class Strategy:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Strategy":
         made = type(self).__new__(type(self))
         memo[id(self)] = made
-        Strategy.__init__(made, self._devices.local, backend=self._backend)
+        Strategy.__init__(made, self._replicas.devices.local, backend=self._backend)
         made._parameter_devices = self._parameter_devices
         return made
 
     # ---- contexts and running
 
-    def scope(self) -> Scope:
+    def scope(self) -> Scope[Self]:
         """A context manager that makes this strategy current, in cross-replica context.
 
         Raises:
@@ -174,62 +142,7 @@ class Strategy:
                 f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
             )
         require_cross_replica(self)
-        count = self._replicas
-        given = tuple(args)
-        named = dict(kwargs) if kwargs else {}
-        spread = any(map(has_distributed, given))
-        spread_named = any(map(has_distributed, named.values()))
-        meeting = Rendezvous(count)
-
-        def replica(index: int) -> Any:
-            stack = modes.stack
-            mode = Mode(self, self._replica_context(index, meeting))
-            stack.append(mode)
-            try:
-                result = fn(
-                    *([select_replica(index, x) for x in given] if spread else given),
-                    **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
-                )
-            except BaseException as error:  # noqa: BLE001 - raised again when all have ended
-                meeting.failed(index, error)
-                return None
-            finally:
-                stack.remove(mode)
-            meeting.ended(index)
-            return result
-
-        try:
-            results = self._devices.run(replica, [(i,) for i in range(count)])
-        except BaseException as error:
-            meeting.failed(0, error)  # an interrupt while waiting: let go of those that wait for each other
-            raise
-        if meeting.uneven:
-            raise RuntimeError(
-                "Some replicas made a different number of replica_context().merge_call() calls; every replica must "
-                "call "
-                "merge_call, all_reduce and all_gather equally often"
-            )
-        if meeting.failures:
-            self._raise_first(fn, meeting)
-        present = present_in((given, named)) if spread or spread_named else None
-        if present is not None:  # what came of made-up values is no data either
-            return marked(regroup(results, always_wrap=count == 1), present)
-        return results[0] if count == 1 else regroup(results)
-
-    def _raise_first(self, fn: Callable[..., Any], meeting: Rendezvous) -> None:
-        failures, meeting.failures = meeting.failures, []
-        index, error = failures[0]
-        name = getattr(fn, "__name__", type(fn).__name__)
-        number = self._first_replica + index
-        error.add_note(
-            f"in replica {number} of {self.num_replicas_in_sync} ({self._devices.local[index]}), run({name})"
-        )
-        for i, other in failures[1:]:
-            error.add_note(f"replica {i} failed too: {type(other).__name__}: {other}")
-        try:
-            raise error
-        finally:
-            del error, failures  # a traceback that refers to itself would keep the strategy and its threads
+        return run_on_replicas(self, self._replicas, fn, tuple(args), dict(kwargs) if kwargs else {})
 
     # ---- cross-replica arithmetic
 
@@ -281,34 +194,7 @@ class Strategy:
         op = ReduceOp.of(reduce_op)
         if mask is not None:
             value = only_masked("reduce", value, mask)
-        if axis is None:
-            if isinstance(value, DistributedValues):
-                return self._reduce_leaf(op, value, "", deterministic, name)
-            structure, leaves = replica_leaves(value)
-            paths = structure.paths
-            return structure.build(
-                [self._reduce_leaf(op, leaf, paths[i], deterministic, name) for i, leaf in enumerate(leaves)]
-            )
-        if isinstance(value, DistributedValues):
-            return self._arithmetic.reduce(
-                op, value.values, axis, deterministic=deterministic, present=present_in(value), name=name
-            )
-        structure, _ = replica_leaves(value)
-        if not structure.is_leaf:
-            raise TypeError(f"reduce: with an axis the value must be a single one, got the structure {structure}")
-        return self._arithmetic.reduce(op, [value] * self._replicas, axis, deterministic=deterministic, name=name)
-
-    def _reduce_leaf(self, op: ReduceOp, value: Any, path: str, deterministic: bool, name: str) -> Any:
-        if isinstance(value, DistributedValues):
-            parts, present = value.values, present_in(value)
-        elif self._peers is not None and self._replicas == 1:  # what `run` gives where a worker has one replica
-            parts, present = (value,), None
-        else:
-            return reduce_undistributed(op, value, self.num_replicas_in_sync)
-        call = f"reduce of {path}:" if path else "reduce"
-        return self._arithmetic.reduce(
-            op, parts, None, deterministic=deterministic, present=present, call=call, name=name
-        )
+        return reduce_nest(self._arithmetic, self._replicas, op, value, axis, deterministic=deterministic, name=name)
 
     def gather(self, value: Any, axis: int, *, mask: Any = None, name: str = "") -> Any:
         """The components of all replicas, one after the other along `axis`, in replica order.
@@ -338,19 +224,7 @@ class Strategy:
         )
         if mask is not None:
             value = only_masked("gather", value, mask)
-        if isinstance(value, DistributedValues):
-            return self._arithmetic.gather(value.values, axis, present=present_in(value), name=name)
-        structure, leaves = replica_leaves(value)
-        paths = structure.paths
-        return structure.build([self._gather_leaf(leaf, axis, paths[i], name) for i, leaf in enumerate(leaves)])
-
-    def _gather_leaf(self, leaf: Any, axis: int, path: str, name: str) -> Any:
-        call = f"gather of {path}" if path else "gather"
-        if isinstance(leaf, DistributedValues):
-            return self._arithmetic.gather(leaf.values, axis, present=present_in(leaf), call=call, name=name)
-        if self._peers is not None and self._replicas == 1:
-            return self._arithmetic.gather([leaf], axis, call=call, name=name)
-        return leaf
+        return gather_nest(self._arithmetic, self._replicas, value, axis, name=name)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a value, one for each replica of this process.
@@ -366,13 +240,7 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.experimental_local_results`.
         """
-        if isinstance(value, DistributedValues):
-            return value.values
-        structure, leaves = replica_leaves(value)
-        if structure.is_leaf or value is None:
-            return (value,)
-        parts = range(self._replicas)
-        return tuple([structure.build([x.values[i] if is_distributed(x) else x for x in leaves]) for i in parts])
+        return local_results(value, self._replicas.count)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """A distributed value of what `value_fn` returns for each replica.
@@ -396,10 +264,8 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.experimental_distribute_values_from_function`.
         """
-        return regroup(
-            [value_fn(ValueContext(self._first_replica + i, self.num_replicas_in_sync)) for i in range(self._replicas)],
-            always_wrap=True,
-        )
+        first, count, total = self._replicas.first, self._replicas.count, self._replicas.total
+        return regroup([value_fn(ValueContext(i, total)) for i in range(first, first + count)], always_wrap=True)
 
     # ---- input
 
@@ -435,13 +301,7 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.experimental_distribute_dataset`.
         """
-        options = options or InputOptions()
-        if options.experimental_replication_mode is InputReplicationMode.PER_REPLICA:
-            raise NotImplementedError(
-                "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`, not in "
-                "`experimental_distribute_dataset`"
-            )
-        return distribute_dataset(self, dataset, options)
+        return distribute_dataset(self._consumer(), dataset, options or InputOptions())
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
@@ -475,41 +335,17 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.distribute_datasets_from_function`.
         """
-        options = options or InputOptions()
-        per_replica = options.experimental_replication_mode is InputReplicationMode.PER_REPLICA
-        if options.experimental_place_dataset_on_device and not per_replica:
-            raise ValueError(
-                "`experimental_place_dataset_on_device` is only supported together with "
-                "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
-            )
-        device = options.experimental_place_dataset_on_device and options.experimental_fetch_to_device
-        if device and self.replicates_input:  # the other strategies refuse or pass over PER_REPLICA itself
-            raise ValueError(
-                "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a "
-                "dataset "
-                "on the device has nothing to fetch"
-            )
-        if not callable(dataset_fn):
-            raise TypeError(
-                f"distribute_datasets_from_function: dataset_fn must be callable, got a {type(dataset_fn).__name__}"
-            )
-        return self._from_function(dataset_fn, options, per_replica)
+        return distribute_from_function(self._consumer(), dataset_fn, options or InputOptions())
 
-    def _from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions, per_replica: bool
-    ) -> Any:
-        if per_replica and not self.replicates_input:
-            raise NotImplementedError(
-                f"InputReplicationMode.PER_REPLICA is only supported in `MirroredStrategy`, not in "
-                f"{type(self).__name__}"
-            )
-        total = self.num_replicas_in_sync
-        if self._peers is not None:
-            contexts = [InputContext(self._peers.size, self._peers.rank, total)]
-        else:
-            count = self._replicas if per_replica else 1
-            contexts = [InputContext(count, i, total) for i in range(count)]
-        return distribute_from_function(self, dataset_fn, contexts, options)
+    def _consumer(self) -> Consumer:
+        return Consumer(
+            self._replicas,
+            self,
+            type(self).__name__,
+            self.splits_batches,
+            self.keeps_partial_steps,
+            self.per_replica_input,
+        )
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
         """A dataset of the rows of arrays: the same as `Dataset.from_tensor_slices`.

@@ -2,37 +2,44 @@
 """What libraries, rather than training loops, need of a strategy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from distinput.distribute.strategy import Strategy
+from typing import Any
 
 __all__ = ["StrategyExtended"]
 
 
 class StrategyExtended:
-    """What libraries need of a strategy.
+    """What libraries need of a strategy; `Strategy.extended` makes it.
 
     Args:
-      strategy: the one it belongs to.
+      worker_devices: the devices of this process's replicas.
+      parameter_devices: the devices that variables live on.
+      run: the strategy's `run`.
+      reduce: the strategy's `reduce`.
 
     Source: `tf.distribute.StrategyExtended`.
     """
 
-    __slots__ = ("_strategy",)
+    __slots__ = ("_parameter_devices", "_reduce", "_run", "_worker_devices")
 
-    def __init__(self, strategy: "Strategy") -> None:
-        self._strategy = strategy
+    def __init__(
+        self,
+        worker_devices: tuple[str, ...],
+        parameter_devices: tuple[str, ...],
+        run: Callable[..., Any],
+        reduce: Callable[..., Any],
+    ) -> None:
+        self._worker_devices, self._parameter_devices = worker_devices, parameter_devices
+        self._run, self._reduce = run, reduce
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """The devices of this process's replicas."""
-        return self._strategy._devices.local
+        return self._worker_devices
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """The devices that variables live on."""
-        return self._strategy._parameter_devices
+        return self._parameter_devices
 
     @property
     def experimental_require_static_shapes(self) -> bool:
@@ -43,11 +50,11 @@ class StrategyExtended:
         self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """The same as `Strategy.run`."""
-        return self._strategy.run(fn, args, kwargs)
+        return self._run(fn, args, kwargs)
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
         """`Strategy.reduce` of one value with `axis=None`; in one process every destination is the host."""
-        return self._strategy.reduce(reduce_op, value, axis=None)
+        return self._reduce(reduce_op, value, axis=None)
 
     def batch_reduce_to(
         self, reduce_op: Any, value_destination_pairs: Sequence[tuple[Any, Any]], options: Any = None

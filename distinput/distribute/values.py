@@ -16,6 +16,7 @@ __all__ = [
     "PartialPerReplica",
     "PerReplica",
     "has_distributed",
+    "local_results",
     "marked",
     "only_masked",
     "present_in",
@@ -220,6 +221,16 @@ def only_masked(what: str, value: Any, mask: Any) -> Any:
         return rows(part, masks[0])
 
     return leaf(value) if isinstance(value, DistributedValues) else map_leaves(leaf, value, lists=True)
+
+
+def local_results(value: Any, count: int) -> tuple[Any, ...]:
+    """What each of `count` replicas has of a value or nest; see `Strategy.experimental_local_results`."""
+    if isinstance(value, DistributedValues):
+        return value.values
+    structure, leaves = replica_leaves(value)
+    if structure.is_leaf or value is None:
+        return (value,)
+    return tuple([structure.build([x.values[i] if is_distributed(x) else x for x in leaves]) for i in range(count)])
 
 
 def select_replica(index: int, value: Any) -> Any:

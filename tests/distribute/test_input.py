@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -328,7 +329,7 @@ class FarDevices:
 @pytest.mark.parametrize("fetch", [True, False])
 def test_parts_are_put_on_the_devices(fetch: bool) -> None:
     strategy = mirrored(2)
-    strategy._devices = FarDevices()  # type: ignore[assignment]
+    strategy._replicas = replace(strategy._replicas, devices=FarDevices())  # type: ignore[arg-type]
     (step,) = dealt(strategy, ListDataset(batches(1, 2)), experimental_fetch_to_device=fetch)
     parts = [value if fetch else (i, True, value.tolist()) for i, value in enumerate(step.values)]
     assert parts == [(0, True, [0]), (1, True, [1, 2])]

@@ -179,7 +179,7 @@ def test_an_iterator_that_is_closed_when_the_workers_lost_one_another_does_not_h
         with iter(strategy.experimental_distribute_dataset(Dataset.range(99).filter(lambda x: True).batch(2))) as steps:
             next(steps)
             if worker == 1:
-                strategy._peers.group.abort("enough")
+                strategy._replicas.peers.group.abort("enough")
             raise KeyError(worker)
 
     assert [repr(error) for error in on_workers([1, 1], body)] == ["KeyError(0)", "KeyError(1)"]

@@ -37,7 +37,7 @@ def through_all_batches() -> Iterator[None]:
 def own(strategy: Any, dataset: Any, options: Any = None) -> Any:
     """Distributed so that only own rows are read, which is asserted."""
     distributed = strategy.experimental_distribute_dataset(dataset, options)
-    alone = strategy.num_replicas_in_sync == strategy._replicas
+    alone = strategy.num_replicas_in_sync == strategy._replicas.count
     assert distributed._feed.own is not None or alone or distributed.cardinality == 0
     return distributed
 

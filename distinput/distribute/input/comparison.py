@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distinput.core.digest import Digest
 from distinput.core.random import fresh_seed
@@ -19,9 +19,6 @@ from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy
 from distinput.sharding.autoshard import policy_of
 from distinput.sharding.batches import batch_size_of
-
-if TYPE_CHECKING:
-    from distinput.distribute.collectives.collectives import Collectives
 
 __all__ = ["Place", "compare_datasets", "compare_inputs", "compare_places"]
 
@@ -139,12 +136,11 @@ class Place:
         return [self.step, self.ended, self.number, seeds, self.restored]
 
 
-def compare_places(peers: Peers, control: "Collectives", place: Place) -> None:
+def compare_places(peers: Peers, place: Place) -> None:
     """Go on only if all workers are at the same place.
 
     Args:
       peers: the workers.
-      control: the group on which they speak of steps.
       place: of this one.
 
     Raises:
@@ -153,7 +149,7 @@ def compare_places(peers: Peers, control: "Collectives", place: Place) -> None:
     """
     # Named, since one worker may go on from a checkpoint and another begin, at other places of the program.
     request = Request("DistributedIterator: where it begins", name="where an iteration begins")
-    places = [note for note, _ in peers.exchange(request, lambda: (place.as_json(), []), control)]
+    places = [note for note, _ in peers.exchange(request, lambda: (place.as_json(), []), peers.control)]
     first, *others = groups([one[:-1] for one in places])
     if not others:
         return

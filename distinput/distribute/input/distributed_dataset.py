@@ -3,11 +3,12 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distinput.core.seal import opened
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
+from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.dealing import Cutter, per_replica_spec
 from distinput.distribute.input.distributed_iterator import DistributedIterator
 from distinput.distribute.input.explanation import explanation
@@ -16,9 +17,6 @@ from distinput.distribute.input.tail import Padding
 from distinput.errors import StateError
 from distinput.partition.pieces import Deal
 from distinput.plan.fingerprint import allowances
-
-if TYPE_CHECKING:
-    from distinput.distribute.strategy import Strategy
 
 __all__ = ["DistributedDataset", "DistributedDatasetsFromFunction", "Feed"]
 
@@ -67,7 +65,7 @@ class DistributedDataset:
     It can be iterated again and again, each time from the start. Transform the dataset before you distribute it.
 
     Args:
-      strategy: whose replicas it feeds.
+      consumer: who takes the steps.
       feed: where the steps come from.
       keeps_partial: deliver a last step in which some replicas have no element.
       fetch: put the parts on the devices.
@@ -84,13 +82,10 @@ class DistributedDataset:
     _cuts = True
     """True when elements are pieces of global batches, which have rows."""
 
-    def __init__(self, strategy: "Strategy", feed: Feed, *, keeps_partial: bool = True, fetch: bool = True) -> None:
-        self._strategy = strategy
-        self._feed = feed
-        self._replicas = strategy._replicas
-        self._wraps = strategy._wraps
+    def __init__(self, consumer: Consumer, feed: Feed, *, keeps_partial: bool = True, fetch: bool = True) -> None:
+        self._consumer, self._feed, self._replicas = consumer, feed, consumer.replicas
         self._keeps_partial = keeps_partial
-        self._puts = fetch and not strategy._devices.host_memory
+        self._puts = fetch and not consumer.replicas.devices.host_memory
 
     @property
     def element_spec(self) -> Any:
@@ -99,11 +94,11 @@ class DistributedDataset:
         Source: `tf.distribute.DistributedDataset.element_spec`.
         """
         spec = self._feed.spec if self._feed.padding is None else self._feed.padding.spec
-        if not self._wraps:
+        if not self._replicas.wraps:
             return spec.nest
-        if self._workers > 1 and self._keeps_partial and self._feed.padding is None:
+        if self._replicas.workers > 1 and self._keeps_partial and self._feed.padding is None:
             spec = spec.map(_open_rows)
-        return per_replica_spec(spec, self._replicas)
+        return per_replica_spec(spec, self._replicas.count)
 
     @property
     def cardinality(self) -> int:
@@ -121,17 +116,12 @@ class DistributedDataset:
             return _INFINITE
         if feed.steps is not None and not feed.full_rows:
             return feed.steps
-        if feed.is_global or len(feed.sources) > 1 or self._workers > 1 or feed.full_rows:
+        if feed.is_global or len(feed.sources) > 1 or self._replicas.workers > 1 or feed.full_rows:
             return _UNKNOWN
         elements = int(feed.sources[0].cardinality())
         if elements < 0:
             return elements
-        return -(-elements // self._replicas) if self._keeps_partial else elements // self._replicas
-
-    @property
-    def _workers(self) -> int:
-        peers = self._strategy._peers
-        return 1 if peers is None else peers.size
+        return -(-elements // self._replicas.count) if self._keeps_partial else elements // self._replicas.count
 
     def explain(self) -> str:
         r"""How the dataset is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
@@ -187,13 +177,19 @@ class DistributedDataset:
     def _control(self) -> Any:
         """The channel on which workers agree on each step; None where every worker knows the steps by itself."""
         feed = self._feed
-        if self._workers == 1 or feed.cardinality == _INFINITE or feed.steps is not None or feed.own is not None:
+        if (
+            self._replicas.workers == 1
+            or feed.cardinality == _INFINITE
+            or feed.steps is not None
+            or feed.own is not None
+        ):
             return None
-        return self._strategy._control
+        peers = self._replicas.peers
+        return None if peers is None else peers.control
 
     def _failed(self, error: Exception, step: int) -> None:
         """Tell the other workers that this one's input failed, where they do not see it and do not agree on each step."""
-        feed, peers = self._feed, self._strategy._peers
+        feed, peers = self._feed, self._replicas.peers
         apart = (
             feed.own is not None or not feed.is_global
         )  # otherwise all workers read the same, and meet the same error
@@ -207,7 +203,7 @@ class DistributedDataset:
         if self._feed.is_global:
             return {"cut": "batches"}
         cut = "per_replica" if len(self._feed.sources) > 1 else "per_worker"
-        return {"replicas": self._strategy.num_replicas_in_sync, "workers": self._workers, "cut": cut}
+        return {"replicas": self._replicas.total, "workers": self._replicas.workers, "cut": cut}
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

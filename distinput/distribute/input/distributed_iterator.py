@@ -13,18 +13,18 @@ from distinput.core.seal import sealed
 from distinput.core.spec import TensorSpec
 from distinput.core.state import State
 from distinput.data.optional import Optional
-from distinput.distribute.context import in_replica_of, modes
+from distinput.distribute.devices.devices import Devices
 from distinput.distribute.input.comparison import Place, compare_places
 from distinput.distribute.input.dealing import StandIn, dealer
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import short
+from distinput.distribute.modes import in_replica_of, modes
 from distinput.distribute.values import PartialPerReplica, PerReplica
 from distinput.errors import OutOfRangeError, StateError
 
 if TYPE_CHECKING:
     from distinput.distribute.input.distributed_dataset import DistributedDataset
-    from distinput.distribute.strategy import Strategy
 
 __all__ = ["DistributedIterator"]
 
@@ -71,8 +71,9 @@ class DistributedIterator:
     ) -> None:
         feed = dataset._feed
         self._dataset, self._feed = dataset, feed
-        self._strategy = dataset._strategy
-        self._replicas = dataset._replicas
+        self._consumer = dataset._consumer
+        self._peers = dataset._replicas.peers
+        self._replicas = dataset._replicas.count
         self._iterators = list(iterators)
         self._own = own or feed.own
         self._keeps_partial = dataset._keeps_partial
@@ -86,19 +87,19 @@ class DistributedIterator:
         self._seen = seen
         self._ended = ended
         self._restored = restored
-        self._compared = dataset._workers == 1  # with the other workers, before the first step
+        self._compared = dataset._replicas.workers == 1  # with the other workers, before the first step
         self._lockstep: Lockstep | None = None
         self._lock = RLock()
         self._rows = partial(_rows, feed.spec.structure)
         control = dataset._control()
-        if control is not None:
+        if control is not None and self._peers is not None:
             before = _place_of(self._iterators[0])
             # Neither refers to this iterator, which would keep it from being dropped.
             draw = partial(_drawn, self._iterators[0], self._replicas if feed.cutter is None else 1)
             rows_of = self._rows if dataset._cuts else None
             alike = feed.alike and feed.cutter is not None  # otherwise each reads a part of its own
             self._lockstep = Lockstep(
-                control, draw, before, rows_of, about=self._strategy._next_input, alike=alike, hints=feed.hints
+                control, draw, before, rows_of, about=self._peers.next_iteration, alike=alike, hints=feed.hints
             )
 
     @property
@@ -147,7 +148,7 @@ class DistributedIterator:
         return Optional(element_spec=self.element_spec) if step is _END else Optional(step, self.element_spec)
 
     def _step(self, keeps_partial: bool) -> Any:
-        if modes.stack and in_replica_of(self._strategy):
+        if modes.stack and in_replica_of(self._consumer.strategy):
             raise ValueError(
                 "next(iterator) should be called from outside of replica_fn: a step is for all replicas; take it "
                 "first and "
@@ -167,8 +168,8 @@ class DistributedIterator:
                 self._ended = True
             else:
                 self._given_out += 1
-                if self._strategy._peers is not None:
-                    self._strategy._peers.reached(self._given_out)
+                if self._peers is not None:
+                    self._peers.reached(self._given_out)
             return step
 
     def _compare(self) -> None:
@@ -177,8 +178,8 @@ class DistributedIterator:
         number = iterator.epoch if self._feed.alike else None
         seeds = iterator.seeds if self._feed.alike and self._feed.is_global else None
         place = Place(self._given_out, self._ended, self._restored, number, seeds)
-        assert self._strategy._peers is not None
-        compare_places(self._strategy._peers, self._strategy._control, place)
+        assert self._peers is not None
+        compare_places(self._peers, place)
         self._compared = True
 
     def _next(self, keeps_partial: bool) -> Any:
@@ -235,7 +236,7 @@ class DistributedIterator:
         present = self._fill(parts) if missing else None
         if self._watches:
             self._last = parts[-1]
-        step = self._deal(*parts) if self._dataset._wraps else parts[0]
+        step = self._deal(*parts) if self._dataset._replicas.wraps else parts[0]
         return self._finished(step if present is None else self._marked(step, present))
 
     def _marked(self, step: Any, present: Sequence[bool]) -> Any:
@@ -265,7 +266,7 @@ class DistributedIterator:
     def _finished(self, step: Any) -> Any:
         if self._feed.padding is not None:
             step = self._feed.padding(step)
-        return _put_step(self._strategy, step) if self._dataset._puts else step
+        return _put_step(self._consumer.replicas.devices, step) if self._dataset._puts else step
 
     # ---- state
 
@@ -376,8 +377,8 @@ class _End:
 _END = _End()
 
 
-def _put_step(strategy: "Strategy", step: Any) -> Any:
-    put = strategy._devices.put
+def _put_step(devices: Devices, step: Any) -> Any:
+    put = devices.put
 
     def leaf(value: Any) -> Any:
         if isinstance(value, PerReplica):

@@ -3,17 +3,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from distinput.core.nest import component
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
+from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.dealing import Cutter
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction, Feed
 from distinput.distribute.input.input_context import InputContext
-from distinput.distribute.input.options import InputOptions
+from distinput.distribute.input.options import InputOptions, InputReplicationMode
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.peers import Request
@@ -26,39 +27,41 @@ from distinput.sharding.batches import FrameworkRebatch
 from distinput.sharding.common_cycle import with_common_cycle
 from distinput.sharding.counting import elements_of
 
-if TYPE_CHECKING:
-    from distinput.distribute.strategy import Strategy
-
 __all__ = ["distribute_dataset", "distribute_from_function"]
 
 _INFINITE = -1
 
 
-def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions) -> DistributedDataset:
+def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) -> DistributedDataset:
     """Cut a dataset of global batches for the replicas; see `Strategy.experimental_distribute_dataset`."""
-    workers, replicas = _workers(strategy), strategy.num_replicas_in_sync
+    if options.experimental_replication_mode is InputReplicationMode.PER_REPLICA:
+        raise NotImplementedError(
+            "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`, not in "
+            "`experimental_distribute_dataset`"
+        )
+    workers, replicas = consumer.replicas.workers, consumer.replicas.total
 
     def checked() -> Any:
         _check_dataset(dataset, "experimental_distribute_dataset needs")
-        if strategy.splits_batches and replicas > 1:
+        if consumer.splits_batches and replicas > 1:
             _check_batched(Spec.of(dataset.element_spec))
         return dataset
 
     hints: Sequence[str] = ()
-    if workers > 1 and strategy._peers is not None:
-        seed, hints = compare_datasets(strategy._peers, checked, options)
+    if workers > 1 and consumer.replicas.peers is not None:
+        seed, hints = compare_datasets(consumer.replicas.peers, checked, options)
         # One seed of worker 0 behind every shuffle that was given none, and no counting of cores, so that all workers agree.
         dataset = Dataset(with_common_cycle(with_seed(dataset.node, seed)))
     else:
         checked()
     spec = Spec.of(dataset.element_spec)
     # One replica alone gets the batches as they are; where they would be cut one by one for more, it is at a place in them too.
-    by_batch = strategy.splits_batches and (
+    by_batch = consumer.splits_batches and (
         (options.balanced_split and replicas > 1) or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA
     )
     padding, full_rows, cardinality = 0, 0, int(dataset.cardinality())
     if options.tail != "partial":
-        rows = _full_rows(strategy, dataset, options.tail)
+        rows = _full_rows(consumer, dataset, options.tail)
         alike = by_batch or workers == 1  # every worker can see whether a global batch is full
         if options.tail == "pad":
             padding = -(-rows // replicas)
@@ -68,22 +71,22 @@ def distribute_dataset(strategy: "Strategy", dataset: Any, options: InputOptions
             full_rows = rows
     make = _of_global_batches if by_batch else _of_own_elements
     feed = replace(
-        make(strategy, dataset, options, looked_at=full_rows > 0),
+        make(consumer, dataset, options, looked_at=full_rows > 0),
         cardinality=cardinality, tail=options.tail, full_rows=full_rows, hints=hints,
         alike=options.balanced_split or policy_of(dataset.node) != AutoShardPolicy.OFF,
     )  # fmt: skip
     if padding:
         feed = replace(feed, padding=Padding(feed.spec, padding))
-    partial = _keeps_partial(strategy, feed.sources[0], spec)
-    return DistributedDataset(strategy, feed, keeps_partial=partial, fetch=options.experimental_fetch_to_device)
+    partial = _keeps_partial(consumer, feed.sources[0], spec)
+    return DistributedDataset(consumer, feed, keeps_partial=partial, fetch=options.experimental_fetch_to_device)
 
 
-def _of_global_batches(strategy: "Strategy", dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
+def _of_global_batches(consumer: Consumer, dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
     """Every worker takes its own pieces of each global batch, so all have the same steps and a state is a place in the batches.
 
     Where rows can be reached by position a worker reads no others, unless each batch must be looked at as a whole.
     """
-    workers, replicas = _workers(strategy), strategy.num_replicas_in_sync
+    workers, replicas = consumer.replicas.workers, consumer.replicas.total
     ahead = max(1, options.experimental_per_replica_buffer_size)
     source, cardinality = dataset.prefetch(ahead), int(dataset.cardinality())
     spec = Spec.of(dataset.element_spec)
@@ -91,22 +94,22 @@ def _of_global_batches(strategy: "Strategy", dataset: Any, options: InputOptions
     steps = batches if batches >= 0 else None
     if replicas == 1:
         return Feed([source], spec, cardinality, is_global=True, steps=steps)
-    deal = _deal(strategy, options)
+    deal = _deal(consumer, options)
     cutter = Cutter(spec, deal)
-    part = cutter.spec(spec) if deal.balanced else Spec.of(_rebatched(strategy, dataset).element_spec)
+    part = cutter.spec(spec) if deal.balanced else Spec.of(_rebatched(consumer, dataset).element_spec)
     own = (
         None
         if looked_at
-        else _own(strategy, lambda: OwnBatches.of(source, dataset.node, deal, ahead * strategy._replicas))
+        else _own(consumer, lambda: OwnBatches.of(source, dataset.node, deal, ahead * consumer.replicas.count))
     )
     if own is None:
         return Feed([source], part, cardinality, is_global=True, steps=steps, deal=deal, cutter=cutter)
     return Feed([own], part, cardinality, is_global=True, steps=steps, deal=deal, own=own)
 
 
-def _own(strategy: "Strategy", make: Callable[[], OwnBatches | None]) -> OwnBatches | None:
+def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatches | None:
     """This worker's own rows, if every worker can and will reach its own: whether that pays may differ between them."""
-    if strategy._peers is None or strategy._peers.size == 1:
+    if consumer.replicas.peers is None or consumer.replicas.peers.size == 1:
         return None
     made: OwnBatches | None = None
 
@@ -116,63 +119,55 @@ def _own(strategy: "Strategy", make: Callable[[], OwnBatches | None]) -> OwnBatc
         return made is not None, []
 
     request = Request("experimental_distribute_dataset: who can reach its own rows")
-    return made if all(can for can, _ in strategy._peers.exchange(request, tell)) else None
+    return made if all(can for can, _ in consumer.replicas.peers.exchange(request, tell)) else None
 
 
-def _of_own_elements(strategy: "Strategy", dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
+def _of_own_elements(consumer: Consumer, dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
     """Every worker cuts the batches of its own part of the data, one element for each of its replicas in each step."""
-    workers, replicas = _workers(strategy), strategy.num_replicas_in_sync
-    cut = strategy.splits_batches and replicas > 1
-    rebatched = _rebatched(strategy, dataset) if cut else dataset
-    source = auto_shard_dataset(rebatched, workers, _worker(strategy), replicas)
+    workers, replicas = consumer.replicas.workers, consumer.replicas.total
+    cut = consumer.splits_batches and replicas > 1
+    rebatched = _rebatched(consumer, dataset) if cut else dataset
+    source = auto_shard_dataset(rebatched, workers, consumer.replicas.rank, replicas)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         source = source.prefetch(ahead * replicas)
-    steps = None if workers == 1 or looked_at else _counted(strategy, source)
+    steps = None if workers == 1 or looked_at else _counted(consumer, source)
     return Feed([source], Spec.of(rebatched.element_spec), int(dataset.cardinality()), steps=steps)
 
 
-def _workers(strategy: "Strategy") -> int:
-    return 1 if strategy._peers is None else strategy._peers.size
-
-
-def _worker(strategy: "Strategy") -> int:
-    return 0 if strategy._peers is None else strategy._peers.rank
-
-
-def _deal(strategy: "Strategy", options: InputOptions) -> Deal:
+def _deal(consumer: Consumer, options: InputOptions) -> Deal:
     """Which pieces of the global batches are this worker's."""
-    replicas = strategy.num_replicas_in_sync
+    replicas = consumer.replicas.total
     if options.balanced_split:
-        return Deal(replicas, strategy._first_replica, period=replicas, own=strategy._replicas, balanced=True)
-    _check_equal(strategy)
-    return Deal(replicas, _worker(strategy), period=_workers(strategy))
+        return Deal(replicas, consumer.replicas.first, period=replicas, own=consumer.replicas.count, balanced=True)
+    _check_equal(consumer)
+    return Deal(replicas, consumer.replicas.rank, period=consumer.replicas.workers)
 
 
-def _rebatched(strategy: "Strategy", dataset: Any) -> Any:
-    _check_equal(strategy)
-    return rebatch_for_worker(dataset, _workers(strategy), strategy._replicas, _worker(strategy))
+def _rebatched(consumer: Consumer, dataset: Any) -> Any:
+    _check_equal(consumer)
+    return rebatch_for_worker(dataset, consumer.replicas.workers, consumer.replicas.count, consumer.replicas.rank)
 
 
-def _check_equal(strategy: "Strategy") -> None:
-    if strategy._peers is not None and len(set(strategy._peers.replicas)) > 1:
+def _check_equal(consumer: Consumer) -> None:
+    if consumer.replicas.peers is not None and len(set(consumer.replicas.peers.replicas)) > 1:
         raise ValueError(
             "tf.distribute expects every worker to have the same number of replicas; cut the batches with "
             "InputOptions(balanced_split=True) for workers of different sizes"
         )
 
 
-def _full_rows(strategy: "Strategy", dataset: Any, tail: str) -> int:
-    if not strategy.splits_batches and strategy.num_replicas_in_sync > 1:
+def _full_rows(consumer: Consumer, dataset: Any, tail: str) -> int:
+    if not consumer.splits_batches and consumer.replicas.total > 1:
         raise ValueError(
-            f"InputOptions(tail={tail!r}): {type(strategy).__name__} gives whole batches to its replicas; only 'partial' works"
+            f"InputOptions(tail={tail!r}): {consumer.name} gives whole batches to its replicas; only 'partial' works"
         )
     return global_batch_size(dataset, tail)
 
 
-def _counted(strategy: "Strategy", source: Any) -> int | None:
+def _counted(consumer: Consumer, source: Any) -> int | None:
     """How many steps all workers take, where each can count its own; told to one another once, before the first step."""
-    if strategy._peers is None:
+    if consumer.replicas.peers is None:
         return None
 
     def own() -> tuple[Any, Sequence[Any]]:
@@ -180,21 +175,27 @@ def _counted(strategy: "Strategy", source: Any) -> int | None:
         if any(0 in cut.sizes for cut in cuts):  # steps in which nobody has a row must be found out together
             return None, []
         elements = elements_of(source.node)
-        return (None if elements < 0 else -(-elements // strategy._replicas)), []
+        return (None if elements < 0 else -(-elements // consumer.replicas.count)), []
 
     found = [
-        steps for steps, _ in strategy._peers.exchange(Request("experimental_distribute_dataset: how many steps"), own)
+        steps
+        for steps, _ in consumer.replicas.peers.exchange(
+            Request("experimental_distribute_dataset: how many steps"), own
+        )
     ]
     return None if None in found else max(found)
 
 
 def distribute_from_function(
-    strategy: "Strategy",
-    dataset_fn: Callable[[InputContext], Any],
-    contexts: Sequence[InputContext],
-    options: InputOptions,
+    consumer: Consumer, dataset_fn: Callable[[InputContext], Any], options: InputOptions
 ) -> DistributedDatasetsFromFunction:
     """Deal the elements of the user's own datasets; see `Strategy.distribute_datasets_from_function`."""
+    check_dataset_function(dataset_fn, options, consumer.per_replica_input)
+    per_replica = options.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+    if per_replica and consumer.per_replica_input == "refused":
+        raise NotImplementedError(
+            f"InputReplicationMode.PER_REPLICA is only supported in `MirroredStrategy`, not in {consumer.name}"
+        )
     for name, given, usual in (("tail", options.tail, "partial"), ("balanced_split", options.balanced_split, False)):
         if given != usual:
             raise ValueError(
@@ -203,6 +204,10 @@ def distribute_from_function(
             )
 
     datasets: list[Any] = []
+    workers, rank, total = consumer.replicas.workers, consumer.replicas.rank, consumer.replicas.total
+    contexts = [InputContext(workers, rank, total)]
+    if per_replica and consumer.per_replica_input == "made":
+        contexts = [InputContext(total, i, total) for i in range(total)]
 
     def made() -> list[Any]:
         datasets.extend([dataset_fn(context) for context in contexts])
@@ -210,22 +215,49 @@ def distribute_from_function(
             _check_dataset(dataset, "distribute_datasets_from_function: dataset_fn must return")
         return datasets
 
-    if strategy._peers is None or strategy._peers.size == 1:
+    if consumer.replicas.peers is None or consumer.replicas.peers.size == 1:
         made()
     else:
-        compare_inputs(strategy._peers, made)
+        compare_inputs(consumer.replicas.peers, made)
     first = datasets[0]
     spec = Spec.of(first.element_spec)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
-        each = ahead * strategy.num_replicas_in_sync // len(datasets)
+        each = ahead * consumer.replicas.total // len(datasets)
         datasets = [dataset.prefetch(each) for dataset in datasets]
     return DistributedDatasetsFromFunction(
-        strategy,
+        consumer,
         Feed(datasets, spec, int(first.cardinality())),
-        keeps_partial=_keeps_partial(strategy, first, spec),
+        keeps_partial=_keeps_partial(consumer, first, spec),
         fetch=options.experimental_fetch_to_device,
     )
+
+
+def check_dataset_function(
+    dataset_fn: Any, options: InputOptions, per_replica_input: Literal["made", "ignored", "refused"]
+) -> None:
+    """Check what was given to `Strategy.distribute_datasets_from_function`.
+
+    Raises:
+      TypeError: `dataset_fn` is not callable.
+      ValueError: options that exclude one another.
+    """
+    per_replica = options.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+    if options.experimental_place_dataset_on_device and not per_replica:
+        raise ValueError(
+            "`experimental_place_dataset_on_device` is only supported together with "
+            "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
+        )
+    device = options.experimental_place_dataset_on_device and options.experimental_fetch_to_device
+    if device and per_replica_input == "made":  # the other strategies refuse or ignore PER_REPLICA itself
+        raise ValueError(
+            "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a dataset "
+            "on the device has nothing to fetch"
+        )
+    if not callable(dataset_fn):
+        raise TypeError(
+            f"distribute_datasets_from_function: dataset_fn must be callable, got a {type(dataset_fn).__name__}"
+        )
 
 
 def _check_dataset(dataset: Any, what: str) -> None:
@@ -244,10 +276,10 @@ def _check_batched(spec: Spec) -> None:
             )
 
 
-def _keeps_partial(strategy: "Strategy", dataset: Any, spec: Spec) -> bool:
+def _keeps_partial(consumer: Consumer, dataset: Any, spec: Spec) -> bool:
     """True when `next` delivers a last step for which some replicas have no element."""
-    if not strategy.keeps_partial_steps or int(dataset.cardinality()) == _INFINITE:
+    if not consumer.keeps_partial_steps or int(dataset.cardinality()) == _INFINITE:
         return False
-    if _workers(strategy) > 1:
+    if consumer.replicas.workers > 1:
         return True
     return any(isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape) for leaf in spec.leaves)

@@ -18,13 +18,11 @@ _TAILS = {
 
 def explanation(dataset: "DistributedDataset") -> str:
     """The text of `DistributedDataset.explain`."""
-    strategy, feed = dataset._strategy, dataset._feed
-    first = strategy._first_replica
-    mine = ", ".join(map(str, range(first, first + dataset._replicas)))
-    several = dataset._workers > 1
-    where = f"worker {strategy._peers.rank} of {dataset._workers}" if several and strategy._peers else "one worker"
+    replicas, feed = dataset._replicas, dataset._feed
+    mine = ", ".join(map(str, range(replicas.first, replicas.first + replicas.count)))
+    where = f"worker {replicas.rank} of {replicas.workers}" if replicas.workers > 1 else "one worker"
     facts = {
-        "replicas": f"{mine} of {strategy.num_replicas_in_sync}, on {where}",
+        "replicas": f"{mine} of {replicas.total}, on {where}",
         "cut": _cut(dataset),
         "reads": _reads(dataset),
         "end": _end(dataset),
@@ -47,7 +45,7 @@ def _cut(dataset: "DistributedDataset") -> str:
 
 
 def _reads(dataset: "DistributedDataset") -> str:
-    if dataset._workers == 1:
+    if dataset._replicas.workers == 1:
         return "everything"
     if dataset._feed.own is not None:
         return "only this worker's rows of each global batch"

@@ -2,10 +2,8 @@
 """One file for each strategy; `STRATEGIES` names them all."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from distinput.distribute.strategy import Strategy
+from distinput.distribute.strategy import Strategy
 
 __all__ = ["STRATEGIES", "strategy_class"]
 
@@ -20,7 +18,7 @@ STRATEGIES: dict[str, str] = {
 }
 
 
-def strategy_class(name: str) -> "type[Strategy]":
+def strategy_class(name: str) -> type[Strategy]:
     """The class of a strategy of the table, imported on first use.
 
     Raises:

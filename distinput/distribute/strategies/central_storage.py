@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several replicas in one process, with one copy of every variable."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from distinput.distribute.device_name import device_name, device_names
-from distinput.distribute.input.input_context import InputContext
-from distinput.distribute.input.options import InputOptions
 from distinput.distribute.strategy import Strategy
 
 __all__ = ["CentralStorageStrategy"]
@@ -36,6 +33,7 @@ class CentralStorageStrategy(Strategy):
     """
 
     keeps_partial_steps = False
+    per_replica_input = "ignored"
 
     def __init__(
         self,
@@ -47,8 +45,3 @@ class CentralStorageStrategy(Strategy):
         names = device_names(compute_devices or ["CPU:0"])
         super().__init__(names, backend=backend)
         self._parameter_devices = (device_name(parameter_device or (names[0] if len(names) == 1 else "CPU:0")),)
-
-    def _from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions, per_replica: bool
-    ) -> Any:
-        return super()._from_function(dataset_fn, options, per_replica=False)

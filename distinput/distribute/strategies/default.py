@@ -4,9 +4,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distinput.distribute.context import require_cross_replica
+from distinput.distribute.input.distribution import check_dataset_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, RunOptions
+from distinput.distribute.modes import require_cross_replica
 from distinput.distribute.strategies.one_device import SingleReplica
 
 __all__ = ["DefaultStrategy"]
@@ -43,9 +44,11 @@ class DefaultStrategy(SingleReplica):
         """The dataset itself; see `Strategy.experimental_distribute_dataset`."""
         return dataset
 
-    def _from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions, per_replica: bool
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
     ) -> Any:
+        """What `dataset_fn` returns; see `Strategy.distribute_datasets_from_function`."""
+        check_dataset_function(dataset_fn, options or InputOptions(), "ignored")
         return dataset_fn(InputContext())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DefaultStrategy":

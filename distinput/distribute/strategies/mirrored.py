@@ -34,7 +34,7 @@ class MirroredStrategy(Strategy):
     Source: `tf.distribute.MirroredStrategy`.
     """
 
-    replicates_input = True
+    per_replica_input = "made"
 
     def __init__(
         self, devices: Sequence[str] | None = None, cross_device_ops: Any = None, *, backend: str = "threads"

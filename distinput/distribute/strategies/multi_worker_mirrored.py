@@ -13,6 +13,7 @@ from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.device_name import device_names
 from distinput.distribute.engines import find_engine, open_collectives
 from distinput.distribute.peers import Peers
+from distinput.distribute.replicas import Replicas
 from distinput.distribute.strategy import Strategy
 
 _ENGINES = {"NCCL": "torch", "RING": "torch"}
@@ -109,9 +110,10 @@ class MultiWorkerMirroredStrategy(Strategy):
             self._owned = collectives
         # What is left with the strategy is not the group, which others may go on using.
         self._calls = self._owned or collectives.dup("strategy")
-        self._peers = Peers(self._calls, self._replicas, compare_call_sites=options.compare_call_sites)
-        self._control = collectives.dup("control")
-        self._arithmetic = Arithmetic(self._peers)
+        control = collectives.dup("control")
+        peers = Peers(self._calls, control, self._replicas.count, compare_call_sites=options.compare_call_sites)
+        self._replicas = Replicas.of(self._replicas.devices, peers)
+        self._arithmetic = Arithmetic(peers)
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
@@ -123,8 +125,8 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     def close(self) -> None:
         """Leave the group of workers; the strategy cannot be used any more."""
-        if self._control is not None:
-            self._control.close()
+        if self._replicas.peers is not None:
+            self._replicas.peers.control.close()
         if self._calls is not None:
             self._calls.close()
 
@@ -139,8 +141,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         self.close()
 
     def __repr__(self) -> str:
-        where = "one worker" if self._peers is None else f"worker {self._peers.rank} of {self._peers.size}"
-        return f"MultiWorkerMirroredStrategy({where}, {', '.join(self._devices.local)})"
+        replicas = self._replicas
+        where = "one worker" if replicas.peers is None else f"worker {replicas.rank} of {replicas.workers}"
+        return f"MultiWorkerMirroredStrategy({where}, {', '.join(replicas.devices.local)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MultiWorkerMirroredStrategy":
         raise RuntimeError("MultiWorkerMirroredStrategy cannot be copied: its workers know one another by this object")

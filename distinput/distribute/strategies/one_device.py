@@ -4,10 +4,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.context import ValueContext, require_cross_replica
 from distinput.distribute.device_name import device_name
+from distinput.distribute.modes import require_cross_replica
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.strategy import Strategy
+from distinput.distribute.value_context import ValueContext
 from distinput.distribute.values import DistributedValues, only_masked
 
 __all__ = ["OneDeviceStrategy", "SingleReplica"]

@@ -24,7 +24,7 @@ class Marked(ThreadDevices):
 def test_strategies_run_on_a_registered_backend() -> None:
     register_backend("marked", Marked)
     strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"], backend="marked")
-    assert isinstance(strategy._devices, Marked)
+    assert isinstance(strategy._replicas.devices, Marked)
     double = strategy.run(lambda: 2 * di.distribute.get_replica_context().replica_id_in_sync_group)
     assert strategy.experimental_local_results(double) == (0, 2)
     with pytest.raises(ValueError, match="unknown backend 'x'; known are marked, threads"):

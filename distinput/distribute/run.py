@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One function on every replica of this process, all at the same time."""
+
+from collections.abc import Callable
+from typing import Any
+
+from distinput.distribute.modes import Mode, modes
+from distinput.distribute.rendezvous import Rendezvous
+from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.replicas import Replicas
+from distinput.distribute.values import has_distributed, marked, present_in, regroup, select_replica
+
+__all__ = ["run_on_replicas"]
+
+
+def run_on_replicas(
+    strategy: object, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """What `Strategy.run` returns.
+
+    Args:
+      strategy: which is current meanwhile.
+      replicas: its replicas.
+      fn: what to call.
+      given: the positional arguments, of all replicas.
+      named: the named ones.
+    """
+    count, first = replicas.count, replicas.first
+    spread = any(map(has_distributed, given))
+    spread_named = any(map(has_distributed, named.values()))
+    meeting = Rendezvous(count)
+
+    def replica(index: int) -> Any:
+        stack = modes.stack
+        mode = Mode(strategy, ReplicaContext(strategy, first + index, meeting, index))
+        stack.append(mode)
+        try:
+            result = fn(
+                *([select_replica(index, x) for x in given] if spread else given),
+                **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
+            )
+        except BaseException as error:  # noqa: BLE001 - raised again when all have ended
+            meeting.failed(index, error)
+            return None
+        finally:
+            stack.remove(mode)
+        meeting.ended(index)
+        return result
+
+    try:
+        results = replicas.devices.run(replica, [(i,) for i in range(count)])
+    except BaseException as error:
+        meeting.failed(0, error)  # an interrupt while waiting: let go of those that wait for each other
+        raise
+    if meeting.uneven:
+        raise RuntimeError(
+            "Some replicas made a different number of replica_context().merge_call() calls; every replica must call "
+            "merge_call, all_reduce and all_gather equally often"
+        )
+    if meeting.failures:
+        _raise_first(replicas, fn, meeting)
+    present = present_in((given, named)) if spread or spread_named else None
+    if present is not None:  # what was computed from stand-ins is no data either
+        return marked(regroup(results, always_wrap=count == 1), present)
+    return results[0] if count == 1 else regroup(results)
+
+
+def _raise_first(replicas: Replicas, fn: Callable[..., Any], meeting: Rendezvous) -> None:
+    failures, meeting.failures = meeting.failures, []
+    index, error = failures[0]
+    name = getattr(fn, "__name__", type(fn).__name__)
+    number = replicas.first + index
+    error.add_note(f"in replica {number} of {replicas.total} ({replicas.devices.local[index]}), run({name})")
+    for i, other in failures[1:]:
+        error.add_note(f"replica {i} failed too: {type(other).__name__}: {other}")
+    try:
+        raise error
+    finally:
+        del error, failures  # a traceback that refers to itself would keep the strategy and its threads
