@@ -15,14 +15,14 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.plan.batching import Batching
 from distinput.plan.check import at_least, parallel_calls
-from distinput.plan.grouped import Grouped
 
 __all__ = ["Batch"]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Grouped):
+class Batch(Batching):
     """Stack `batch_size` consecutive elements into one.
 
     Shapes: [...] becomes [batch_size, ...]; the last batch may have fewer rows. Order: unchanged. State: where the first
@@ -43,8 +43,7 @@ class Batch(Grouped):
     Source: `tf.data.Dataset.batch`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     batch_size: int
     drop_remainder: bool = False
     num_parallel_calls: int | None = None
@@ -61,12 +60,9 @@ class Batch(Grouped):
         return self.input.spec.map(lambda leaf: batched(leaf, first))
 
     @property
-    def step(self) -> int:
-        return int(self.batch_size)
-
-    @property
-    def cardinality(self) -> int:
-        return self.groups(full=self.drop_remainder)
+    def rows_per_batch(self) -> int | None:
+        # A parallel batch is another op to TensorFlow, at which its walk to the batch size stops.
+        return int(self.batch_size) if self.num_parallel_calls is None else None
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)

@@ -16,6 +16,7 @@ from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.state import State
 from distinput.errors import UnimplementedError
+from distinput.plan.needs import Needs
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Cache"]
@@ -81,6 +82,8 @@ class Cache(SameElements):
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     delays: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    by_position: ClassVar[bool] = True
     filename: str = ""
     store: Store = field(default_factory=Store, kw_only=True, repr=False)
 
@@ -89,6 +92,10 @@ class Cache(SameElements):
             raise UnimplementedError(
                 f"cache: a cache on disk ({self.filename!r}) does not exist yet; leave the name out"
             )
+
+    @property
+    def keeps(self) -> bool:
+        return True
 
     @property
     def cardinality(self) -> int:

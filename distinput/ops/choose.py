@@ -168,6 +168,10 @@ class Draw(Node):
         return INFINITE
 
     @property
+    def draws(self) -> bool:
+        return self.seed is None
+
+    @property
     def chooses(self) -> bool:
         return True
 

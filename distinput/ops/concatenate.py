@@ -14,7 +14,9 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.common_spec import common_spec
+from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["Concatenate"]
@@ -41,6 +43,8 @@ class Concatenate(Node):
 
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    keeps_batches: ClassVar[bool] = True
     input: Node
     dataset: Node
 
@@ -60,6 +64,10 @@ class Concatenate(Node):
         if INFINITE in (a, b):
             return INFINITE
         return UNKNOWN if UNKNOWN in (a, b) else a + b
+
+    def batch_sizes(self) -> BatchSizes | None:
+        first, second = self.input.batch_sizes(), self.dataset.batch_sizes()
+        return None if first is None or second is None else first.then(second)
 
     def start(self, epoch: int) -> State:
         return {"part": 0, "epoch": epoch, "input": self.input.start(epoch)}

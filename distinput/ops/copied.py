@@ -48,6 +48,8 @@ class Copied(OneForOne):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True  # a copy is best made in the cache of the core that uses it, by its own thread
 
     @cached_property
     def spec(self) -> Spec:

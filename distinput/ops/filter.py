@@ -14,6 +14,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import callable_argument
+from distinput.plan.needs import Needs
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Filter", "TakeWhile"]
@@ -39,6 +40,7 @@ class Filter(SameElements):
     """
 
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.EACH
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ class TakeWhile(SameElements):
     """
 
     tolerant: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = False  # TensorFlow's walk to the batch size stops here
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:

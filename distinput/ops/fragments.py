@@ -22,7 +22,7 @@ from distinput.formats.portion import Portion
 from distinput.ops.range import Range
 from distinput.partition.fragments import END, Fragments
 from distinput.plan.latest import Latest
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.places import Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
@@ -99,6 +99,10 @@ class FragmentReader(Node):
         """The files of the parts, as they were listed."""
         return Names(self.fragments.files.names, self.fragments.files)
 
+    @property
+    def spec_from_file(self) -> bool:
+        return self.format.spec_from_file
+
     @cached_property
     def spec(self) -> Spec:
         path = self.fragments.path(0) if len(self.fragments) else self.example
@@ -141,6 +145,17 @@ class FragmentReader(Node):
         if ends is None:
             return UNKNOWN
         return int(ends[-1]) if len(ends) else 0
+
+    def count_elements(self) -> int:
+        n = self.input.count_elements()
+        if self.rows is None or n == UNKNOWN:
+            return UNKNOWN
+        if 0 <= n < len(self.rows):  # some of the parts
+            ends = self._ends(0)
+            return UNKNOWN if ends is None else int(ends[-1]) if n else 0
+        # Other ops over the numbers give all of them, once or again and again.
+        total = int(self.rows.sum())
+        return total and INFINITE if n == INFINITE else total * (n // max(1, len(self.rows)))
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}

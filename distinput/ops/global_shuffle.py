@@ -2,7 +2,7 @@
 """`global_shuffle`: a random order of all elements, without a buffer."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -61,6 +61,8 @@ class GlobalShuffle(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    by_position: ClassVar[bool] = True
+    shuffles: ClassVar[bool] = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
@@ -83,12 +85,19 @@ class GlobalShuffle(SameElements):
         return self.input.cardinality
 
     @property
+    def draws(self) -> bool:
+        return self.seed is None
+
+    @property
     def chooses(self) -> bool:
         return True
 
     @property
     def reshuffles(self) -> bool:
         return self.reshuffle_each_iteration is not False
+
+    def for_groups(self, size: int) -> Node | None:
+        return replace(self, group=size) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)

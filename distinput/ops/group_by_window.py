@@ -67,6 +67,10 @@ class GroupByWindow(Keyed):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
+    @property
+    def draws(self) -> bool:
+        return True  # seeds of datasets that the function makes follow from its own
+
     def __post_init__(self) -> None:
         callable_argument("group_by_window", "key_func", self.key_func)
         callable_argument("group_by_window", "reduce_func", self.reduce_func)

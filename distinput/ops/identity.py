@@ -12,6 +12,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.check import integer
+from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.plan.options import Options
 from distinput.plan.same_elements import SameElements
@@ -40,11 +41,18 @@ class WithOptions(SameElements):
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     transparent: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.ONE
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     options: Options
 
     def __post_init__(self) -> None:
         if not isinstance(self.options, Options):
             raise TypeError(f"with_options: options must be an Options object, got {self.options!r}")
+
+    @property
+    def own_options(self) -> Options:
+        return self.options
 
     @property
     def cardinality(self) -> int:
@@ -91,6 +99,8 @@ class AssertCardinality(SameElements):
 
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    by_position: ClassVar[bool] = True
+    about_the_whole: ClassVar[bool] = True
     expected_cardinality: int
 
     def __post_init__(self) -> None:
@@ -103,6 +113,9 @@ class AssertCardinality(SameElements):
     @property
     def cardinality(self) -> int:
         return int(self.expected_cardinality)
+
+    def count_elements(self) -> int:
+        return self.cardinality
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "row": 0}

@@ -44,6 +44,8 @@ class IgnoreErrors(SameElements):
     tolerant: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    skips_failures: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = False  # TensorFlow's walk to the batch size stops here
     log_warning: bool = False
 
     @property

@@ -2,7 +2,7 @@
 """`flat_map` and `interleave`: a dataset for each element, and their elements in one stream."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -23,11 +23,18 @@ from distinput.functions.dataset_functions import check_first, making, next_made
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 
 __all__ = ["FlatMap", "Interleave", "default_cycle"]
 
 _READ_AHEAD_ROWS = 1024
+
+_COMMON_CYCLE = 16
+"""Datasets that an `interleave` without `cycle_length` opens at a time on each of several workers."""
+
+_MOST_NAMES = 10_000
+"""Elements for which the function is called to count what it makes."""
 
 _THREADS_OF_ONE = 3
 """Threads that TensorFlow counts for each open dataset where it chooses both their number and that of the threads."""
@@ -54,6 +61,7 @@ class FlatMap(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.EACH
     input: Node
     map_func: Callable[..., Any]
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
@@ -62,6 +70,10 @@ class FlatMap(Node):
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
         check_first("flat_map", self.map_func, self.input)
+
+    @property
+    def draws(self) -> bool:
+        return True  # seeds of datasets that the function makes follow from its own
 
     @cached_property
     def call(self) -> Callable[[Any], Node]:
@@ -75,6 +87,9 @@ class FlatMap(Node):
     @cached_property
     def spec(self) -> Spec:
         return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
+
+    def count_elements(self) -> int:
+        return _count_of_made(self)
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
@@ -94,6 +109,23 @@ class FlatMap(Node):
             for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None
+
+
+def _count_of_made(step: "FlatMap | Interleave") -> int:
+    """The sum over the datasets that the function makes, where these are made of listed names and can be counted."""
+    n = step.input.count_elements()
+    listed = all(not inner.reads_files and (inner.inputs or inner.random_access) for inner in walk(step.input))
+    if not 0 <= n <= _MOST_NAMES or not listed:
+        return step.cardinality
+    total = 0
+    with Run() as run:
+        for block, _ in step.input.open(step.input.start(0), run):
+            for element in block.elements():
+                count = step.call(element).count_elements()
+                if count < 0:
+                    return UNKNOWN
+                total += count
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +157,7 @@ class Interleave(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
     input: Node
     map_func: Callable[..., Any]
     cycle_length: int | None = None
@@ -161,6 +194,10 @@ class Interleave(Node):
             return int(self.cycle_length)  # type: ignore[arg-type]
         return self.common_cycle or default_cycle(self.num_parallel_calls)
 
+    @property
+    def draws(self) -> bool:
+        return True  # seeds of datasets that the function makes follow from its own
+
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
@@ -181,6 +218,14 @@ class Interleave(Node):
         # TensorFlow's parallel interleave says so of an input without end, its plain one does not.
         endless = self.num_parallel_calls is not None and self.input.cardinality == INFINITE
         return INFINITE if endless else UNKNOWN
+
+    def count_elements(self) -> int:
+        return _count_of_made(self)
+
+    def alike_everywhere(self) -> Node:
+        if self.is_fixed:
+            return self
+        return replace(self, common_cycle=max(_COMMON_CYCLE, self.num_parallel_calls or 0))
 
     def start(self, epoch: int) -> State:
         return {

@@ -103,6 +103,10 @@ class Map(OneForOne):
         """The function as compiled code over blocks, if it can be that."""
         return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
+    @property
+    def spec_given(self) -> bool:
+        return self.output_signature is not None
+
     @cached_property
     def signature(self) -> Spec | None:
         """What elements are checked against."""

@@ -72,6 +72,10 @@ class MapRows(OneForOne):
     def spec(self) -> Spec:
         return self.signature or self.claim.asked("map_rows", self._inferred)
 
+    @property
+    def spec_given(self) -> bool:
+        return self.output_signature is not None
+
     @cached_property
     def signature(self) -> Spec | None:
         """What elements are checked against."""

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.partition.pieces import Pieces
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.same_elements import SameElements
 
@@ -40,12 +42,16 @@ class OwnRows(SameElements):
       pieces: which rows.
     """
 
+    keeps_batches: ClassVar[bool] = False
     pieces: Pieces
 
     @property
     def cardinality(self) -> int:
         count = self.pieces.count
         return INFINITE if count is None else self.pieces.rows_before(count)
+
+    def count_elements(self) -> int:
+        return self.cardinality
 
     @cached_property
     def row_bytes(self) -> int:
@@ -114,6 +120,16 @@ class OwnPieces(Node):
     def cardinality(self) -> int:
         count = self.pieces.count
         return INFINITE if count is None else count
+
+    def count_elements(self) -> int:
+        return self.cardinality
+
+    def batch_sizes(self) -> BatchSizes | None:
+        pieces, deal = self.pieces, self.pieces.deal
+        if pieces.rows is None or deal.balanced:
+            return None
+        batches = BatchSizes.of([([1], pieces.rows)]).batched(pieces.batch_size, drop_remainder=pieces.drop_remainder)
+        return batches.cut(deal.pieces).every(deal.period, deal.first)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "piece": 0}

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.core.values import as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
+from distinput.plan.batching import Batching
 from distinput.plan.check import at_least
-from distinput.plan.grouped import Grouped
 from distinput.plan.node import Node
 from distinput.streaming.padding import Padding
 
@@ -28,7 +28,7 @@ __all__ = ["PaddedBatch"]
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedBatch(Grouped):
+class PaddedBatch(Batching):
     """Pad `batch_size` consecutive elements to one shape and stack them.
 
     Shapes: [...] becomes [batch_size, ...]; a dimension that `padded_shapes` leaves open (None or -1) is that of the longest
@@ -55,8 +55,6 @@ class PaddedBatch(Grouped):
     Source: `tf.data.Dataset.padded_batch`.
     """
 
-    by_element: ClassVar[bool] = True
-    tolerant: ClassVar[bool] = True
     batch_size: int
     padded_shapes: Any = None
     padding_values: Any = None
@@ -106,14 +104,6 @@ class PaddedBatch(Grouped):
             self.input.spec.structure,
             tuple([TensorSpec((first, *shape), leaf.dtype) for shape, leaf in zip(self.shapes, leaves, strict=True)]),
         )
-
-    @property
-    def step(self) -> int:
-        return int(self.batch_size)
-
-    @property
-    def cardinality(self) -> int:
-        return self.groups(full=self.drop_remainder)
 
     @cached_property
     def padding(self) -> Padding:

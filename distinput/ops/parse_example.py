@@ -51,6 +51,7 @@ class ParseExample(OneForOne):
     """
 
     tolerant: ClassVar[bool] = True
+    keeps_batches: ClassVar[bool] = True
     features: Mapping[str, Feature]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None

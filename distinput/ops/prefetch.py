@@ -14,6 +14,7 @@ from distinput.core.run import Counter, Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import AUTOTUNE, integer, normalized
+from distinput.plan.needs import Needs
 from distinput.plan.same_elements import SameElements
 from distinput.streaming.autotune import Trial
 from distinput.streaming.buffered import Buffer, Stopped, buffered
@@ -59,6 +60,8 @@ class Prefetch(SameElements):
     harmless: ClassVar[bool] = True
     transparent: ClassVar[bool] = True
     delays: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.ONE
+    by_position: ClassVar[bool] = True
     buffer_size: int | None
     most_bytes: float = field(default=inf, kw_only=True, repr=False)
     """Nothing more is made ahead while so much waits."""

@@ -2,7 +2,7 @@
 """`reader`: the records of files, in the order of their names."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.slices import Slices
 from distinput.plan.latest import Latest
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.places import Place, blocks_in, places, portions_in
@@ -52,6 +52,7 @@ class Reader(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    reads_files: ClassVar[bool] = True
     input: Node
     format: Format
     table: FileTable | None = field(default=None, repr=False)
@@ -65,6 +66,10 @@ class Reader(Node):
     @property
     def op(self) -> str:
         return self.format.name
+
+    @property
+    def spec_from_file(self) -> bool:
+        return self.format.spec_from_file
 
     @cached_property
     def spec(self) -> Spec:
@@ -116,6 +121,29 @@ class Reader(Node):
             return UNKNOWN
         counts = self.counts
         return UNKNOWN if counts is None else int(counts[1][-1])
+
+    def count_elements(self) -> int:
+        counts = self.counts
+        return self._listed_rows() if counts is None else int(counts[1][-1])
+
+    def _listed_rows(self) -> int:
+        """Records of the files that it is given, where a manifest says how many each has."""
+        table, n = self.table, self.input.count_elements()
+        if table is None or table.rows is None or n < 0:
+            return n if n == INFINITE else UNKNOWN
+        total = 0
+        with Run() as run:
+            for block, _ in self.input.open(self.input.start(0), run):
+                for name in block.elements():
+                    index = table.index(name.decode())
+                    rows = -1 if index < 0 else int(table.rows[index])
+                    if rows < 0:
+                        return UNKNOWN
+                    total += rows
+        return total
+
+    def for_groups(self, size: int) -> Node | None:
+        return replace(self, group=size) if self.group == 1 and size > 1 else None
 
     def facts(self) -> dict[str, Any]:
         return {} if self.names is None else {**self.names.words, **self._remote_stamps}

@@ -19,8 +19,10 @@ from distinput.core.state import State
 from distinput.core.values import shape_of, zero
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
-from distinput.plan.node import Node
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["LegacyRebatch", "Rebatch"]
 
@@ -50,6 +52,8 @@ class Rebatch(Node):
 
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    view_only: ClassVar[bool] = True
     input: Node
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
@@ -85,6 +89,16 @@ class Rebatch(Node):
             static = size is not None and (self.drop_remainder or (known is not None and known % size == 0))
             leaves.append(leaf.with_shape((size if static else None, *leaf.shape[1:])))
         return Spec(self.input.spec.structure, tuple(leaves))
+
+    def count_elements(self) -> int:
+        if self.input.count_elements() == INFINITE:
+            return self.cardinality if self.cardinality != UNKNOWN else INFINITE
+        sizes = self.batch_sizes()
+        return UNKNOWN if sizes is None else sizes.count
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = self.input.batch_sizes()
+        return None if below is None else below.rebatched(self.sizes, drop_remainder=self.drop_remainder)
 
     def start(self, epoch: int) -> State:
         return {"input": Unbatch(self.input, origin=self.origin).start(epoch), "skip": 0, "next": 0}
@@ -193,6 +207,8 @@ class LegacyRebatch(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    view_only: ClassVar[bool] = True
     input: Node
     num_replicas: int
 
@@ -222,6 +238,10 @@ class LegacyRebatch(Node):
     def cardinality(self) -> int:
         n = self.input.cardinality
         return n if n < 0 else n * self.num_replicas
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = self.input.batch_sizes()
+        return None if below is None else below.cut(self.num_replicas)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}

@@ -13,8 +13,10 @@ from distinput.core.gather import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.node import INFINITE
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, Node
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Repeat"]
@@ -39,6 +41,9 @@ class Repeat(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     count: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +63,15 @@ class Repeat(SameElements):
         if self.passes == INFINITE:
             return INFINITE
         return n if n < 0 else n * self.passes
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = self.input.batch_sizes()
+        if below is None or self.passes != INFINITE:
+            return None if below is None else below.repeated(self.passes)
+        return None if below.count else below
+
+    def over_pieces(self, pieces: Node, each: int) -> Node:
+        return self.with_inputs((pieces,))
 
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "pass": 0, "input": self.input.start(epoch_of(epoch, 0)), "any": False}

@@ -12,7 +12,9 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
+from distinput.plan.needs import Needs
 from distinput.plan.node import UNKNOWN
 from distinput.plan.same_elements import SameElements
 from distinput.plan.seeds import own_draw
@@ -52,6 +54,9 @@ class Shard(SameElements):
 
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PLACES
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     num_shards: int
     index: int
 
@@ -91,6 +96,10 @@ class Shard(SameElements):
         if self.is_hint:  # TensorFlow's formula, count // -1 + (index < 0); such a dataset cannot be iterated
             return (1 if self.index < 0 else 0) - n
         return len(range(self.index, n, self.num_shards))
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = None if self.is_hint else self.input.batch_sizes()
+        return None if below is None else below.every(int(self.num_shards), int(self.index))
 
     def start(self, epoch: int) -> State:
         self._check_hint()

@@ -8,7 +8,7 @@ again from the input.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import ClassVar
 
@@ -28,7 +28,8 @@ from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import drain_steps, shuffle_steps, slots_at
 from distinput.plan.check import at_least, integer
-from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 from distinput.streaming.fetched import fetched
 
@@ -69,6 +70,9 @@ class Shuffle(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PART
+    by_position: ClassVar[bool] = True
+    shuffles: ClassVar[bool] = True
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -96,12 +100,19 @@ class Shuffle(SameElements):
         return self.input.cardinality
 
     @property
+    def draws(self) -> bool:
+        return self.seed is None
+
+    @property
     def chooses(self) -> bool:
         return self.buffer_size > 1
 
     @property
     def reshuffles(self) -> bool:
         return self.chooses and self.reshuffle_each_iteration is not False
+
+    def for_groups(self, size: int) -> Node | None:
+        return replace(self, group=size) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         seed = self.drawn_seed if self.seed is None else int(self.seed)

@@ -92,6 +92,7 @@ class SlicesInTurn(Node):
     """
 
     in_memory: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     sources: tuple[Slices, ...]

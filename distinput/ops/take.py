@@ -10,8 +10,10 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
-from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Skip", "Take"]
@@ -36,6 +38,9 @@ class Take(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PLACES
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -47,6 +52,13 @@ class Take(SameElements):
         if self.count < 0 or n == UNKNOWN:
             return n
         return self.count if n == INFINITE else min(n, int(self.count))
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = self.input.batch_sizes()
+        return below if below is None or self.count < 0 else below.part(0, int(self.count))
+
+    def over_pieces(self, pieces: Node, each: int) -> Node:
+        return Take(pieces, self.count * each if self.count > 0 else self.count, origin=self.origin)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "left": int(self.count)}
@@ -103,6 +115,9 @@ class Skip(SameElements):
     by_element: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PLACES
+    by_position: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
     count: int
 
     def __post_init__(self) -> None:
@@ -114,6 +129,13 @@ class Skip(SameElements):
         if self.count < 0:
             return n if n == UNKNOWN else 0
         return n if n < 0 else max(0, n - int(self.count))
+
+    def batch_sizes(self) -> BatchSizes | None:
+        below = self.input.batch_sizes()
+        return None if below is None else BatchSizes() if self.count < 0 else below.part(int(self.count))
+
+    def over_pieces(self, pieces: Node, each: int) -> Node:
+        return Skip(pieces, self.count * each if self.count > 0 else self.count, origin=self.origin)
 
     def start(self, epoch: int) -> State:
         n = self.input.cardinality

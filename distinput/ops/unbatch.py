@@ -18,7 +18,8 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.node import UNKNOWN, Node
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["Parts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
 
@@ -44,6 +45,8 @@ class Unbatch(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.EACH
+    view_only: ClassVar[bool] = True
     input: Node
 
     def __post_init__(self) -> None:
@@ -62,6 +65,12 @@ class Unbatch(Node):
             return n
         size = first_dimension("unbatch", self.input.spec)
         return n * size if size else UNKNOWN
+
+    def count_elements(self) -> int:
+        if self.input.count_elements() == INFINITE:
+            return self.cardinality if self.cardinality != UNKNOWN else INFINITE
+        below = self.input.batch_sizes()
+        return UNKNOWN if below is None else below.rows
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}

@@ -14,6 +14,7 @@ from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["Zip"]
@@ -34,6 +35,8 @@ class Zip(Node):
 
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.PLACES
+    keeps_batches: ClassVar[bool] = True
     nest: Structure
     sources: tuple[Node, ...]
 

@@ -3,8 +3,10 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from distinput.core.state import State
+from distinput.plan.needs import Needs
 from distinput.plan.node import Node
 
 __all__ = ["Grouped"]
@@ -17,6 +19,7 @@ class Grouped(Node):
     State: where the first element of the next group stands in the input.
     """
 
+    needs: ClassVar[Needs] = Needs.PART
     input: Node
 
     @property

@@ -34,6 +34,7 @@ class InMemory(Node):
 
     in_memory: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
+    view_only: ClassVar[bool] = True
 
     @abstractmethod
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:

@@ -18,8 +18,10 @@ from distinput.core.column import Ints
 from distinput.core.digest import Digest
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.spec import DatasetSpec, Spec
+from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.core.state import State
+from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.needs import Needs
 
 __all__ = ["INFINITE", "UNKNOWN", "Node", "Origin", "caller", "walk"]
 
@@ -57,6 +59,11 @@ class Node(ABC):
 
     Subclasses are frozen dataclasses whose fields are their inputs (nodes) and arguments. They answer `spec`, `start` and
     `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing of their neighbours.
+
+    What others must know of a step to shard, count and rewrite a pipeline is said by the step itself, as *facts*: class
+    attributes, and a few properties. Every fact is False, or as cautious, unless a class says more: a step that says nothing is
+    never divided, moved or left out, and works everywhere. The family classes (`OneForOne`, `SameElements`, `Grouped`,
+    `Batching`, `Keyed`) say what holds for all of their kind.
     """
 
     name: str | None = field(default=None, kw_only=True, repr=False)
@@ -64,6 +71,8 @@ class Node(ABC):
     nest_leaf: ClassVar[bool] = True
     handle: ClassVar[Callable[["Node"], Any]] = staticmethod(lambda node: node)
     """How a node inside an element is shown to users; the data floor sets it to its `Dataset`."""
+
+    # --- facts for the run
     by_element: ClassVar[bool] = False
     """True: it looks at the elements of its input one by one, or hands them on unseen (see `Run.by_element`)."""
     tolerant: ClassVar[bool] = False
@@ -71,10 +80,31 @@ class Node(ABC):
     errors. False: its input is opened to raise errors, and after one it does not go on."""
     harmless: ClassVar[bool] = False
     """True: it has no errors but those of its input."""
+    skips_failures: ClassVar[bool] = False
+    """True: it leaves out the elements that are errors, so it must meet the errors of the whole."""
+
+    # --- facts for states
     transparent: ClassVar[bool] = False
     """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
     indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})
     """Arguments on which neither elements nor states depend."""
+
+    # --- facts for sharding and rewrites
+    needs: ClassVar[Needs] = Needs.ALL
+    """How much of its input it needs to see; what may be sharded below it, and moved behind it, follows from this."""
+    by_position: ClassVar[bool] = False
+    """True: it gives elements of its input as they are; which, and in which order, follows from their positions alone."""
+    shuffles: ClassVar[bool] = False
+    """True: it gives each element of its input once, in a random order."""
+    keeps_batches: ClassVar[bool] = False
+    """True: where elements of its inputs are batches, so are its own, of as many rows; with `Needs.ONE` also row i of a batch
+    follows from row i alone."""
+    view_only: ClassVar[bool] = False
+    """True: it gives views of its input, or of memory, that take no time worth a thread."""
+    about_the_whole: ClassVar[bool] = False
+    """True: it hands on its input, and says of the whole what is not true of a part: a worker's part is read without it."""
+    reads_files: ClassVar[bool] = False
+    """True: its input names files, and it gives the records of each."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -95,10 +125,17 @@ class Node(ABC):
     @property
     def _asks(self) -> bool:
         """Whether it needs a function, or a file, to tell what its elements look like."""
-        if getattr(self, "signature", None) is not None:
-            return False
-        of_file = getattr(getattr(self, "format", None), "spec_from_file", False)
-        return of_file or (bool(self.inputs) and self._calls)
+        return self.spec_from_file or (bool(self.inputs) and self._calls and not self.spec_given)
+
+    @property
+    def spec_given(self) -> bool:
+        """Whether the user said what its function returns."""
+        return False
+
+    @property
+    def spec_from_file(self) -> bool:
+        """Whether only a file tells what its elements look like."""
+        return False
 
     @property
     def _calls(self) -> bool:
@@ -120,6 +157,72 @@ class Node(ABC):
     def cardinality(self) -> int:
         """How many elements: a number, `INFINITE` or `UNKNOWN`."""
         return UNKNOWN
+
+    def count_elements(self) -> int:
+        """How many elements, as far as that follows without reading a record: a number, `INFINITE` or `UNKNOWN`.
+
+        `cardinality` is what TensorFlow says, which is `UNKNOWN` for many pipelines whose elements can be counted: by
+        manifests, the footers of files, or the sizes of batches.
+        """
+        if not self.inputs:
+            return self.cardinality
+        from distinput.plan.counted import over_counts
+
+        below = [source.count_elements() for source in self.inputs]
+        if UNKNOWN in below and self.cardinality == UNKNOWN:
+            return UNKNOWN
+        return over_counts(self, below).cardinality
+
+    def batch_sizes(self) -> BatchSizes | None:
+        """Rows of each element, where elements are batches; None where that is not known, or where they have no end."""
+        firsts = {leaf.shape[0] if isinstance(leaf, TensorSpec) and leaf.shape else None for leaf in self.spec.leaves}
+        if len(firsts) == 1 and None not in firsts:
+            n = self.count_elements()
+            return None if n < 0 else BatchSizes.of([(list(firsts), n)])  # type: ignore[arg-type]
+        below = self.inputs[0].batch_sizes() if self.keeps_batches and len(self.inputs) == 1 else None
+        if below is None or self.needs == Needs.ONE:
+            return below
+        n = self.count_elements()
+        return BatchSizes.of([(below.flat()[:1], n)]) if below.uniform and n >= 0 else None
+
+    @property
+    def rows_per_batch(self) -> int | None:
+        """Rows of a full batch, as the last op says that makes batches; None where elements are none, or batches differ."""
+        found = {source.rows_per_batch for source in self.inputs} if self.keeps_batches else set()
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether it leaves out rows at the end that fill no batch."""
+        return False
+
+    def with_full_batches(self) -> "Node":
+        """The same batches without those that are not full."""
+        return (
+            self.with_inputs(tuple([source.with_full_batches() for source in self.inputs]))
+            if self.keeps_batches
+            else self
+        )
+
+    def for_groups(self, size: int) -> "Node | None":
+        """The same step, told that `size` of its elements are put together, so that blocks should end there; None: no use."""
+        if self.needs != Needs.ONE:
+            return None
+        source = self.inputs[0].for_groups(size)
+        return None if source is None else self.with_inputs((source,))
+
+    def over_pieces(self, pieces: "Node", each: int) -> "Node | None":
+        """The same step over pieces of batches instead of the batches; None: it must see whole ones.
+
+        Args:
+          pieces: of each element of the input, `each` pieces.
+          each: at least 1.
+        """
+        return self.with_inputs((pieces,)) if self.needs == Needs.ONE and self.keeps_batches else None
+
+    def alike_everywhere(self) -> "Node":
+        """The same step, in no way dependent on the machine that it runs on, so that all workers have one order."""
+        return self
 
     @abstractmethod
     def start(self, epoch: int) -> State:
@@ -205,8 +308,8 @@ class Node(ABC):
 
     @property
     def draws(self) -> bool:
-        """Whether it was given no seed, or calls a function that may make datasets that draw some."""
-        return getattr(self, "seed", None) is None and hasattr(self, "drawn_seed")
+        """Whether this step, or a dataset that its function makes, may draw its own seed; it has a field `drawn_seed` then."""
+        return False
 
     @property
     def chooses(self) -> bool:
@@ -229,8 +332,13 @@ class Node(ABC):
 
     @property
     def keeps(self) -> bool:
-        """Whether later passes see what an earlier one has kept."""
-        return getattr(self, "store", None) is not None
+        """Whether later passes see what an earlier one has kept; it has a field `store` then."""
+        return False
+
+    @property
+    def own_options(self) -> Any:
+        """The `Options` that it adds to those of its inputs; None: none."""
+        return None
 
     @cached_property
     def lasting(self) -> tuple["Node", ...]:

@@ -2,8 +2,10 @@
 """Steps that give one element for each of their input, in the same order."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from distinput.core.state import State
+from distinput.plan.needs import Needs
 from distinput.plan.node import Node
 
 __all__ = ["OneForOne"]
@@ -17,6 +19,7 @@ class OneForOne(Node):
     cannot fetch an element by itself, say these things on their own.
     """
 
+    needs: ClassVar[Needs] = Needs.ONE
     input: Node
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
 from distinput.core.meant import meant
 from distinput.plan.node import Node, walk
+from distinput.plan.policy import Policy
 
 __all__ = [
     "AutoShardPolicy",
@@ -125,7 +126,7 @@ class _Settings:
 class DistributeOptions(_Settings):
     """How the pipeline is distributed; `tf.data.experimental.DistributeOptions`."""
 
-    auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
+    auto_shard_policy: AutoShardPolicy | Policy = AutoShardPolicy.AUTO
     num_devices: int | None = None
 
 
@@ -231,7 +232,6 @@ def options_of(node: Node) -> Options:
     """
     merged = Options()
     for step in walk(node):
-        own = getattr(step, "options", None)
-        if isinstance(own, Options):
-            merged = merged.merge(own)
+        if step.own_options is not None:
+            merged = merged.merge(step.own_options)
     return merged

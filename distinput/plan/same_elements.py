@@ -18,6 +18,7 @@ class SameElements(Node):
     How many there are, each step says on its own.
     """
 
+    keeps_batches: ClassVar[bool] = True
     delays: ClassVar[bool] = False
     """True: it hands on every element, but makes or keeps many of them before the first."""
     input: Node

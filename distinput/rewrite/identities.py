@@ -2,22 +2,13 @@
 """Steps that do nothing, alone or together, left out."""
 
 from distinput.ops.batch import Batch
-from distinput.ops.copied import Copied
-from distinput.ops.identity import WithOptions
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.range import Range
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
-from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices, SlicesInTurn
 from distinput.ops.take import Skip, Take
 from distinput.ops.unbatch import Unbatch
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, walk
-
-_MEMORY = (Range, Slices, SlicesInTurn)
-_VIEWS = (*_MEMORY, Batch, Copied, LegacyRebatch, Rebatch, Repeat, Shard, Skip, Take, Unbatch, WithOptions)
 
 
 def take_everything(node: Node) -> Node | None:
@@ -79,7 +70,7 @@ def batch_then_unbatch(node: Node) -> Node | None:
 def prefetch_of_views(node: Node) -> Node | None:
     """Views of memory are there at once, and a copy is best made in the cache of the core that uses it, by its own thread."""
     match node:
-        case Prefetch(x) if all(isinstance(step, _VIEWS) for step in walk(x)):
+        case Prefetch(x) if all(step.view_only for step in walk(x)):
             return x
     return None
 

@@ -71,7 +71,7 @@ def rewrite(node: Node, rules: tuple[Rule, ...] = RULES) -> tuple[Node, list[str
 
 
 def _first(node: Node, fired: list[str]) -> Node:
-    if node.op == "ignore_errors" and node.inputs[0].may_fail:
+    if node.skips_failures and node.inputs[0].may_fail:
         return node  # a worker that reads its own rows only would not know of the errors of others
     for rule in FIRST:
         better = rule(node)

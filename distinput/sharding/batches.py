@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch size of a pipeline, and the cut of its global batches into per-replica batches."""
 
-import dataclasses
 from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.nest import component
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
-from distinput.ops.batch import Batch
-from distinput.ops.cache import Cache
-from distinput.ops.concatenate import Concatenate
-from distinput.ops.copied import Copied
-from distinput.ops.filter import Filter
-from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.identity import AssertCardinality, WithOptions
-from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.parse_example import ParseExample
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
-from distinput.ops.repeat import Repeat
-from distinput.ops.shard import Shard
-from distinput.ops.shuffle import Shuffle
-from distinput.ops.take import Skip, Take
-from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 
 __all__ = [
@@ -32,13 +17,7 @@ __all__ = [
     "batch_size_of",
     "rebatch_for",
     "sizes_for_worker",
-    "with_full_batches",
 ]
-
-_PASSED_THROUGH = (
-    AssertCardinality, Cache, Copied, Filter, GlobalShuffle, ParseExample, Prefetch, Repeat, Shard, Shuffle, Skip, Take,
-    WithOptions,
-)  # fmt: skip
 
 
 class FrameworkRebatch(Rebatch):
@@ -90,30 +69,7 @@ def batch_size_of(node: Node) -> int | None:
         firsts.append(None if leaf.shape is None else leaf.shape[0])
     if None not in firsts and firsts:
         return firsts[0] or None if len(set(firsts)) == 1 else None  # batches of no rows have no sizes to be cut to
-    return _batch_size_of_tree(node)
-
-
-def _batch_size_of_tree(node: Node) -> int | None:
-    if isinstance(node, Batch):
-        # A parallel batch is another op to TensorFlow, at which its walk stops.
-        return int(node.batch_size) if node.num_parallel_calls is None else None
-    if isinstance(node, PaddedBatch):
-        return int(node.batch_size)
-    if isinstance(node, Zip | Concatenate):
-        sizes = {_batch_size_of_tree(source) for source in node.inputs}
-        return sizes.pop() if len(sizes) == 1 else None
-    if isinstance(node, _PASSED_THROUGH):
-        return _batch_size_of_tree(node.inputs[0])
-    return None
-
-
-def with_full_batches(node: Node) -> Node:
-    """The same batches without those that are not full: every `batch` that gives them drops its remainder."""
-    if isinstance(node, Batch | PaddedBatch):
-        return dataclasses.replace(node, drop_remainder=True)
-    if isinstance(node, (Zip, Concatenate, *_PASSED_THROUGH)):
-        return node.with_inputs(tuple([with_full_batches(source) for source in node.inputs]))
-    return node
+    return node.rows_per_batch
 
 
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:

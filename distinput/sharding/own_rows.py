@@ -11,29 +11,18 @@ from collections.abc import Callable
 import numpy as np
 
 from distinput.ops.batch import Batch
-from distinput.ops.cache import Cache
-from distinput.ops.copied import Copied
-from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.identity import WithOptions
-from distinput.ops.map import Map
-from distinput.ops.map_rows import MapRows
 from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares, RowReader, ShuffledRows
-from distinput.ops.parse_example import ParseExample
-from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch
-from distinput.ops.repeat import Repeat
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
-from distinput.ops.take import Skip, Take
 from distinput.partition.pieces import Deal, Pieces
-from distinput.plan.node import INFINITE, Node, walk
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 
 __all__ = ["own_pieces", "own_rows", "own_shares"]
 
-_OF_EACH_ROW = (Copied, Map, MapRows, ParseExample, Prefetch, WithOptions)
-_OF_POSITIONS = (Repeat, Shard, Skip, Take)
 _WORTH = 0.9
 """Where a worker would read more than this part of the data, reading it in one go is better."""
 
@@ -62,20 +51,16 @@ def own_pieces(node: Node, deal: Deal) -> Node | None:
 
     None where that cannot be done: some op needs to see all rows, or the rows of a source cannot be reached by position.
     """
-    if any(isinstance(step, Cache) or (isinstance(step, Shard) and step.is_hint) for step in walk(node)):
+    if any(step.keeps or (isinstance(step, Shard) and step.is_hint) for step in walk(node)):
         return None  # a cache keeps a whole pass, so it is made in order, and not before the first row is needed
     if isinstance(node, Batch):
         return _batched(node, deal)
     if deal.pieces == 1:
         return _single(node, deal)
-    if isinstance(node, ParseExample | Prefetch | Repeat | Skip | Take | WithOptions) and deal.each is not None:
-        inner = own_pieces(node.input, deal)
-        if inner is None:
-            return None
-        if isinstance(node, Skip | Take):
-            return type(node)(inner, node.count * deal.each if node.count > 0 else node.count, origin=node.origin)
-        return node.with_inputs((inner,))
-    return None
+    if len(node.inputs) != 1 or deal.each is None:
+        return None
+    inner = own_pieces(node.inputs[0], deal)
+    return None if inner is None else node.over_pieces(inner, deal.each)
 
 
 def _single(node: Node, deal: Deal) -> Node | None:
@@ -108,8 +93,8 @@ def _rows(base: Node) -> int | None:
 
 def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
     """A tree as a base whose rows can be fetched, and the ops on each row that come after it."""
-    if isinstance(node, _OF_EACH_ROW):
-        found = _apart(node.input)
+    if node.needs == Needs.ONE:
+        found = _apart(node.inputs[0])
         if found is None:
             return None
         base, again = found
@@ -118,7 +103,7 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         if not node.format.fetches or not node.counts:
             return None
         return RowReader(node.input, node.format, node.table, name=node.name, origin=node.origin), _as_it_is
-    if isinstance(node, (GlobalShuffle, Shuffle, *_OF_POSITIONS)):
+    if node.by_position:
         found = _apart(node.inputs[0])
         if found is None:
             return None
@@ -126,8 +111,8 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         made = node.with_inputs((base,))
         if isinstance(made, Shuffle):
             made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
-        return (made, again) if made.random_access and made.cardinality != -2 else None
-    return (node, _as_it_is) if node.random_access and node.cardinality != -2 else None
+        return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
+    return (node, _as_it_is) if node.random_access and node.cardinality != UNKNOWN else None
 
 
 def _as_it_is(node: Node) -> Node:

@@ -6,41 +6,32 @@ import numpy as np
 from distinput.core.column import Ints
 from distinput.core.run import Run
 from distinput.core.spec import TensorSpec
-from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.errors import InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
-from distinput.ops.batch import Batch
 from distinput.ops.fragments import FragmentReader
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.own_rows import OwnRows, RowReader, fetches
-from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
 from distinput.partition.fragments import END, Fragments
 from distinput.partition.plan import Part, ShardPlan, WorkerPlan, Workers
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.autoshard import TooFewFilesError, auto_shard, by_file, policy_of
-from distinput.sharding.balance import PartsOf, is_of_names, makes_reader, names_below
+from distinput.plan.policy import Policy
+from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import FrameworkLegacyRebatch, FrameworkRebatch, rebatch_for
-from distinput.sharding.counting import elements_of, sizes_of
+from distinput.sharding.decision import decide
+from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
 
 __all__ = ["shard_plan"]
 
 _EVEN = 1.05
 """Up to so many times the bytes of its own rows, read by a worker, are not worth a word."""
 
-_SENTENCES = {
-    AutoShardPolicy.OFF: "every worker reads and delivers everything",
-    AutoShardPolicy.FILE: "whole files, file i to worker i modulo the number of workers",
-    AutoShardPolicy.DATA: "pieces of each global batch, piece i to worker i modulo the number of workers",
-    AutoShardPolicy.HINT: "elements, where the pipeline says shard(SHARD_HINT, SHARD_HINT)",
-    AutoShardPolicy.BALANCED: "parts of files and ranges of rows of equal size",
-}
-
 
 def shard_plan(
-    node: Node, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+    node: Node, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | Policy | None = None
 ) -> ShardPlan:
     """Who reads what of a pipeline.
 
@@ -57,16 +48,16 @@ def shard_plan(
     for name, value in (("num_workers", num_workers), ("replicas_per_worker", replicas_per_worker)):
         if value < 1:
             raise InvalidArgumentError(f"shard_plan: {name} must be at least 1, got {value}")
-    asked = policy_of(node) if policy is None else AutoShardPolicy(policy)
+    decision = decide(node, num_workers, policy)
+    applied, sentence = decision.applied, decision.sentence
 
     def tree(worker: int) -> Node:
         cut = _cut(node, num_workers, replicas_per_worker, worker)
-        return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, policy=asked)
+        return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, decision=decision)
 
     first = tree(0)
-    applied, reason, sentence = _decision(node, asked, num_workers)
     reads = _reads(first, applied, num_workers)
-    if applied == AutoShardPolicy.DATA and num_workers > 1:
+    if applied.name == AutoShardPolicy.DATA.name and num_workers > 1:
         sentence += {"own": _own_in_words(first), "memory": ""}.get(
             reads,
             "; each worker reads everything and keeps its own, since rows cannot be reached by position at less cost: "
@@ -77,8 +68,8 @@ def shard_plan(
         return _worker_plan(first if worker == 0 else tree(worker), worker, replicas_per_worker)
 
     return ShardPlan(
-        applied.name, asked.name, reason, sentence, num_workers, replicas_per_worker, _tail(first, node), reads,
-        Workers(plan, num_workers),
+        applied.name, decision.asked.name, decision.reason, sentence, num_workers, replicas_per_worker, _tail(first, node),
+        reads, Workers(plan, num_workers),
     )  # fmt: skip
 
 
@@ -87,27 +78,11 @@ def _cut(node: Node, num_workers: int, replicas_per_worker: int, worker: int) ->
     return node if scalar else rebatch_for(node, num_workers, replicas_per_worker, worker)
 
 
-def _decision(node: Node, asked: AutoShardPolicy, num_workers: int) -> tuple[AutoShardPolicy, str, str]:
-    if asked != AutoShardPolicy.AUTO:
-        return asked, "asked", _SENTENCES[asked]
-    try:
-        by_file(node, num_workers, 0)
-    except TooFewFilesError as error:
-        return AutoShardPolicy.DATA, "too_few_files", f"{_SENTENCES[AutoShardPolicy.DATA]}; not FILE: {_short(error)}"
-    except NotFoundError as error:
-        return AutoShardPolicy.DATA, "not_files", f"{_SENTENCES[AutoShardPolicy.DATA]}; not FILE: {_short(error)}"
-    return AutoShardPolicy.FILE, "enough_files", _SENTENCES[AutoShardPolicy.FILE]
-
-
-def _short(error: Exception) -> str:
-    return str(error).split("; ")[0]
-
-
-def _reads(tree: Node, applied: AutoShardPolicy, num_workers: int) -> str:
+def _reads(tree: Node, applied: Policy, num_workers: int) -> str:
     steps = list(walk(tree))
     if not any(isinstance(step, Reader | FragmentReader) or _makes_readers(step) for step in steps):
         return "memory"
-    everything = applied in (AutoShardPolicy.OFF, AutoShardPolicy.DATA) and num_workers > 1
+    everything = applied.reads_everything and num_workers > 1
     return "whole files" if everything and not any(isinstance(step, OwnRows) for step in steps) else "own"
 
 
@@ -138,7 +113,7 @@ def _makes_readers(step: Node) -> bool:
 
 
 def _tail(tree: Node, node: Node) -> str:
-    drops = any(isinstance(step, Batch | PaddedBatch) and step.drop_remainder for step in walk(node))
+    drops = any(step.drops_rows for step in walk(node))
     full = "a last batch that is not full is left out by drop_remainder; " if drops else ""
     for step in walk(tree):
         if isinstance(step, FrameworkLegacyRebatch):
@@ -162,8 +137,8 @@ def _tail(tree: Node, node: Node) -> str:
 
 def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPlan:
     parts = tuple(_parts(tree))
-    sizes = sizes_of(tree)
-    elements = elements_of(tree) if sizes is None else sizes.count
+    sizes = tree.batch_sizes()
+    elements = tree.count_elements() if sizes is None else sizes.count
     scalar = any(not isinstance(leaf, TensorSpec) or leaf.shape == () for leaf in tree.spec.leaves)
     rows: int | None
     steps: int | None

@@ -19,11 +19,10 @@ from distinput.core.nest import structure_of
 from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
-from distinput.partition.sizes import Sizes
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.options import AutoShardPolicy
 from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
-from distinput.sharding.counting import elements_of, sizes_of
 from distinput.testing.pipelines import pipelines
 from tests.sharding.counting import bytes_read, put
 
@@ -169,7 +168,7 @@ def test_predicted_files_rows_and_steps_are_those_of_a_run(
 @given(pipelines())
 def test_what_is_counted_is_what_comes(pipeline: Any) -> None:
     node = pipeline.build().node
-    count, sizes = elements_of(node), sizes_of(node) if pipeline.batched else None
+    count, sizes = node.count_elements(), node.batch_sizes() if pipeline.batched else None
     assert count in (-2, len(pipeline.elements))
     if sizes is not None:
         assert sizes.flat().tolist() == [rows_in(e) for e in pipeline.elements]
@@ -178,13 +177,13 @@ def test_what_is_counted_is_what_comes(pipeline: Any) -> None:
 RUNS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 4)), max_size=3)
 
 
-def flat(sizes: Sizes) -> list[int]:
+def flat(sizes: BatchSizes) -> list[int]:
     return [int(size) for size in sizes.flat()]
 
 
 @given(RUNS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 6), st.integers(0, 5))
 def test_patterns_are_what_they_stand_for(runs: Any, start: int, more: int, step: int, index: int) -> None:
-    sizes = Sizes.of(runs)
+    sizes = BatchSizes.of(runs)
     whole = flat(sizes)
     assert (sizes.count, sizes.rows) == (len(whole), sum(whole))
     assert flat(sizes.part(start, start + more)) == whole[start : start + more]

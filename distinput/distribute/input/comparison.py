@@ -16,9 +16,8 @@ from distinput.distribute.input.options import InputOptions
 from distinput.distribute.peers import Peers, Request
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.plan.node import Node
-from distinput.plan.options import AutoShardPolicy
-from distinput.sharding.autoshard import policy_of
 from distinput.sharding.batches import batch_size_of
+from distinput.sharding.decision import policy_of
 
 __all__ = ["Place", "compare_datasets", "compare_inputs", "compare_places"]
 
@@ -44,7 +43,7 @@ def compare_datasets(peers: Peers, make: Callable[[], Any], options: InputOption
             **_about([dataset]),
             "policy": policy.name, "balanced_split": options.balanced_split, "tail": options.tail,
         }  # fmt: skip
-        may_differ = policy == AutoShardPolicy.OFF and not options.balanced_split
+        may_differ = not policy.divides and not options.balanced_split
         if may_differ:
             about["global batch size"] = batch_size_of(node)
         return _facts(about, None if may_differ else of_pipeline(node)), node

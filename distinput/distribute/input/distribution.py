@@ -8,7 +8,7 @@ from typing import Any, Literal
 from distinput.core.nest import component
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
+from distinput.data.experimental import rebatch_for_worker
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.dealing import Cutter
@@ -21,11 +21,12 @@ from distinput.distribute.peers import Request
 from distinput.partition.pieces import Deal
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
+from distinput.plan.policy import Decision
 from distinput.plan.seeds import with_seed
-from distinput.sharding.autoshard import effective_policy, policy_of
+from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import FrameworkRebatch
-from distinput.sharding.common_cycle import with_common_cycle
-from distinput.sharding.counting import elements_of
+from distinput.sharding.common_order import with_common_order
+from distinput.sharding.decision import decide
 
 __all__ = ["distribute_dataset", "distribute_from_function"]
 
@@ -51,14 +52,14 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     if workers > 1 and consumer.replicas.peers is not None:
         seed, hints = compare_datasets(consumer.replicas.peers, checked, options)
         # One seed of worker 0 behind every shuffle that was given none, and no counting of cores, so that all workers agree.
-        dataset = Dataset(with_common_cycle(with_seed(dataset.node, seed)))
+        dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
     else:
         checked()
     spec = Spec.of(dataset.element_spec)
     # One replica alone gets the batches as they are; where they would be cut one by one for more, it is at a place in them too.
-    by_batch = consumer.splits_batches and (
-        (options.balanced_split and replicas > 1) or effective_policy(dataset.node, workers) == AutoShardPolicy.DATA
-    )
+    balanced = consumer.splits_batches and options.balanced_split and replicas > 1
+    decision = None if balanced else decide(dataset.node, workers)
+    by_batch = decision is None or (consumer.splits_batches and decision.applied.name == AutoShardPolicy.DATA.name)
     padding, full_rows, cardinality = 0, 0, int(dataset.cardinality())
     if options.tail != "partial":
         rows = _full_rows(consumer, dataset, options.tail)
@@ -69,11 +70,13 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
             dataset = only_full(dataset)
         elif options.tail == "drop" or not (alike and check_rows(dataset, rows)):
             full_rows = rows
-    make = _of_global_batches if by_batch else _of_own_elements
+    if decision is None or by_batch:
+        feed = _of_global_batches(consumer, dataset, options, looked_at=full_rows > 0)
+    else:
+        feed = _of_own_elements(consumer, dataset, options, decision, looked_at=full_rows > 0)
     feed = replace(
-        make(consumer, dataset, options, looked_at=full_rows > 0),
-        cardinality=cardinality, tail=options.tail, full_rows=full_rows, hints=hints,
-        alike=options.balanced_split or policy_of(dataset.node) != AutoShardPolicy.OFF,
+        feed, cardinality=cardinality, tail=options.tail, full_rows=full_rows, hints=hints,
+        alike=options.balanced_split or decision is None or decision.asked.divides,
     )  # fmt: skip
     if padding:
         feed = replace(feed, padding=Padding(feed.spec, padding))
@@ -90,7 +93,7 @@ def _of_global_batches(consumer: Consumer, dataset: Any, options: InputOptions, 
     ahead = max(1, options.experimental_per_replica_buffer_size)
     source, cardinality = dataset.prefetch(ahead), int(dataset.cardinality())
     spec = Spec.of(dataset.element_spec)
-    batches = elements_of(dataset.node) if workers > 1 else cardinality
+    batches = dataset.node.count_elements() if workers > 1 else cardinality
     steps = batches if batches >= 0 else None
     if replicas == 1:
         return Feed([source], spec, cardinality, is_global=True, steps=steps)
@@ -122,12 +125,14 @@ def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatche
     return made if all(can for can, _ in consumer.replicas.peers.exchange(request, tell)) else None
 
 
-def _of_own_elements(consumer: Consumer, dataset: Any, options: InputOptions, *, looked_at: bool) -> Feed:
+def _of_own_elements(
+    consumer: Consumer, dataset: Any, options: InputOptions, decision: Decision, *, looked_at: bool
+) -> Feed:
     """Every worker cuts the batches of its own part of the data, one element for each of its replicas in each step."""
     workers, replicas = consumer.replicas.workers, consumer.replicas.total
     cut = consumer.splits_batches and replicas > 1
     rebatched = _rebatched(consumer, dataset) if cut else dataset
-    source = auto_shard_dataset(rebatched, workers, consumer.replicas.rank, replicas)
+    source = Dataset(auto_shard(rebatched.node, workers, consumer.replicas.rank, replicas, decision=decision))
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         source = source.prefetch(ahead * replicas)
@@ -174,7 +179,7 @@ def _counted(consumer: Consumer, source: Any) -> int | None:
         cuts = [step for step in walk(source.node) if isinstance(step, FrameworkRebatch)]
         if any(0 in cut.sizes for cut in cuts):  # steps in which nobody has a row must be found out together
             return None, []
-        elements = elements_of(source.node)
+        elements = source.node.count_elements()
         return (None if elements < 0 else -(-elements // consumer.replicas.count)), []
 
     found = [

@@ -15,8 +15,7 @@ from distinput.core.values import zero
 from distinput.data.dataset import Dataset
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
-from distinput.sharding.batches import batch_size_of, with_full_batches
-from distinput.sharding.counting import sizes_of
+from distinput.sharding.batches import batch_size_of
 
 __all__ = ["Padding", "check_rows", "global_batch_size", "only_full", "short"]
 
@@ -38,7 +37,7 @@ def global_batch_size(dataset: Any, tail: str) -> int:
 
 def only_full(dataset: Any) -> Any:
     """The dataset without the batches that are not full, as if `batch` had been called with drop_remainder=True."""
-    return Dataset(with_full_batches(dataset.node))
+    return Dataset(dataset.node.with_full_batches())
 
 
 def check_rows(dataset: Any, rows: int) -> bool:
@@ -47,7 +46,7 @@ def check_rows(dataset: Any, rows: int) -> bool:
     Raises:
       InvalidArgumentError: some batch is known to be short.
     """
-    sizes = sizes_of(dataset.node)
+    sizes = dataset.node.batch_sizes()
     for there in [] if sizes is None else [size for pattern, _ in sizes.runs for size in pattern]:
         if there != rows:
             raise short(there, rows)

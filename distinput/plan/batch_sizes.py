@@ -9,13 +9,13 @@ import numpy as np
 
 from distinput.core.column import Ints
 
-__all__ = ["Sizes"]
+__all__ = ["BatchSizes"]
 
 _LONGEST = 1 << 20  # elements of a pattern
 
 
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class BatchSizes:
     """Rows of consecutive elements.
 
     Args:
@@ -25,9 +25,9 @@ class Sizes:
     runs: tuple[tuple[Ints, int], ...] = ()
 
     @staticmethod
-    def of(runs: Iterable[tuple[Sequence[int] | Ints, int]]) -> "Sizes":
+    def of(runs: Iterable[tuple[Sequence[int] | Ints, int]]) -> "BatchSizes":
         """From patterns, those left out that are empty or never come."""
-        return Sizes(
+        return BatchSizes(
             tuple([(np.asarray(pattern, np.int64), times) for pattern, times in runs if len(pattern) and times > 0])
         )
 
@@ -40,7 +40,7 @@ class Sizes:
     def rows(self) -> int:
         """Rows of all elements.
 
-        >>> Sizes.of([([4], 2), ([3], 1)]).rows
+        >>> BatchSizes.of([([4], 2), ([3], 1)]).rows
         11
         """
         return sum(int(pattern.sum()) * times for pattern, times in self.runs)
@@ -53,20 +53,20 @@ class Sizes:
     def flat(self) -> Ints:
         """[count] the rows of each element.
 
-        >>> Sizes.of([([2, 1], 2), ([3], 1)]).flat()
+        >>> BatchSizes.of([([2, 1], 2), ([3], 1)]).flat()
         array([2, 1, 2, 1, 3])
         """
         return np.concatenate([np.empty(0, np.int64), *[np.tile(pattern, times) for pattern, times in self.runs]])
 
-    def batched(self, size: int, *, drop_remainder: bool) -> "Sizes":
+    def batched(self, size: int, *, drop_remainder: bool) -> "BatchSizes":
         """The same number of elements, one row each, in batches."""
         whole, rest = divmod(self.count, size)
-        return Sizes.of([([size], whole), ([rest], int(rest > 0 and not drop_remainder))])
+        return BatchSizes.of([([size], whole), ([rest], int(rest > 0 and not drop_remainder))])
 
-    def rebatched(self, sizes: Sequence[int], *, drop_remainder: bool) -> "Sizes":
+    def rebatched(self, sizes: Sequence[int], *, drop_remainder: bool) -> "BatchSizes":
         """The rows in batches of these sizes, again and again; see `Rebatch`.
 
-        >>> Sizes.of([([5], 2)]).rebatched([2, 1], drop_remainder=False).flat()
+        >>> BatchSizes.of([([5], 2)]).rebatched([2, 1], drop_remainder=False).flat()
         array([2, 1, 2, 1, 2, 1, 1])
         """
         cycle = np.asarray(sizes, np.int64)
@@ -74,24 +74,24 @@ class Sizes:
         whole, rest = divmod(self.rows, int(ends[-1]))
         full = int(np.searchsorted(ends, rest, "right"))
         over = rest - (int(ends[full - 1]) if full else 0)
-        return Sizes.of([(cycle, whole), (cycle[:full], 1), ([over], int(over > 0 and not drop_remainder))])
+        return BatchSizes.of([(cycle, whole), (cycle[:full], 1), ([over], int(over > 0 and not drop_remainder))])
 
-    def cut(self, pieces: int) -> "Sizes":
+    def cut(self, pieces: int) -> "BatchSizes":
         """Each batch on its own in so many pieces; see `LegacyRebatch`.
 
-        >>> Sizes.of([([6], 2)]).cut(4).flat()
+        >>> BatchSizes.of([([6], 2)]).cut(4).flat()
         array([2, 2, 2, 0, 2, 2, 2, 0])
         """
-        return Sizes.of([(_cut(pattern, pieces), times) for pattern, times in self.runs])
+        return BatchSizes.of([(_cut(pattern, pieces), times) for pattern, times in self.runs])
 
-    def repeated(self, times: int) -> "Sizes | None":
+    def repeated(self, times: int) -> "BatchSizes | None":
         """All of it so often; None when that is too long to tell."""
         if len(self.runs) == 1:
             ((pattern, n),) = self.runs
-            return Sizes.of([(pattern, n * times)])
-        return None if self.count > _LONGEST else Sizes.of([(self.flat(), times)])
+            return BatchSizes.of([(pattern, n * times)])
+        return None if self.count > _LONGEST else BatchSizes.of([(self.flat(), times)])
 
-    def part(self, start: int, stop: int | None = None) -> "Sizes":
+    def part(self, start: int, stop: int | None = None) -> "BatchSizes":
         """The elements from `start` to before `stop`."""
         stop = self.count if stop is None else stop
         found: list[tuple[Ints, int]] = []
@@ -106,12 +106,12 @@ class Sizes:
                 else:
                     found += [(pattern[over:], 1), (pattern, last - first - 1), (pattern[:rest], 1)]
             start, stop = start - length * times, stop - length * times
-        return Sizes.of(found)
+        return BatchSizes.of(found)
 
-    def every(self, step: int, index: int) -> "Sizes":
+    def every(self, step: int, index: int) -> "BatchSizes":
         """Elements index, index + step, ...
 
-        >>> Sizes.of([([2, 1, 0], 2)]).every(2, 1).flat()
+        >>> BatchSizes.of([([2, 1, 0], 2)]).every(2, 1).flat()
         array([1, 2, 0])
         """
         found: list[tuple[Ints, int]] = []
@@ -123,11 +123,11 @@ class Sizes:
             for patterns, again in ((turns, whole), (rest, 1)):
                 found.append((pattern[np.arange(index, length * patterns, step) % length], again))
             index = (index - length * times) % step
-        return Sizes.of(found)
+        return BatchSizes.of(found)
 
-    def then(self, other: "Sizes") -> "Sizes":
+    def then(self, other: "BatchSizes") -> "BatchSizes":
         """These elements and then those."""
-        return Sizes(self.runs + other.runs)
+        return BatchSizes(self.runs + other.runs)
 
 
 def _cut(sizes: Ints, pieces: int) -> Ints:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,56 +17,32 @@ from distinput.files.table import FileTable
 from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
-from distinput.functions.inference import results_of
-from distinput.ops.batch import Batch
-from distinput.ops.cache import Cache
-from distinput.ops.concatenate import Concatenate
-from distinput.ops.copied import Copied
 from distinput.ops.files import Files
-from distinput.ops.filter import Filter
 from distinput.ops.fragments import FragmentNumbers, FragmentReader
-from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.interleave import FlatMap, Interleave
-from distinput.ops.map import Map
-from distinput.ops.map_rows import MapRows
-from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.parse_example import ParseExample
-from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
-from distinput.ops.rebatch import LegacyRebatch, Rebatch
-from distinput.ops.repeat import Repeat
-from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
 from distinput.ops.take import Skip, Take
-from distinput.ops.unbatch import Unbatch
-from distinput.ops.window import Window
 from distinput.partition.balanced import Dealt, deal_files, range_of_worker
 from distinput.partition.fragments import Fragments
-from distinput.plan.in_memory import InMemory, Rows
+from distinput.plan.in_memory import Rows
+from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, Node, walk
+from distinput.plan.policy import Policy, Share
 
-__all__ = ["PartsOf", "by_balance", "deal_names", "is_of_names", "makes_reader", "names_below"]
-
-_OF_EACH_WORKER = (
-    Batch, Cache, Copied, Filter, FlatMap, Interleave, LegacyRebatch, Map, MapRows, PaddedBatch, ParseExample, Prefetch,
-    Rebatch, Repeat, Shuffle, Unbatch, Window, WithOptions,
-)  # fmt: skip
-"""What a worker does with its own part as it would with the whole."""
-
-_OF_EACH_RECORD = (Copied, Filter, FlatMap, Map, MapRows, ParseExample, Prefetch, Unbatch, WithOptions)
-"""What may be done to the records of a part of a file as to those of the whole file."""
+__all__ = ["POLICY", "PartsOf", "deal_names", "is_of_names", "makes_reader", "names_below"]
 
 
-def by_balance(node: Node, num_workers: int, worker: int) -> Node:
+def _balanced(node: Node, share: Share) -> Node:
     """The tree of one worker: its parts of the files, its range of the rows of what can be counted.
 
     Raises:
       NotFoundError: an op needs to see all elements, and what it reads cannot be counted; or it was dealt before.
     """
+    num_workers, worker = share.num_workers, share.index
     if num_workers == 1:
         return node
-    if isinstance(node, AssertCardinality):
-        return by_balance(node.input, num_workers, worker)
+    if node.about_the_whole:
+        return _balanced(node.inputs[0], share)
     if isinstance(node, FragmentReader):
         raise NotFoundError(
             f"policy BALANCED: {node.op} reads the parts of files that one worker was given, and they are not dealt again; "
@@ -78,8 +55,8 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
         made = _readers(node, num_workers, worker)
         if made is not None:
             return made
-    if isinstance(node, Concatenate) or (isinstance(node, _OF_EACH_WORKER) and not _is_range(node)):
-        inputs = [by_balance(source, num_workers, worker) for source in node.inputs]
+    if node.inputs and node.needs <= Needs.PART:
+        inputs = [_balanced(source, share) for source in node.inputs]
         return node.with_inputs(tuple(inputs))
     if node.cardinality >= 0 and node.start_at(0, 0) is not None:
         low, high = range_of_worker(node.cardinality, num_workers, worker)
@@ -90,8 +67,7 @@ def by_balance(node: Node, num_workers: int, worker: int) -> Node:
     )
 
 
-def _is_range(node: Node) -> bool:
-    return isinstance(node, InMemory)
+POLICY = Policy("BALANCED", "parts of files and ranges of rows of equal size", _balanced)
 
 
 # --- names of files
@@ -100,9 +76,9 @@ def _is_range(node: Node) -> bool:
 def names_below(node: Node) -> tuple[Node, list[Node]]:
     """What lists the names, and the ops over it that only repeat or reorder them, the last one first."""
     above: list[Node] = []
-    while isinstance(node, Cache | Prefetch | Repeat | Shuffle | WithOptions):
+    while node.by_position and node.needs <= Needs.PART:
         above.append(node)
-        node = node.input
+        node = node.inputs[0]
     return node, above
 
 
@@ -135,9 +111,12 @@ def deal_names(names: Node, file_format: Format, num_workers: int) -> Dealt | No
     return deal_files(table, file_format, num_workers) if len(table) else None
 
 
+_DEALT: WeakKeyDictionary[Node, dict[tuple[Format, int], Dealt | None]] = WeakKeyDictionary()
+"""What was dealt of lists of names that are in use: a plan for 4096 workers asks for the same deal 4096 times."""
+
+
 def _share(names: Node, file_format: Format, num_workers: int, worker: int) -> tuple[Fragments, str] | None:
-    # A plan for 4096 workers asks for the same deal 4096 times; it is kept with the names, and goes with them.
-    kept: dict[Any, Dealt | None] = names.__dict__.setdefault("_dealt", {})
+    kept = _DEALT.setdefault(names, {})
     key = file_format, num_workers
     if key not in kept:
         kept[key] = deal_names(names, file_format, num_workers)
@@ -188,17 +167,12 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
 
 def makes_reader(node: FlatMap | Interleave) -> bool:
     """True when the function reads files, found by calling it on made-up names."""
-    return any(_reads(result) for result in results_of(node.call, node.input))
-
-
-def _reads(result: Any) -> bool:
-    root = getattr(result, "node", result)
-    return isinstance(root, Node) and any(isinstance(step, Reader) for step in walk(root))
+    return any(step.reads_files for made in node.made for step in walk(made))
 
 
 def _only_reader(node: Node, path: str) -> Reader | None:
     """The reader of `path` at the end of a chain of ops that treat each record alone; None if that is not what it is."""
-    while isinstance(node, _OF_EACH_RECORD):
+    while node.needs <= Needs.EACH:
         node = node.inputs[0]
     if isinstance(node, Reader) and isinstance(node.input, Rows):
         names = list(node.input.block.elements())
@@ -224,7 +198,7 @@ class PartsOf:
         reader = _only_reader(node, path)
         if reader is None:
             return node
-        one = Slices(FragmentNumbers.of(self.fragments).fetch(np.array([index]), 0), f"part {index}")
+        one = Rows(FragmentNumbers.of(self.fragments).fetch(np.array([index]), 0), f"part {index}")
         part = FragmentReader(one, self.fragments, reader.format, path, origin=reader.origin)
         return _replaced(node, reader, part)
 

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy FILE: whole files.
+
+The rules are those of tensorflow/core/grappler/optimizers/data/auto_shard.cc; trees are changed on a copy, so a pipeline that
+turns out to be indivisible half way leaves nothing behind.
+"""
+
+from collections.abc import Callable
+
+from distinput.core.run import Run
+from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.functions.inference import results_of
+from distinput.ops.generator import Generator
+from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.map import Map
+from distinput.ops.shard import Shard
+from distinput.plan.in_memory import Rows
+from distinput.plan.needs import Needs
+from distinput.plan.node import Node, walk
+from distinput.plan.policy import Decision, Policy, Share
+
+__all__ = ["POLICY", "TooFewFilesError", "refusal"]
+
+
+class TooFewFilesError(InvalidArgumentError):
+    """Policy FILE needs at least one file per worker."""
+
+
+Found = Callable[[Node], Node]
+"""What becomes of a tree of file names."""
+
+
+def refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | None:
+    """Why the files of a pipeline cannot be divided; None: they can.
+
+    Functions are called on made-up elements to see whether they make readers, and up to `num_workers` names are listed.
+    """
+
+    def checked(names: Node) -> Node:
+        _check_enough(_without_shuffles(names, []), num_workers)
+        return names
+
+    try:
+        _at_names(node, checked, Share(num_workers, 0))
+    except (NotFoundError, TooFewFilesError) as error:
+        return error
+    return None
+
+
+def _decide(node: Node, num_workers: int) -> Decision:
+    if num_workers > 1 and (why_not := refusal(node, num_workers)) is not None:
+        raise why_not
+    return Decision(POLICY, POLICY, "asked", POLICY.sentence)
+
+
+def _by_file(node: Node, share: Share) -> Node:
+    return node if share.num_workers == 1 else _at_names(node, lambda names: _sharded(names, share), share)
+
+
+POLICY = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _by_file, _decide)
+
+
+def _at_names(node: Node, found: Found, share: Share) -> Node:
+    """The tree with `found` applied to each list of file names.
+
+    Raises:
+      NotFoundError: a source is no file, or an op stands in the way.
+    """
+
+    def below(source: Node) -> Node:
+        return _at_names(source, found, share)
+
+    if node.about_the_whole:
+        return below(node.inputs[0])
+    if node.reads_files:
+        return node.with_inputs((found(node.inputs[0]),))
+    if not node.inputs:
+        raise NotFoundError(f"Found an unshardable source dataset: {node.op}")
+    if isinstance(node, FlatMap | Interleave):
+        dealt = _after_inner(node.input, share)
+        if dealt is not None:
+            return node.with_inputs((dealt,))
+    if _makes_reader(node):
+        return node.with_inputs((found(node.inputs[0]),))
+    if node.needs <= Needs.PLACES:
+        return node.with_inputs(tuple([below(source) for source in node.inputs]))
+    raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
+
+
+def _after_inner(node: Node, share: Share) -> Node | None:
+    """Below a flat_map: the tree with a shard right after the flat_map or reader over listed names that feeds it.
+
+    TensorFlow means "slices of datasets" by this; for a reader over a list it deals out records, not files. A generator is
+    a flat_map over a tensor to it, so the generator's elements are dealt out too.
+    """
+    makes = node.reads_files or isinstance(node, FlatMap | Interleave)
+    if isinstance(node, Generator) or (makes and isinstance(node.inputs[0], Rows)):
+        return Shard(node, share.num_workers, share.index, origin=node.origin)
+    if not makes and len(node.inputs) == 1 and node.needs <= Needs.PLACES:
+        below = _after_inner(node.inputs[0], share)
+        return None if below is None else node.with_inputs((below,))
+    return None
+
+
+def _makes_reader(node: Node) -> bool:
+    """True when the function makes a dataset that reads files."""
+    if isinstance(node, Map):  # its results are elements to all others; to TensorFlow's rules, datasets too
+        made = [getattr(result, "node", result) for result in results_of(node.call, node.input)]
+        return any(_reads(step) for root in made if isinstance(root, Node) for step in walk(root))
+    return _makes_readers(node)
+
+
+def _makes_readers(node: Node) -> bool:
+    return any(_reads(step) for root in node.made for step in walk(root))
+
+
+def _reads(step: Node) -> bool:
+    return step.reads_files or _makes_readers(step)
+
+
+def _sharded(names: Node, share: Share) -> Node:
+    """The names of one worker; a shuffle of the names is moved behind the shard, so that all workers agree on the split."""
+    shuffles: list[Node] = []
+    bare = _without_shuffles(names, shuffles)
+    sharded: Node = Shard(bare, share.num_workers, share.index, origin=names.origin)
+    return shuffles[0].with_inputs((sharded,)) if shuffles else sharded
+
+
+def _without_shuffles(node: Node, found: list[Node]) -> Node:
+    if node.shuffles:
+        found.append(node)
+        return _without_shuffles(node.inputs[0], found)
+    inputs = tuple([_without_shuffles(source, found) for source in node.inputs])
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node.with_inputs(inputs)
+    return node
+
+
+def _check_enough(names: Node, num_workers: int) -> None:
+    """Refuse fewer names than workers.
+
+    Raises:
+      TooFewFilesError: every worker finds that out alike, before anything is read.
+    """
+    found = _count_up_to(names, num_workers)
+    if 0 < found < num_workers:
+        raise TooFewFilesError(
+            f"Could not apply FILE based sharding: the dataset only has {found} file(s), which is not enough for the required "
+            f"{num_workers} shards/workers; use policy DATA, or write more files"
+        )
+
+
+def _count_up_to(names: Node, most: int) -> int:
+    """How many names there are, or `most` if there are at least that many."""
+    if names.cardinality >= 0:
+        return min(most, names.cardinality)
+    found = 0
+    with Run() as run:
+        stream = names.open(names.start(0), run)
+        for block, _ in stream:
+            found += block.size
+            if found >= most:
+                break
+        stream.close()  # type: ignore[attr-defined]
+    return min(most, found)
