@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.arrow_damage import ArrowDamageError, check_array
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.nest import Structure
@@ -57,7 +57,7 @@ def schema_spec(schema: Any) -> Spec:
     return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
 
 
-def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Block:
+def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> ColumnBlock:
     """The rows of a record batch.
 
     Args:
@@ -68,7 +68,7 @@ def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Block
     Raises:
       NullsError: a column without a fill value holds nulls.
     """
-    return Block(structure, structure.flatten(columns_of(batch, fill)), batch.num_rows)
+    return ColumnBlock(structure, structure.flatten(columns_of(batch, fill)), batch.num_rows)
 
 
 def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,13 +119,14 @@ def to_arrow(block: Block) -> Any:
         names = ["value"]
     elif len(names) != structure.num_leaves:
         names = list(structure.paths)
-    return pa.RecordBatch.from_arrays([from_column(column) for column in block.columns], names)
+    return pa.RecordBatch.from_arrays([from_column(column) for column in block.columnar().columns], names)
 
 
 def from_column(column: Column) -> Any:
     """A column as an Arrow array; rows of more than one dimension become fixed-size lists."""
     import pyarrow as pa
 
+    column = column.materialize()
     if isinstance(column, Dense):
         return _nested(pa.array(np.ascontiguousarray(column.array).reshape(-1)), column.array.shape[1:])
     if isinstance(column, Strings):

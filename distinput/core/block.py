@@ -1,86 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A block: many consecutive elements, one column for each leaf."""
+"""Blocks: many consecutive elements, one column for each leaf.
 
+`Block` is abstract, and every class that can be instantiated is final. A `ColumnBlock` has its columns; others make them when
+they are asked for: `ChunkedBlock` joins the rows of several blocks, `CopyingBlock` copies. So columns are reached in two ways,
+and the code that needs them says which: `columnar()` may join or copy rows and leaves lazy columns lazy, `materialize()` brings
+all rows into memory.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, final
 
 from distinput.core.buffers import copy_of
-from distinput.core.column import Column, Ints, StackError, column_of, column_of_values
+from distinput.core.column import Column, Ints, LazyColumn, StackError, column_of, column_of_values
 from distinput.core.concat import joined_columns
 from distinput.core.nest import Structure
 
-__all__ = ["Block", "concat_blocks", "stack_prefix"]
+__all__ = ["Block", "ColumnBlock", "concat_blocks", "stack_prefix"]
 
 
-class Block:
+class Block(ABC):
     """n elements of one structure.
 
-    Args:
+    Attributes:
       structure: the nest of an element.
-      columns: one for each leaf, all with `size` rows.
       size: the number of elements.
     """
 
-    __slots__ = ("columns", "size", "structure")
-
-    def __init__(self, structure: Structure, columns: Sequence[Column], size: int) -> None:
-        self.structure, self.columns, self.size = structure, columns, size
+    __slots__ = ("size", "structure")
+    structure: Structure
+    size: int
 
     @staticmethod
-    def of(structure: Structure, elements: Sequence[Sequence[Any]]) -> "Block":
+    def of(structure: Structure, elements: Sequence[Sequence[Any]]) -> "ColumnBlock":
         """From the flattened leaves of each element."""
         columns = [column_of(list(leaves)) for leaves in zip(*elements, strict=True)] if elements else []
-        return Block(structure, columns, len(elements))
+        return ColumnBlock(structure, columns, len(elements))
 
     @staticmethod
-    def of_elements(structure: Structure, elements: Sequence[Any]) -> "Block":
+    def of_elements(structure: Structure, elements: Sequence[Any]) -> "ColumnBlock":
         """From elements as users write them.
 
         Raises:
           TypeError: an element has another structure, or a leaf cannot be an array.
         """
         if structure.is_leaf:
-            return Block(structure, [column_of_values(elements)], len(elements))
+            return ColumnBlock(structure, [column_of_values(elements)], len(elements))
         if structure.is_flat_tuple and all(type(e) is tuple and len(e) == structure.num_leaves for e in elements):
-            return Block(structure, [column_of_values(leaves) for leaves in zip(*elements, strict=True)], len(elements))
+            return ColumnBlock(
+                structure, [column_of_values(leaves) for leaves in zip(*elements, strict=True)], len(elements)
+            )
         rows = [structure.flatten(element) for element in elements]
-        return Block(structure, [column_of_values(leaves) for leaves in zip(*rows, strict=True)], len(elements))
+        return ColumnBlock(structure, [column_of_values(leaves) for leaves in zip(*rows, strict=True)], len(elements))
 
     def __len__(self) -> int:
         return self.size
 
+    @abstractmethod
+    def columnar(self) -> "ColumnBlock":
+        """The same elements with a column for each leaf, which may be lazy; the block itself if it has columns."""
+
+    def materialize(self) -> "ColumnBlock":
+        """The same elements with all rows in memory: no column is a `LazyColumn`."""
+        return self.columnar().materialize()
+
+    @abstractmethod
     def rows(self, start: int, stop: int, step: int = 1) -> "Block":
         """Elements start, start + step, ... before stop; views."""
-        stop = min(stop, self.size)
-        size = max(0, -(-(stop - start) // step))
-        if size == self.size and step == 1:
-            return self
-        return Block(self.structure, [c.rows(start, stop, step) for c in self.columns], size)
 
     def take(self, indices: Ints) -> "Block":
         """The elements at `indices`, in that order."""
-        return Block(self.structure, [c.take(indices) for c in self.columns], len(indices))
+        return self.columnar().take(indices)
 
+    @abstractmethod
     def row(self, index: int) -> Any:
         """Element `index` as users see it."""
-        if self.structure.is_leaf:
-            return self.columns[0].row(index)
-        return self.structure.build([c.row(index) for c in self.columns])
 
+    @abstractmethod
     def elements(self) -> Iterator[Any]:
         """All elements as users see them."""
-        if self.structure.is_leaf:
-            return self.columns[0].values()
-        if self.structure.is_flat_tuple:
-            return zip(*[c.values() for c in self.columns], strict=True)
-        if not self.columns:
-            return iter([self.structure.build([])] * self.size)
-        return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
 
     @property
     def atomic(self) -> bool:
         """Whether several threads may take from `elements()` at a time; see `Column.atomic`."""
-        return all(column.atomic for column in self.columns)
+        return False
 
     def copies(self) -> Iterator[Any]:
         """All elements as users see them, each copied when it is reached to memory that nobody else refers to."""
@@ -95,29 +98,97 @@ class Block:
         Raises:
           StackError: elements of one batch differ in shape.
         """
-        return Block(self.structure, [c.stack(size) for c in self.columns], self.size // size)
+        return self.columnar().stack(size)
 
     def split(self, counts: Ints) -> "Block":
         """Consecutive elements grouped by `counts`, which sum to n, into len(counts) batches."""
-        return Block(self.structure, [c.split(counts) for c in self.columns], len(counts))
+        return self.columnar().split(counts)
 
     def unstack(self) -> "Block":
-        """The rows of all elements as elements; all elements must have the same number of rows.
+        """The rows of all elements as elements; all elements must have the same number of rows."""
+        return self.columnar().unstack()
 
-        >>> from distinput.core.nest import LEAF
-        >>> Block.of_elements(LEAF, [[1, 2], [3, 4]]).unstack().columns[0].array.tolist()
-        [1, 2, 3, 4]
-        """
-        columns = [column.unstack() for column in self.columns]
-        return Block(self.structure, columns, len(columns[0]))
-
-    def copied(self) -> "Block":
+    @abstractmethod
+    def copied(self) -> "ColumnBlock":
         """The same elements in memory that nobody else refers to."""
-        return Block(self.structure, [column.copied() for column in self.columns], self.size)
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory that the elements need."""
+
+
+@final
+class ColumnBlock(Block):
+    """n elements of one structure as columns.
+
+    Args:
+      structure: the nest of an element.
+      columns: one for each leaf, all with `size` rows.
+      size: the number of elements.
+
+    >>> from distinput.core.nest import LEAF
+    >>> Block.of_elements(LEAF, [[1, 2], [3, 4]]).unstack().columns[0].array.tolist()
+    [1, 2, 3, 4]
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, structure: Structure, columns: Sequence[Column], size: int) -> None:
+        self.structure, self.columns, self.size = structure, columns, size
+
+    def columnar(self) -> "ColumnBlock":
+        return self
+
+    def materialize(self) -> "ColumnBlock":
+        for column in self.columns:
+            if isinstance(column, LazyColumn):
+                return ColumnBlock(self.structure, [c.materialize() for c in self.columns], self.size)
+        return self
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "ColumnBlock":
+        stop = min(stop, self.size)
+        size = max(0, -(-(stop - start) // step))
+        if size == self.size and step == 1:
+            return self
+        return ColumnBlock(self.structure, [c.rows(start, stop, step) for c in self.columns], size)
+
+    def take(self, indices: Ints) -> "ColumnBlock":
+        return ColumnBlock(self.structure, [c.take(indices) for c in self.columns], len(indices))
+
+    def row(self, index: int) -> Any:
+        if self.structure.is_leaf:
+            return self.columns[0].row(index)
+        return self.structure.build([c.row(index) for c in self.columns])
+
+    def elements(self) -> Iterator[Any]:
+        if self.structure.is_leaf:
+            return self.columns[0].values()
+        if self.structure.is_flat_tuple:
+            return zip(*[c.values() for c in self.columns], strict=True)
+        if not self.columns:
+            return iter([self.structure.build([])] * self.size)
+        return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
+
+    @property
+    def atomic(self) -> bool:
+        return all(column.atomic for column in self.columns)
+
+    def stack(self, size: int) -> "ColumnBlock":
+        return ColumnBlock(self.structure, [c.stack(size) for c in self.columns], self.size // size)
+
+    def split(self, counts: Ints) -> "ColumnBlock":
+        return ColumnBlock(self.structure, [c.split(counts) for c in self.columns], len(counts))
+
+    def unstack(self) -> "ColumnBlock":
+        columns = [column.unstack() for column in self.columns]
+        return ColumnBlock(self.structure, columns, len(columns[0]))
+
+    def copied(self) -> "ColumnBlock":
+        return ColumnBlock(self.structure, [column.copied() for column in self.columns], self.size)
 
     @property
     def nbytes(self) -> int:
-        """Memory that the elements need."""
         return sum(c.nbytes for c in self.columns)
 
 
@@ -127,8 +198,8 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
     first = blocks[0]
     if len(blocks) == 1:
         return first
-    columns = [joined_columns(parts) for parts in zip(*[b.columns for b in blocks], strict=True)]
-    return Block(first.structure, columns, sum(b.size for b in blocks))
+    columns = [joined_columns(parts) for parts in zip(*[b.columnar().columns for b in blocks], strict=True)]
+    return ColumnBlock(first.structure, columns, sum(b.size for b in blocks))
 
 
 def stack_prefix(block: Block, size: int) -> tuple[Block, StackError | None]:

@@ -9,20 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, final
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.buffers import copy_of
 from distinput.core.column import Array, Column, Dense, Strings
 from distinput.core.concat import concatenated
 
-__all__ = ["Chunked", "chunked"]
+__all__ = ["ChunkedBlock", "chunked"]
 
 Span = tuple[int, int, int]
 """A block, its first row wanted, and the one after the last."""
 
 
-class Chunked(Block):
+@final
+class ChunkedBlock(Block):
     """Rows of several blocks; so many of them as `shape` has places make one element.
 
     Args:
@@ -34,32 +35,27 @@ class Chunked(Block):
 
     __slots__ = ("blocks", "first", "shape")
 
-    def __init__(self, blocks: Sequence[Block], first: int, size: int, shape: tuple[int, ...] = ()) -> None:
+    def __init__(self, blocks: Sequence[ColumnBlock], first: int, size: int, shape: tuple[int, ...] = ()) -> None:
         self.structure, self.size = blocks[0].structure, size
         self.blocks, self.first, self.shape = blocks, first, shape
 
-    @property
-    def columns(self) -> Sequence[Column]:  # type: ignore[override]  # of a block they are there, of this they are made
-        """One for each leaf, all rows copied."""
-        return self._part(self._spans(0, self.size)).columns
+    def columnar(self) -> ColumnBlock:
+        """All rows, copied now if they stand in several blocks."""
+        return self._part(self._spans(0, self.size))
 
     def rows(self, start: int, stop: int, step: int = 1) -> Block:
         if step != 1:
-            return self._part(self._spans(0, self.size)).rows(start, stop, step)
+            return self.columnar().rows(start, stop, step)
         size = max(0, min(stop, self.size) - start)
         if size == self.size:
             return self
         spans = self._spans(start, size)
         if len(spans) < 2:
             return self._part(spans)
-        return Chunked(self.blocks[spans[0][0] : spans[-1][0] + 1], spans[0][1], size, self.shape)
+        return ChunkedBlock(self.blocks[spans[0][0] : spans[-1][0] + 1], spans[0][1], size, self.shape)
 
     def row(self, index: int) -> Any:
         return next(self.rows(index, index + 1).elements())
-
-    @property
-    def atomic(self) -> bool:
-        return False
 
     def elements(self) -> Iterator[Any]:
         return self._elements(iter)
@@ -99,20 +95,24 @@ class Chunked(Block):
                 yield made if self.structure.is_leaf else (tuple(made),)
                 made = []  # lets go of it, so that its memory can serve the next one
 
-    def stack(self, size: int) -> Block:
-        return Chunked(self.blocks, self.first, self.size // size, (size, *self.shape))
+    def stack(self, size: int) -> "ChunkedBlock":
+        return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))
 
-    def unstack(self) -> Block:
+    def unstack(self) -> "ChunkedBlock":
         if not self.shape:
             parts = [piece.unstack() for piece in self.pieces() or [self.blocks[0].rows(0, 0)]]
-            return Chunked(parts, 0, sum([part.size for part in parts]))
-        return Chunked(self.blocks, self.first, self.size * self.shape[0], self.shape[1:])
+            return ChunkedBlock(parts, 0, sum([part.size for part in parts]))
+        return ChunkedBlock(self.blocks, self.first, self.size * self.shape[0], self.shape[1:])
 
-    def copied(self) -> Block:
-        columns = [made if isinstance(made, Dense) else made.copied() for made in self.columns]
-        return Block(self.structure, columns, self.size)
+    def copied(self) -> ColumnBlock:
+        crosses = len(self._spans(0, self.size)) > 1
+        columns = [
+            made if crosses and isinstance(made, Dense) else made.copied()  # what was joined is a copy already
+            for made in self.columnar().columns
+        ]
+        return ColumnBlock(self.structure, columns, self.size)
 
-    def pieces(self) -> list[Block]:
+    def pieces(self) -> list[ColumnBlock]:
         """The rows of each block, as views, where each is an element."""
         return [self.blocks[block].rows(start, stop) for block, start, stop in self._spans(0, self.size)]
 
@@ -130,10 +130,10 @@ class Chunked(Block):
         each = prod(self.shape)
         return _cuts(tuple([block.size for block in self.blocks]), self.first + start * each, size * each, group)
 
-    def _part(self, spans: Sequence[Span]) -> Block:
+    def _part(self, spans: Sequence[Span]) -> ColumnBlock:
         """The elements that some rows make: views where they stand in one block."""
         parts = [self.blocks[block].rows(start, stop) for block, start, stop in spans]
-        made = concat_blocks(parts or [self.blocks[0].rows(0, 0)])
+        made = concat_blocks(parts or [self.blocks[0].rows(0, 0)]).columnar()
         for size in reversed(self.shape):
             made = made.stack(size)
         return made
@@ -169,7 +169,7 @@ def _cuts(sizes: tuple[int, ...], first: int, count: int, group: int) -> tuple[t
     return tuple(made)
 
 
-def chunked(blocks: Sequence[Block], first: int, size: int) -> Block | None:
+def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | None:
     """Elements `first` to `first + size` of all blocks, one after the other and not copied.
 
     Returns:
@@ -177,17 +177,18 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> Block | None:
 
     >>> from distinput.core.nest import LEAF
     >>> import numpy as np
-    >>> blocks = [Block(LEAF, [Dense(np.arange(row, row + 3))], 3) for row in (0, 3)]
+    >>> blocks = [ColumnBlock(LEAF, [Dense(np.arange(row, row + 3))], 3) for row in (0, 3)]
     >>> [batch.tolist() for batch in chunked(blocks, 1, 4).stack(2).elements()]
     [[1, 2], [3, 4]]
     """
-    if Chunked in map(type, blocks):
-        if any(isinstance(block, Chunked) and block.shape for block in blocks):
-            return None
-        blocks = [piece for block in blocks for piece in (block.pieces() if isinstance(block, Chunked) else [block])]
-    if not blocks[0].columns or not all(map(_alike, zip(*[block.columns for block in blocks], strict=True))):
+    if any(isinstance(block, ChunkedBlock) and block.shape for block in blocks):
         return None
-    return Chunked(blocks, first, size)
+    pieces: list[ColumnBlock] = []
+    for block in blocks:
+        pieces += block.pieces() if isinstance(block, ChunkedBlock) else [block.columnar()]
+    if not pieces[0].columns or not all(map(_alike, zip(*[piece.columns for piece in pieces], strict=True))):
+        return None
+    return ChunkedBlock(pieces, first, size)
 
 
 def _arrays(chunks: Sequence[Column]) -> list[Array] | None:
@@ -202,5 +203,5 @@ def _arrays(chunks: Sequence[Column]) -> list[Array] | None:
 
 def _alike(chunks: Sequence[Column]) -> bool:
     """Whether all rows have one dtype and shape."""
-    kinds = [(chunk.dtype, chunk.inner) for chunk in chunks if isinstance(chunk, Dense | Strings)]
-    return len(kinds) == len(chunks) and kinds.count(kinds[0]) == len(kinds)
+    kinds = [(chunk.dtype, chunk.inner) for chunk in chunks]
+    return kinds[0][1] is not None and kinds.count(kinds[0]) == len(kinds)

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns: one leaf of many consecutive elements.
 
-`Dense` rows have one shape; `Strings` are byte strings; `Ragged` rows differ in their first dimension; `Objects` hold
-whatever fits none of these (nested datasets, rows that differ in several dimensions). Strings and ragged rows are *spans*
-(start and length) over a flat buffer, so that slicing, striding and gathering move spans and never data. `Arrays` are ragged
-rows too, large ones that a function returned and nobody has laid side by side yet.
+`Column` is abstract, and every class that can be instantiated is final, so `isinstance` says exactly what a column is:
+
+* `Dense` rows have one shape and lie in one array; `Strings` are byte strings; `Ragged` rows differ in their first dimension;
+  `Arrays` are ragged rows too, large ones that a function returned and nobody has copied into one buffer yet; `Datasets` are
+  datasets; `Objects` hold whatever fits none of these (rows that differ in several dimensions).
+* A `LazyColumn` (`Picked`, `Padded`) makes its rows when they are asked for. Code that needs them in memory says so with
+  `materialize()`; no attribute does it by the way.
+
+Strings and ragged rows are *spans* (start and length) over a flat buffer, so slicing, striding and gathering move spans and
+never data.
 
 Shapes below: n rows, b rows of a batch.
 """
@@ -13,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -29,6 +35,7 @@ __all__ = [
     "Datasets",
     "Dense",
     "Ints",
+    "LazyColumn",
     "Objects",
     "Ragged",
     "StackError",
@@ -66,6 +73,15 @@ class Column(ABC):
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    def inner(self) -> tuple[int, ...] | None:
+        """The shape of a row; None where rows may differ in shape."""
+        return None
+
+    def materialize(self) -> "Column":
+        """The same rows, all of them in memory: the column itself, unless it is a `LazyColumn`."""
+        return self
 
     @abstractmethod
     def row(self, index: int) -> Any:
@@ -118,6 +134,20 @@ class Column(ABC):
         """Memory that the rows' values need."""
 
 
+class LazyColumn(Column):
+    """Rows that are made when they are asked for: by `row` and `values` a few at a time, by `materialize` all at once.
+
+    Rows, groups and orders of them (`rows`, `take`, `stack`) are lazy again where that is possible. The array that
+    `materialize` makes has no other owner, so it costs memory for all rows; call it where all of them are looked at.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def materialize(self) -> Column: ...
+
+
+@final
 class Dense(Column):
     """Rows of one shape: `array` [n, ...]."""
 
@@ -194,6 +224,7 @@ class Dense(Column):
         return self.array.nbytes
 
 
+@final
 class Strings(Column):
     """Byte strings: `starts` and `sizes` [n, ...] into the byte buffer `data` [m]; where they came as objects, those too."""
 
@@ -315,6 +346,7 @@ class Strings(Column):
         return Strings(self.data[first:last], self.starts - first, self.sizes)
 
 
+@final
 class Ragged(Column):
     """Rows that differ in their first dimension: row i is `flat` rows starts[i] to starts[i] + sizes[i]."""
 
@@ -404,8 +436,8 @@ class Ragged(Column):
         return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
 
 
-class Objects(Column):
-    """Rows of any kind, one Python object each."""
+class _Items(Column):
+    """Rows that are one Python object each."""
 
     __slots__ = ("dtype", "items")
 
@@ -425,6 +457,17 @@ class Objects(Column):
 
     def values(self) -> Iterator[Any]:
         return iter(self.items)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(item, "nbytes", 0) or (len(item) if isinstance(item, bytes) else 64) for item in self.items)
+
+
+@final
+class Objects(_Items):
+    """Rows of any kind, one Python object each."""
+
+    __slots__ = ()
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Objects":
         return Objects(self.items[start:stop:step], self.dtype)
@@ -469,12 +512,9 @@ class Objects(Column):
     def copied(self) -> Column:
         return Objects([item.copy() if isinstance(item, np.ndarray) else item for item in self.items], self.dtype)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(getattr(item, "nbytes", 0) or (len(item) if isinstance(item, bytes) else 64) for item in self.items)
 
-
-class Arrays(Objects):
+@final
+class Arrays(_Items):
     """Rows that differ in their first dimension, each an array of its own: they are copied once, to where they are wanted."""
 
     __slots__ = ()
@@ -489,8 +529,14 @@ class Arrays(Objects):
     def lengths(self) -> Ints:
         return np.fromiter(map(len, self.items), np.int64, len(self.items))
 
+    def stack(self, size: int) -> Column:
+        return Objects(self.items, self.dtype).stack(size)
+
     def unstack(self) -> Column:
         return self.joined().unstack()
+
+    def split(self, counts: Ints) -> Column:
+        return Objects(self.items, self.dtype).split(counts)
 
     def copied(self) -> Ragged:
         return self.joined()
@@ -505,7 +551,8 @@ class Arrays(Objects):
         return Ragged(Dense(flat), np.cumsum(sizes) - sizes, sizes)
 
 
-class Datasets(Objects):
+@final
+class Datasets(_Items):
     """Rows that are datasets themselves, or lists of them: nodes, or tuples of nodes, shown to users as their handles."""
 
     __slots__ = ()

@@ -22,6 +22,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 def joined_columns(columns: Sequence[Column]) -> Column:
     """As `concat_columns`, of several columns that all have rows."""
+    columns = [column.materialize() for column in columns]
     first = columns[0]
     dense = _concat_dense(columns)
     if dense is not None:

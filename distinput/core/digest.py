@@ -62,6 +62,7 @@ class Digest:
 
     def column(self, column: Column) -> Self:
         """Take in the rows of a column."""
+        column = column.materialize()
         self.add(type(column).__name__, len(column))
         match column:
             case Dense():

@@ -2,14 +2,16 @@
 """Failures: errors that travel in the place of the elements that could not be made."""
 
 from collections.abc import Callable, Iterator
+from typing import Any, Never, final
 
-from distinput.core.block import Block, stack_prefix
+from distinput.core.block import Block, ColumnBlock, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
 
 __all__ = ["Failure", "of_all", "sound_parts", "stacked_parts"]
 
 
+@final
 class Failure(Block):
     """A block without rows that stands where an element would be, had there not been an error.
 
@@ -22,8 +24,26 @@ class Failure(Block):
     __slots__ = ("error",)
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(LEAF, (), 0)
-        self.error = error
+        self.structure, self.size, self.error = LEAF, 0, error
+
+    def columnar(self) -> ColumnBlock:
+        return ColumnBlock(LEAF, (), 0)
+
+    def rows(self, start: int, stop: int, step: int = 1) -> "Failure":
+        return self
+
+    def row(self, index: int) -> Never:
+        raise IndexError("a failure has no rows")
+
+    def elements(self) -> Iterator[Any]:
+        return iter(())
+
+    def copied(self) -> ColumnBlock:
+        return self.columnar()
+
+    @property
+    def nbytes(self) -> int:
+        return 0
 
 
 def of_all(error: Exception) -> Exception:
@@ -41,9 +61,9 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
     >>> def make(first: int, end: int) -> Block:
     ...     if first <= 2 < end:
     ...         raise ValueError("row 2")
-    ...     return Block(LEAF, (), end - first)
+    ...     return ColumnBlock(LEAF, (), end - first)
     >>> [(type(part).__name__, part.size, end) for part, end in sound_parts(5, make, tolerant=True)]
-    [('Block', 2, 2), ('Failure', 0, 3), ('Block', 2, 5)]
+    [('ColumnBlock', 2, 2), ('Failure', 0, 3), ('ColumnBlock', 2, 5)]
     """
     waiting = [(0, size)]
     whole: Exception | None = None

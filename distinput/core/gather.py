@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ints
 from distinput.core.concat import concat_columns
@@ -39,14 +39,17 @@ def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
     if len(blocks) == 1 and (np.diff(places[0]) == 1).all():
         return blocks[0]
     size = sum(block.size for block in blocks)
-    columns = [_in_order(parts, places, size) for parts in zip(*[block.columns for block in blocks], strict=True)]
-    return Block(blocks[0].structure, columns, size)
+    columns = [
+        _in_order(parts, places, size) for parts in zip(*[block.columnar().columns for block in blocks], strict=True)
+    ]
+    return ColumnBlock(blocks[0].structure, columns, size)
 
 
 def _in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Column:
     picked = in_order(parts, places, size)
     if picked is not None:
         return picked
+    parts = [part.materialize() for part in parts]
     arrays = [part.array for part in parts if isinstance(part, Dense)]
     if len(arrays) == len(parts) and len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
         out = empty((size, *arrays[0].shape[1:]), arrays[0].dtype)

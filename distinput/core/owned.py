@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Column, Dense, Objects, Ragged, Strings
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.column import Arrays, Column, Dense, Objects, Ragged, Strings
 from distinput.core.nest import map_leaves
 
 __all__ = ["frozen", "is_plain", "owned"]
@@ -85,9 +85,10 @@ def _copied(leaf: Any) -> Any:
     return leaf
 
 
-def frozen(block: Block) -> Block:
-    """The same rows; arrays that are handed out cannot be written to."""
-    return Block(block.structure, [_frozen_column(column) for column in block.columns], block.size)
+def frozen(block: Block) -> ColumnBlock:
+    """The same rows in memory; arrays that are handed out cannot be written to."""
+    columns = [_frozen_column(column) for column in block.materialize().columns]
+    return ColumnBlock(block.structure, columns, block.size)
 
 
 def _frozen_column(column: Column) -> Column:
@@ -97,7 +98,7 @@ def _frozen_column(column: Column) -> Column:
         return Strings(column.data, column.starts, column.sizes, _frozen_array(column.made))
     if isinstance(column, Ragged):
         return Ragged(_frozen_column(column.flat), column.starts, column.sizes)  # type: ignore[arg-type]  # of its kind
-    if isinstance(column, Objects):
+    if isinstance(column, Objects | Arrays):
         items = [_frozen_array(item) if isinstance(item, np.ndarray) else item for item in column.items]
         return type(column)(items, column.dtype)
     return column

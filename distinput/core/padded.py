@@ -7,12 +7,12 @@ in memory that is still in the cache when the consumer looks at it; small ones s
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints, Objects, Ragged
+from distinput.core.column import Array, Column, Dense, Ints, LazyColumn, Objects, Ragged
 from distinput.kernels.ragged import pad_spans
 
 __all__ = ["GROUP_BYTES", "Late", "Padded", "as_bytes", "groups", "room"]
@@ -25,7 +25,8 @@ Late = Callable[[float], None]
 _BYTE = np.dtype(np.uint8)
 
 
-class Padded(Column):
+@final
+class Padded(LazyColumn):
     """Batches of consecutive rows that differ in their first dimension alone, each row padded to the width of its batch.
 
     Args:
@@ -96,7 +97,7 @@ class Padded(Column):
         return Padded(self._flat, *rows, counts, self._widths.take(indices), self._fill, self._late)
 
     def stack(self, size: int) -> Column:
-        return self.plain().stack(size)
+        return self.materialize().stack(size)
 
     def lengths(self) -> Ints:
         return self._counts
@@ -108,12 +109,12 @@ class Padded(Column):
         return Ragged(Dense(flat), widths.cumsum() - widths, widths)
 
     def split(self, counts: Ints) -> Column:
-        return self.plain().split(counts)
+        return self.materialize().split(counts)
 
     def copied(self) -> Column:
-        return self.plain()
+        return self.materialize()
 
-    def plain(self) -> Dense | Objects:
+    def materialize(self) -> Dense | Objects:
         """The same batches, padded now."""
         batches = self._cut(self._padded(), self._counts.tolist(), self._widths.tolist())
         return Objects(batches, self.dtype) if isinstance(batches, list) else Dense(batches)
@@ -151,7 +152,7 @@ class Padded(Column):
         return batches
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = self.plain()
+        made = self.materialize()
         return (Dense, (made.array,)) if isinstance(made, Dense) else (Objects, (made.items, made.dtype))
 
 

@@ -9,16 +9,16 @@ memory that is still in the cache when the consumer looks at it.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints
+from distinput.core.column import Array, Column, Dense, Ints, LazyColumn
 from distinput.kernels.gather import gather_rows, place_rows
 
-__all__ = ["Memory", "Picked", "Rows", "chosen", "gather", "in_order", "joined", "picked"]
+__all__ = ["Memory", "Picked", "Rows", "chosen", "in_order", "joined", "picked"]
 
 WIDE_BYTES = 64
 """A row from which on copying it costs more than its number does."""
@@ -94,7 +94,8 @@ class Memory:
             yield np.ndarray(shape, self.dtype, out)
 
 
-class Picked(Dense):
+@final
+class Picked(LazyColumn):
     """Rows of `source` by their numbers [n, ...], gathered when they are asked for.
 
     Args:
@@ -108,12 +109,11 @@ class Picked(Dense):
         self.source, self.numbers = source, numbers
         self._made: Array | None = None
 
-    @property
-    def array(self) -> Array:  # type: ignore[override]  # of a Dense it is there, of this it is made
-        """All rows as one array."""
+    def materialize(self) -> Dense:
+        """All rows, gathered into one array; a second call gives the same array."""
         if self._made is None:
             self._made = self._gathered()
-        return self._made
+        return Dense(self._made)
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
@@ -136,7 +136,7 @@ class Picked(Dense):
     def values(self) -> Iterator[Any]:
         numbers = self.numbers
         if self._made is not None or numbers.ndim == 1:  # many small rows are gathered by one call
-            return iter(self.array)
+            return self.materialize().values()
         source = self.source
         if isinstance(source, Memory):
             return source.each(numbers)
@@ -145,40 +145,36 @@ class Picked(Dense):
             return map(source.take, numbers, repeat(0))
         return map(source.take, numbers, repeat(0), map(empty, repeat(shape), repeat(source.dtype)), repeat("clip"))
 
-    def rows(self, start: int, stop: int, step: int = 1) -> Dense:
+    def rows(self, start: int, stop: int, step: int = 1) -> "Dense | Picked":
         if self._made is not None:
             return Dense(self._made[start:stop:step])
         return Picked(self.source, self.numbers[start:stop:step])
 
-    def take(self, indices: Ints) -> Dense:
+    def take(self, indices: Ints) -> "Picked":
         return Picked(self.source, self.numbers.take(indices, 0))
 
-    def stack(self, size: int) -> Dense:
+    def stack(self, size: int) -> "Dense | Picked":
         if self._made is not None:
-            return super().stack(size)
+            return self.materialize().stack(size)
         numbers = self.numbers
         return Picked(self.source, numbers.reshape(len(numbers) // size, size, *numbers.shape[1:]))
 
     def lengths(self) -> int | None:
         return self.inner[0] if self.inner else None
 
-    def unstack(self) -> Dense:
+    def unstack(self) -> "Dense | Picked":
         if self._made is not None or self.numbers.ndim == 1:
-            return super().unstack()
+            return self.materialize().unstack()
         n, b, *rest = self.numbers.shape
         return Picked(self.source, self.numbers.reshape(n * b, *rest))
 
     def split(self, counts: Ints) -> Column:
         if len(counts) and (counts == counts[0]).all():
             return self.stack(int(counts[0]))
-        return super().split(counts)
+        return self.materialize().split(counts)
 
     def copied(self) -> Dense:
         return Dense(self._gathered())
-
-    def gather(self) -> None:
-        """Make `array` now."""
-        _ = self.array
 
     def _is_within(self) -> bool:
         """Whether NumPy can write the rows to memory that it is given: where it must find errors, it would copy once more."""
@@ -196,38 +192,31 @@ class Picked(Dense):
         return self.numbers.size * prod(self.source.shape[1:]) * self.dtype.itemsize
 
     def __reduce__(self) -> tuple[type[Dense], tuple[Array]]:
-        return Dense, (self.array,)  # of the source only these rows are wanted elsewhere
+        return Dense, (self.materialize().array,)  # of the source only these rows are wanted elsewhere
 
 
-def picked(block: Block, numbers: Ints) -> Block:
+def picked(block: Block, numbers: Ints) -> ColumnBlock:
     """The elements with these numbers, in that order; where copying them takes long, they are copied when they are wanted.
 
     >>> from distinput.core.nest import LEAF
-    >>> images = Block(LEAF, [Dense(np.arange(6000).reshape(6, 1000))], 6)
+    >>> images = ColumnBlock(LEAF, [Dense(np.arange(6000).reshape(6, 1000))], 6)
     >>> batch, = picked(images, np.array([5, 0])).stack(2).elements()
     >>> batch[:, 0].tolist()
     [5000, 0]
     """
-    return Block(block.structure, [_picked_column(column, numbers) for column in block.columns], len(numbers))
+    columns = [_picked_column(column, numbers) for column in block.columnar().columns]
+    return ColumnBlock(block.structure, columns, len(numbers))
 
 
 def _picked_column(column: Column, numbers: Ints) -> Column:
     """See `picked`."""
-    return chosen(column.array, numbers) if type(column) is Dense else column.take(numbers)
+    return chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
 
 
-def chosen(source: Rows, numbers: Ints) -> Dense:
+def chosen(source: Rows, numbers: Ints) -> Dense | Picked:
     """The rows with these numbers, copied when they are wanted if copying them takes long."""
     wide = prod(source.shape[1:]) * source.dtype.itemsize >= WIDE_BYTES
     return Picked(source, numbers) if wide else Dense(source.take(numbers, 0))
-
-
-def gather(block: Block) -> Block:
-    """The same block; what would be gathered when it is handed out is gathered now."""
-    for column in block.columns:
-        if isinstance(column, Picked):
-            column.gather()
-    return block
 
 
 def in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Picked | None:

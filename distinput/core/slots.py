@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Dense, Ints, Strings
 from distinput.core.concat import concat_columns
@@ -39,22 +39,23 @@ class Slots:
 
     def add(self, rows: Block) -> None:
         """Fill the next free slots."""
-        for slots, column in zip(self._columns, rows.columns, strict=True):
+        for slots, column in zip(self._columns, rows.columnar().columns, strict=True):
             slots.add(self.count, column)
         self.count += rows.size
 
     def exchange(self, key: int, position: int, rows: Block) -> Block:
         """For each of `rows`: send the row in the slot of that step, and put this one there; see `shuffle_steps`."""
         columns = [
-            slots.exchange(key, position, column) for slots, column in zip(self._columns, rows.columns, strict=True)
+            slots.exchange(key, position, column)
+            for slots, column in zip(self._columns, rows.columnar().columns, strict=True)
         ]
-        return Block(self.structure, columns, rows.size)
+        return ColumnBlock(self.structure, columns, rows.size)
 
     def drain(self, key: int, position: int, count: int) -> Block:
         """Send so many of the rows left, with none to put in their places; see `drain_steps`."""
         columns = [slots.drain(key, position, self.count, count) for slots in self._columns]
         self.count -= count
-        return Block(self.structure, columns, count)
+        return ColumnBlock(self.structure, columns, count)
 
 
 class _DenseSlots:
@@ -162,4 +163,5 @@ def _raw(array: Array) -> Array:
 
 
 def _array_of(column: Column) -> Array:
+    column = column.materialize()
     return column.array if isinstance(column, Dense) else np.array(list(column.values()), column.dtype)

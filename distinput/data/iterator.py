@@ -8,7 +8,7 @@ from operator import length_hint
 from threading import RLock
 from typing import Any, Self
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.failure import Failure
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
@@ -281,8 +281,8 @@ class BlockIterator:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Block:
-        return next(self._iteration.stream)[0]
+    def __next__(self) -> ColumnBlock:
+        return next(self._iteration.stream)[0].materialize()  # whoever asks for blocks looks at columns as a whole
 
     def close(self) -> None:
         """End the iteration and its threads."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Dense, Ints, Ragged, Strings
 from distinput.core.concat import concat_columns
 from distinput.core.gather import check_rows
@@ -136,7 +136,7 @@ class ArrowIpc(TableFormat):
             used, which = np.unique(numbers, return_inverse=True)
             blocks = [self._kept(file, number) for number in used.tolist()]
             columns = _gathered(blocks, which, wanted - batches.ends[numbers], columns)
-        return Block(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
+        return ColumnBlock(file.spec.structure, columns, len(wanted))  # type: ignore[arg-type]  # none is None
 
     def sources(self, path: str) -> Sequence[Rows] | None:
         file = self._file(path)
@@ -172,7 +172,7 @@ class ArrowIpc(TableFormat):
             file.sources[self.nulls] = found
         return found
 
-    def _kept(self, file: "_File", number: int) -> Block:
+    def _kept(self, file: "_File", number: int) -> ColumnBlock:
         """All rows of a batch, whose values are only decoded where they are not views of the file."""
         key = file, number, self.nulls
         block = _DECODED.get(key)
@@ -183,7 +183,7 @@ class ArrowIpc(TableFormat):
             _DECODED.put(key, block, own + 1024)
         return block
 
-    def _block(self, file: "_File", number: int, batch: Any, rows: range) -> Block:
+    def _block(self, file: "_File", number: int, batch: Any, rows: range) -> ColumnBlock:
         part = f"record batch {number}"
         with _reading(file.path, part):
             return rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
@@ -353,7 +353,7 @@ def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bo
     return _File(path, stamp, columns, trusted)
 
 
-_DECODED: Kept[Block] = Kept(_KEPT_BYTES)
+_DECODED: Kept[ColumnBlock] = Kept(_KEPT_BYTES)
 """Decoded batches of all files that `fetch` was asked for."""
 
 
@@ -384,7 +384,9 @@ def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> Rows:
     return Memory(whole, begins, ends, shape, leaf.dtype)
 
 
-def _gathered(blocks: Sequence[Block], which: Ints, rows: Ints, known: Sequence[Column | None]) -> list[Column | None]:
+def _gathered(
+    blocks: Sequence[ColumnBlock], which: Ints, rows: Ints, known: Sequence[Column | None]
+) -> list[Column | None]:
     """Row rows[i] of blocks[which[i]], for each i; of the leaves that are not known already."""
     order = np.argsort(which, kind="stable")
     cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -109,7 +109,7 @@ class FixedLengthRecords(SpanFormat):
         counts = np.diff(begins, append=len(wanted))
         data = read_spans(path, self.header_bytes + wanted[begins] * self.record_bytes, counts * self.record_bytes)
         starts = self.record_bytes * np.arange(len(wanted))
-        return Block(LEAF, [Strings(data, starts, np.full(len(wanted), self.record_bytes))], len(wanted))
+        return ColumnBlock(LEAF, [Strings(data, starts, np.full(len(wanted), self.record_bytes))], len(wanted))
 
     def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
         end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -135,7 +135,7 @@ class IndexedTFRecords(TFRecords):
         if good < len(wanted) or (sizes != np.diff(offsets)[wanted] - (HEADER + FOOTER)).any():
             bad = int(wanted[min(good, len(wanted) - 1)])
             raise _stale(path, bad) from found.error
-        return Block(LEAF, [Strings(data, starts, sizes)], len(wanted))
+        return ColumnBlock(LEAF, [Strings(data, starts, sizes)], len(wanted))
 
 
 def _stale(path: str, row: int) -> DataLossError:
@@ -173,7 +173,7 @@ def write_tfrecord_index(path: str | os.PathLike[str]) -> int:
     ends = [np.zeros(1, np.int64)]
     byte = 0
     for block, after in TFRecords().read(name):
-        (column,) = block.columns
+        (column,) = block.columnar().columns
         assert isinstance(column, Strings)
         ends.append(byte + np.cumsum(column.sizes + (HEADER + FOOTER)))
         byte = after["byte"]

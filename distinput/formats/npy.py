@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Dense, Ints
 from distinput.core.gather import check_rows
 from distinput.core.nest import LEAF
@@ -147,13 +147,13 @@ class _Header:
 
 
 def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
-    return Block(LEAF, [Dense(rows if rows.dtype.isnative else rows.astype(header.native))], len(rows))
+    return ColumnBlock(LEAF, [Dense(rows if rows.dtype.isnative else rows.astype(header.native))], len(rows))
 
 
 def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
     check_rows(rows, len(array))
     if array.dtype.isnative:
-        return Block(LEAF, [chosen(array, rows)], len(rows))
+        return ColumnBlock(LEAF, [chosen(array, rows)], len(rows))
     return _block(array.take(rows, 0), header)
 
 

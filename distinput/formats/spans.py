@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.core.spec import Spec
@@ -136,7 +136,7 @@ class SpanFormat(Format):
                 if found.count > over:
                     column = Strings(piece.data, starts[over:], sizes[over:])
                     yield (
-                        Block(LEAF, [column], found.count - over),
+                        ColumnBlock(LEAF, [column], found.count - over),
                         self.after(piece.byte + found.after - piece.at, row),
                     )
                 over = max(0, over - found.count)

@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
 from distinput.core.arrow_damage import ArrowDamageError, check_batch
-from distinput.core.block import Block
+from distinput.core.block import ColumnBlock
 from distinput.core.column import Column
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec
@@ -118,7 +118,7 @@ def rows_block(
     structure: Structure,
     nulls: Any,
     rows: Sequence[int] | np.ndarray[Any, Any],
-) -> Block:
+) -> ColumnBlock:
     """A record batch as a block.
 
     Args:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.files.compression import as_compression
@@ -95,6 +95,6 @@ class TextLines(SpanFormat):
                 row += high - low
                 if high > low:
                     column = Strings(piece.data, starts[low:high], sizes[low:high])
-                    yield Block(LEAF, [column], high - low), {"byte": after, "row": row}
+                    yield ColumnBlock(LEAF, [column], high - low), {"byte": after, "row": row}
                 if after >= stop:
                     return

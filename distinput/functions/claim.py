@@ -13,7 +13,7 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.calls import element_text
-from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
+from distinput.core.column import Column, Datasets, Ragged
 from distinput.core.failure import Failure
 from distinput.core.nest import Structure, structure_of
 from distinput.core.rows import Stream
@@ -244,13 +244,13 @@ def _kind_of_one(result: Any) -> tuple[Structure, list[Any]]:
 
 def _kind_of(block: Block) -> Spec:
     """Structure, dtypes and ranks of a block's first element."""
-    return opened(Spec(block.structure, tuple(map(_leaf_of, block.columns))))
+    return opened(Spec(block.structure, tuple(map(_leaf_of, block.columnar().columns))))
 
 
 def _leaf_of(column: Column) -> LeafSpec:
     if isinstance(column, Datasets):
         return DatasetSpec(())
-    if isinstance(column, Dense | Strings):
+    if column.inner is not None:
         return TensorSpec(column.inner, column.dtype)
     if isinstance(column, Ragged):
         return TensorSpec((None, *column.flat.inner), column.dtype)

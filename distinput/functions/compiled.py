@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Dense
 from distinput.core.failure import Failure, sound_parts
@@ -55,10 +55,10 @@ class Compiled:
     def block(self, rows: Block) -> Block:
         """The results for all rows."""
         assert self.loop is not None
-        arrays = [column.array for column in rows.columns if isinstance(column, Dense)]
+        arrays = [column.array for column in rows.materialize().columns if isinstance(column, Dense)]
         made = [empty((rows.size,), dtype) for dtype in self.loop.dtypes]
         self.loop(arrays, made)
-        return Block(self.spec.structure, [Dense(array) for array in made], rows.size)
+        return ColumnBlock(self.spec.structure, [Dense(array) for array in made], rows.size)
 
     def results(self, rows: Block) -> Iterator[Any]:
         """The results one by one, up to an error."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import ColumnBlock
 from distinput.core.column import column_of
 from distinput.core.failure import Failure
 from distinput.core.run import Run
@@ -95,7 +95,7 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         elements = [_made_up(inner, value + i, size, fill) for i in range(size)]
         rows = [[as_leaf(x) for x in inner.structure.flatten(e)] for e in elements]
         columns = [column_of(list(c)) for c in zip(*rows, strict=True)]
-        made = Rows(Block(inner.structure, columns, size), leaves=inner.leaves).to_user()
+        made = Rows(ColumnBlock(inner.structure, columns, size), leaves=inner.leaves).to_user()
         if not leaf.dataset_shape:
             return made
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)

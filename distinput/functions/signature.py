@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.column import Array, Column, Datasets, Dense, Objects, Ragged, Strings
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.column import Array, Arrays, Column, Datasets, Dense, Objects, Ragged
 from distinput.core.nest import Structure
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, shape_fits
 from distinput.core.values import STRING, dtype_of, shape_of
@@ -23,12 +23,13 @@ Misfit = tuple[int, str, str]
 
 def widened(block: Block, spec: Spec) -> Block:
     """The rows with whole numbers of the dtypes of `spec`, where these can hold all numbers of their own."""
-    if len(block.columns) != len(spec.leaves):
+    columns = block.columnar().columns
+    if len(columns) != len(spec.leaves):
         return block
-    changed = [_wider(column, leaf) for column, leaf in zip(block.columns, spec.leaves, strict=True)]
-    if all(new is old for new, old in zip(changed, block.columns, strict=True)):
+    changed = [_wider(column, leaf) for column, leaf in zip(columns, spec.leaves, strict=True)]
+    if all(new is old for new, old in zip(changed, columns, strict=True)):
         return block
-    return Block(block.structure, changed, block.size)
+    return ColumnBlock(block.structure, changed, block.size)
 
 
 def _wider(column: Column, leaf: LeafSpec) -> Column:
@@ -36,11 +37,12 @@ def _wider(column: Column, leaf: LeafSpec) -> Column:
         return column
     if leaf.dtype.kind not in "iu" or not np.can_cast(column.dtype, leaf.dtype, "safe"):
         return column
+    column = column.materialize()  # another dtype is another array
     if isinstance(column, Dense):
         return Dense(column.array.astype(leaf.dtype))
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         return Ragged(Dense(column.flat.array.astype(leaf.dtype)), column.starts, column.sizes)
-    if isinstance(column, Objects):
+    if isinstance(column, Objects | Arrays):
         return type(column)([item.astype(leaf.dtype) for item in column.items], leaf.dtype)
     return column
 
@@ -58,7 +60,7 @@ def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Mi
     if not _alike(block.structure, spec.structure):
         return 0, f"elements nested as {spec.structure}", f"{block.structure}, each dot a component"
     first: Misfit | None = None
-    for column, leaf, path in zip(block.columns, spec.leaves, spec.structure.paths, strict=True):
+    for column, leaf, path in zip(block.columnar().columns, spec.leaves, spec.structure.paths, strict=True):
         row = _misfit(column, leaf, datasets_alike)
         if row is not None and (first is None or row < first[0]):
             first = row, f"{leaf}{f' in component {path}' if path else ''}", _described(column, row)
@@ -87,14 +89,10 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
     wanted = leaf.shape
     if wanted is None:
         return None
-    if isinstance(column, Dense):
-        return None if shape_fits(column.array.shape[1:], wanted) else 0
-    if isinstance(column, Strings):
-        return None if shape_fits(column.starts.shape[1:], wanted) else 0
+    if column.inner is not None:
+        return None if shape_fits(column.inner, wanted) else 0
     if isinstance(column, Ragged):
-        flat = column.flat
-        inner = flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
-        if not wanted or not shape_fits(inner, wanted[1:]):
+        if not wanted or not shape_fits(column.flat.inner, wanted[1:]):
             return 0
         return None if wanted[0] is None else _first_false(column.sizes == wanted[0])
     return _first_false(np.asarray([shape_fits(shape_of(item), wanted) for item in column.values()]))

@@ -6,7 +6,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
 from distinput.core.failure import Failure
 from distinput.core.processes import Processes, Workforce
@@ -112,7 +112,7 @@ def _sendable(error: Exception) -> Exception:
 
 def _packed(block: Block) -> Block:
     """The same elements in memory that holds nothing else, so that little is sent."""
-    return Block(block.structure, [_packed_column(column) for column in block.columns], block.size)
+    return ColumnBlock(block.structure, [_packed_column(column) for column in block.materialize().columns], block.size)
 
 
 def _packed_column(column: Column) -> Column:

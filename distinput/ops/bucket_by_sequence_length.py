@@ -173,5 +173,5 @@ def _lengths(stream: Stream, mark: Mark) -> Iterator[tuple[Any, Block, int, Mark
         if type(rows) is Failure:
             yield [], rows, 0, at(0)
             continue
-        lengths = np.asarray(rows.columns[0].lengths(), np.int64)
+        lengths = np.asarray(rows.columnar().columns[0].lengths(), np.int64)
         yield np.broadcast_to(lengths, rows.size), rows, 0, at(rows.size)

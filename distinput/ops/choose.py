@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Dense, Ints
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
@@ -104,7 +104,7 @@ class Choose(Node):
 
 
 def _numbers(block: Block) -> Ints:
-    column = block.columns[0]
+    column = block.materialize().columns[0]
     assert isinstance(column, Dense)
     return column.array
 
@@ -196,7 +196,7 @@ class Draw(Node):
         while True:
             drawn = np.searchsorted(edges[:-1], uniform_at(key, row, _MOST), side="right")
             row += _MOST
-            yield Block(LEAF, [Dense(drawn.astype(np.int64))], _MOST), {**state, "row": row}
+            yield ColumnBlock(LEAF, [Dense(drawn.astype(np.int64))], _MOST), {**state, "row": row}
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ class DrawByWeights(Draw):
             row += len(drawn)
             if drawn:  # what was drawn before weights that are none is sent first
                 yield (
-                    Block(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn)),
+                    ColumnBlock(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn)),
                     {**state, "row": row, "input": after},
                 )
             if failure is not None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
-from distinput.core.copies import Copies
+from distinput.core.copying import CopyingBlock
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -62,7 +62,7 @@ class Copied(OneForOne):
                 yield block, at(0)
                 continue
             if run.by_element and block.nbytes > _LARGE_BYTES * block.size:
-                yield Copies(block, late), at(block.size)
+                yield CopyingBlock(block, late), at(block.size)
                 continue
             most = max(1, _PIECE_BYTES * block.size // max(1, block.nbytes))
             for first in range(0, block.size, most):

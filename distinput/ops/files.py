@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from distinput.core.block import Block
+from distinput.core.block import ColumnBlock
 from distinput.core.nest import LEAF
 from distinput.files.facts import Names
 from distinput.files.table import FileTable
@@ -33,4 +33,4 @@ class Files(Slices):
     @staticmethod
     def of(table: FileTable) -> "Files":
         """All names of a table."""
-        return Files(Block(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)
+        return Files(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)

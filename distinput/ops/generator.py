@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.column import column_of
 from distinput.core.failure import Failure
@@ -109,7 +109,7 @@ class Generator(Node):
         elif structure.is_flat_tuple and self._are_tuples(elements):
             components = list(zip(*elements, strict=True))
         if components and all(map(_are_as_said, components, specs)):
-            return Block(structure, [column_of(list(leaves)) for leaves in components], len(elements)), None
+            return ColumnBlock(structure, [column_of(list(leaves)) for leaves in components], len(elements)), None
         held: list[list[Any]] = []
         try:
             for element in elements:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Ints, Ragged, Strings
 from distinput.core.concat import joined_columns
@@ -187,7 +187,7 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
 
 def _alone(rows: Block) -> Block:
     """The same rows in memory that holds no others: spans refer to the whole block that they were taken from."""
-    return Block(rows.structure, [_column_alone(column) for column in rows.columns], rows.size)
+    return ColumnBlock(rows.structure, [_column_alone(column) for column in rows.columnar().columns], rows.size)
 
 
 def _column_alone(column: Column) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Datasets
 from distinput.core.nest import LEAF
@@ -152,4 +152,4 @@ class _OneGroup(Node):
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state, run):
             group = rows_node(block, self.input.spec.leaves)
-            yield Block(LEAF, [Datasets([group], STRING)], 1), after
+            yield ColumnBlock(LEAF, [Datasets([group], STRING)], 1), after

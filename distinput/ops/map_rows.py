@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Dense, Ints, Strings
 from distinput.core.failure import Failure, of_all, sound_parts
 from distinput.core.nest import component, structure_of
@@ -93,7 +93,7 @@ class MapRows(OneForOne):
 
     def mapped(self, block: Block) -> Block:
         """What the function makes of the rows of a block."""
-        rows = block.structure.build([_whole(c) for c in block.columns])
+        rows = block.structure.build([_whole(c) for c in block.materialize().columns])
         (result,) = map(owned, map(self.call, (rows,)))
         structure = structure_of(result)
         columns: list[Column] = []
@@ -108,7 +108,7 @@ class MapRows(OneForOne):
                     )
                 )
             columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))
-        made = Block(structure, columns, block.size)
+        made: Block = ColumnBlock(structure, columns, block.size)
         if self.signature is not None:
             made = widened(made, self.signature)
             found = first_misfit(made, self.signature)

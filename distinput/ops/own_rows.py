@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
@@ -168,7 +168,7 @@ class OwnPieces(Node):
             column_of([zero(leaf.dtype, (0, *[size or 0 for size in leaf.shape or ()]))] * count)
             for leaf in spec.tensors("own_pieces")
         ]
-        return Block(spec.structure, columns, count)
+        return ColumnBlock(spec.structure, columns, count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints, Strings
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.rows import Stream, passing_over
@@ -104,7 +104,7 @@ class ParseExample(OneForOne):
         return ExampleParser(self.features)
 
     def _parsed(self, block: Block) -> Block:
-        column = block.columns[0]
+        column = block.columnar().columns[0]
         counts: Ints | None = None
         if self._first is not _SCALAR:
             lengths = column.lengths()
@@ -115,7 +115,7 @@ class ParseExample(OneForOne):
         columns: list[Column] = structure.flatten(self._parser(column))
         if counts is not None:
             columns = [c.split(counts) for c in columns]
-        return Block(structure, columns, block.size)
+        return ColumnBlock(structure, columns, block.size)
 
 
 _SCALAR = object()

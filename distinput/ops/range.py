@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Dense, Ints
 from distinput.core.nest import LEAF
@@ -100,7 +100,7 @@ class Range(InMemory):
 
     def _block(self, numbers: Ints) -> Block:
         dtype = np.dtype(self.output_type)
-        return Block(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
+        return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, Strings
 from distinput.core.gather import put_in_order
 from distinput.core.picked import chosen
@@ -156,7 +156,7 @@ class Reader(Node):
             source = source.input
         if not isinstance(source, Slices) or source.names is not None or not 0 < source.cardinality <= MOST_REMOTE:
             return None
-        (texts,) = source.block.columns
+        (texts,) = source.block.columnar().columns
         found = Names(texts) if isinstance(texts, Strings) else None
         return found if found is not None and found.remote else None
 
@@ -185,7 +185,7 @@ class Reader(Node):
         names, ends = counts
         sources = self._mapped(names, ends).sources(rows) if self.gathers else None
         if sources is not None:
-            return Block(self.spec.structure, [chosen(source, rows) for source in sources], len(rows))
+            return ColumnBlock(self.spec.structure, [chosen(source, rows) for source in sources], len(rows))
         if len(names) == 1:
             return self._fetch(names[0], rows)
         files = np.searchsorted(ends, rows, "right") - 1

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, StackError, column_of
 from distinput.core.failure import Failure, sound_parts, stacked_parts
 from distinput.core.nest import LEAF, component
@@ -176,7 +176,7 @@ class Rebatch(Node):
         """The shapes of the last batch's rows, where empty batches take them from there."""
         if not self.keeps_inner_shape or 0 not in self.sizes:
             return None
-        return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columns]
+        return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columnar().columns]
 
     def _empty(self, seen: list[list[int]] | None) -> Block:
         """One batch without rows; unknown dimensions are those seen last, or 0."""
@@ -187,7 +187,7 @@ class Rebatch(Node):
             last = seen[index] if seen is not None else [0] * len(known)
             inner = tuple([d if d is not None else last[axis] for axis, d in enumerate(known)])
             columns.append(column_of([zero(leaf.dtype, (0, *inner))]))
-        return Block(spec.structure, columns, 1)
+        return ColumnBlock(spec.structure, columns, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,12 +259,12 @@ class LegacyRebatch(Node):
     def _cut(self, block: Block) -> Block:
         columns = []
         pieces = self.num_replicas
-        for column in block.columns:
-            counts, _ = row_counts("distribute", Block(LEAF, [column], block.size))
+        for column in block.columnar().columns:
+            counts, _ = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
             columns.append(column.unstack().split(each))
-        return Block(block.structure, columns, block.size * pieces)
+        return ColumnBlock(block.structure, columns, block.size * pieces)
 
 
 def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:

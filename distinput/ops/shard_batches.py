@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Dense, column_of
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.rows import Stream, passing_over
@@ -121,8 +121,8 @@ class ShardBatches(Node):
         counts, error = row_counts("shard_batches", block)
         if error is not None:
             raise error
-        columns = [self._rows(column, counts) for column in block.columns]
-        return Block(block.structure, columns, block.size)
+        columns = [self._rows(column, counts) for column in block.materialize().columns]
+        return ColumnBlock(block.structure, columns, block.size)
 
     def _rows(self, column: Column, counts: Any) -> Column:
         if isinstance(column, Dense):

@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_column
 from distinput.core.arrow_damage import ArrowDamageError
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Strings, column_of
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
@@ -52,7 +52,7 @@ class Slices(Rows):
 
     def contents(self) -> dict[str, Any]:
         values, under = Digest(), Digest()
-        for column in self.block.columns:
+        for column in self.block.columnar().columns:
             if isinstance(column, Strings):
                 texts = texts_of(column)
                 cut = len(common_folder(texts))
@@ -73,7 +73,9 @@ class Slices(Rows):
         """The texts that name files, if the first of a component is the path of a file that is there."""
         from distinput.files.facts import Names
 
-        texts = [column for column in self.block.columns if isinstance(column, Strings) and column.starts.size]
+        texts = [
+            column for column in self.block.columnar().columns if isinstance(column, Strings) and column.starts.size
+        ]
         found = [column for column in texts if Names(column.rows(0, 1)).local]
         if len(found) > 1:
             found = [Strings.of([text for column in found for text in texts_of(column)])]
@@ -184,7 +186,7 @@ def from_tensors(tensors: Any) -> Slices:
     for leaf in structure.flatten(tensors):
         listed = _listed(leaf)
         columns.append(column_of([as_leaf(leaf)]) if listed is None else Datasets([listed], STRING))
-    return Slices(Block(structure, columns, 1), "1 element")
+    return Slices(ColumnBlock(structure, columns, 1), "1 element")
 
 
 def from_tensor_slices(tensors: Any) -> Slices:
@@ -236,7 +238,7 @@ def from_tensor_slices(tensors: Any) -> Slices:
     if not sizes:
         raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
-    return Slices(Block(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
+    return Slices(ColumnBlock(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
 
 
 def _listed(leaf: Any) -> tuple[Node, ...] | None:

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block
-from distinput.core.chunked import Chunked
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.chunked import ChunkedBlock
 from distinput.core.column import Ints
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import component
@@ -153,7 +153,7 @@ def first_dimension(op: str, spec: Spec) -> int | None:
 def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None]:
     """Rows of each element of a block, up to the first element whose components disagree, and the error for that one."""
     counts: Ints | None = None
-    for column, path in zip(block.columns, block.structure.paths, strict=True):
+    for column, path in zip(block.columnar().columns, block.structure.paths, strict=True):
         lengths = column.lengths()
         if lengths is None:
             raise InvalidArgumentError(
@@ -176,16 +176,16 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
-    if isinstance(block, Chunked) and block.shape:
+    if isinstance(block, ChunkedBlock) and block.shape:
         return block.unstack(), None
-    some = block.blocks[0] if isinstance(block, Chunked) else block  # rows of a chunked one have one shape
+    some = block.blocks[0] if isinstance(block, ChunkedBlock) else block.columnar()  # whose rows have one shape
     lengths = [column.lengths() for column in some.columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
     counts, error = row_counts(op, block)
-    part = block.rows(0, len(counts))
+    part = block.rows(0, len(counts)).columnar()
     columns = [c.unstack() for c in part.columns]
-    return Block(part.structure, columns, int(counts.sum())), error
+    return ColumnBlock(part.structure, columns, int(counts.sum())), error
 
 
 def _row_of(leaf: LeafSpec) -> LeafSpec:

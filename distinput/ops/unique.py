@@ -88,7 +88,7 @@ class Unique(Node):
 def _fresh(block: Block, seen: set[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Rows of the block whose value is not in `seen`, to which they are added."""
     fresh = []
-    for index, value in enumerate(block.columns[0].values()):
+    for index, value in enumerate(block.columnar().columns[0].values()):
         key = value if isinstance(value, bytes) else (value.shape, value.tolist() if value.ndim == 0 else _key(value))
         if key not in seen:
             seen.add(key)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Datasets
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
@@ -89,9 +89,9 @@ class Window(Grouped):
             yield window, held.mark()
 
     def _window(self, rows: Block) -> Block:
-        parts = [Block(LEAF, [column], rows.size) for column in rows.columns]
+        parts = [ColumnBlock(LEAF, [column], rows.size) for column in rows.columnar().columns]
         nodes = [rows_node(part, (leaf,)) for part, leaf in zip(parts, self.input.spec.leaves, strict=True)]
-        return Block(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
+        return ColumnBlock(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
 
     def _of_places(self, queue: RowQueue, run: Run) -> Stream:
         """Windows of elements and failures alike; one with a failure in it is one."""

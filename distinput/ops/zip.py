@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints
 from distinput.core.failure import Failure
 from distinput.core.nest import Structure
@@ -110,5 +110,5 @@ def _lost(queues: Sequence[RowQueue]) -> Failure | None:
 
 
 def _beside(structure: Structure, blocks: Sequence[Block]) -> Block:
-    columns: list[Column] = [column for block in blocks for column in block.columns]
-    return Block(structure, columns, blocks[0].size)
+    columns: list[Column] = [column for block in blocks for column in block.columnar().columns]
+    return ColumnBlock(structure, columns, blocks[0].size)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Column, Datasets, Dense, Ints, Objects, Ragged, Strings
+from distinput.core.column import Arrays, Column, Datasets, Dense, Ints, Objects, Ragged
 from distinput.core.owned import frozen
 from distinput.core.picked import picked
 from distinput.core.rows import Stream
@@ -19,7 +19,7 @@ from distinput.core.shape import TensorShape
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 from distinput.core.state import State
-from distinput.core.values import STRING, shape_of
+from distinput.core.values import shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.common_spec import common_spec
@@ -64,7 +64,7 @@ class Rows(InMemory):
     def spec(self) -> Spec:
         if self.leaves is not None:
             return Spec(self.block.structure, self.leaves)
-        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columns]))
+        return Spec(self.block.structure, tuple([leaf_spec(c) for c in self.block.columnar().columns]))
 
     @property
     def cardinality(self) -> int:
@@ -92,7 +92,7 @@ class Rows(InMemory):
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         leaf = self.spec.leaves[0]
-        column = self.block.columns[0]
+        column = self.block.columnar().columns[0]
         if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind not in "iuf":
             return ()
         assert isinstance(column, Dense)
@@ -111,27 +111,19 @@ def rows_from(block: Block, row: int) -> Iterator[tuple[Block, int]]:
 
 def leaf_spec(column: Column) -> LeafSpec:
     """The most specific spec that all rows of a column fit."""
-    if isinstance(column, Dense):
-        return TensorSpec(column.array.shape[1:], column.dtype)
-    if isinstance(column, Strings):
-        return TensorSpec(column.starts.shape[1:], STRING)
+    if column.inner is not None:
+        return TensorSpec(column.inner, column.dtype)
     if isinstance(column, Ragged):
         sizes = set(column.sizes.tolist())
-        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *_inner(column)), column.dtype)
+        return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *column.flat.inner), column.dtype)
     if isinstance(column, Datasets):
         return datasets_spec(column.items)
-    assert isinstance(column, Objects)
+    assert isinstance(column, Objects | Arrays)
     shape = shape_of(column.items[0])
     merged: tuple[int | None, ...] | None = shape
     for item in column.items:
         merged = merge_shapes(merged, shape_of(item))
     return TensorSpec(merged, column.dtype)
-
-
-def _inner(column: Ragged) -> tuple[int, ...]:
-    flat = column.flat
-    shape: tuple[int, ...] = flat.array.shape[1:] if isinstance(flat, Dense) else flat.starts.shape[1:]
-    return shape
 
 
 def datasets_spec(items: Sequence[Any]) -> DatasetSpec:

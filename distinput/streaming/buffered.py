@@ -9,7 +9,6 @@ from math import inf
 from weakref import ref as weakref
 
 from distinput.core.block import Block
-from distinput.core.picked import gather
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
@@ -123,8 +122,8 @@ class _Source:
         try:
             item = next(self.stream, None)
             if item is not None:
-                gather(item[0])
-                return item
+                block, state = item
+                return block.materialize(), state  # here, where the consumer does not wait for it
         except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
             self.close()
             return error

@@ -66,6 +66,6 @@ def _fetched(source: Node, numbers: Ints, epoch: int, first: int, end: int) -> B
 
 def _is_picked(block: Block) -> bool:
     """Whether the elements are gathered later, but for a few bytes."""
-    lazy = [isinstance(column, Picked) for column in block.columns]
-    rest = sum(column.nbytes for column, later in zip(block.columns, lazy, strict=True) if not later)
-    return any(lazy) and rest <= WIDE_BYTES * block.size
+    columns = block.columnar().columns
+    now = [column for column in columns if not isinstance(column, Picked)]
+    return len(now) < len(columns) and sum(column.nbytes for column in now) <= WIDE_BYTES * block.size

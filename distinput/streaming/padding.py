@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Arrays, Column, Dense, Ints, Ragged, Strings, column_of
+from distinput.core.column import Array, Arrays, Column, Dense, Ints, LazyColumn, Ragged, column_of
 from distinput.core.concat import concat_columns
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
-from distinput.core.picked import Picked
 from distinput.core.values import STRING, shape_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
@@ -50,8 +49,10 @@ class Padding:
           DataLossError: a row is longer than its shape.
         """
         parts = [part for part in parts if part.size] or parts[:1]
-        leaves = zip(zip(*[part.columns for part in parts], strict=True), self.shapes, self.fills, strict=True)
-        return Block(parts[0].structure, [_batch(columns, shape, fill) for columns, shape, fill in leaves], 1)
+        leaves = zip(
+            zip(*[part.columnar().columns for part in parts], strict=True), self.shapes, self.fills, strict=True
+        )
+        return ColumnBlock(parts[0].structure, [_batch(columns, shape, fill) for columns, shape, fill in leaves], 1)
 
     def batches(self, rows: Block, counts: Ints, late: Late | None = None) -> Iterator[tuple[Block, int]]:
         """Batches of consecutive rows, `counts` of them, each at least 1: blocks of batches, and the rows in each block.
@@ -69,7 +70,7 @@ class Padding:
         ends = counts.cumsum()
         leaves = [
             _batches(column, shape, fill, counts, ends, late)
-            for column, shape, fill in zip(rows.columns, self.shapes, self.fills, strict=True)
+            for column, shape, fill in zip(rows.columnar().columns, self.shapes, self.fills, strict=True)
         ]
         columns = [leaf for leaf in leaves if leaf is not None]
         if len(columns) < len(leaves):
@@ -84,9 +85,9 @@ class Padding:
         for begin, end in groups(sizes.tolist(), GROUP_BYTES if late is None else _LARGE_BYTES):
             parts = [column.rows(begin, end) for column in columns]
             if late is None:
-                parts = [part.plain() if isinstance(part, Padded) else part for part in parts]
+                parts = [part.materialize() if isinstance(part, Padded) else part for part in parts]
             last = int(ends[end - 1])
-            yield Block(rows.structure, parts, end - begin), last - first
+            yield ColumnBlock(rows.structure, parts, end - begin), last - first
             first = last
         if whole < len(counts):
             self.batch([rows.rows(first, int(ends[whole]))])
@@ -94,9 +95,9 @@ class Padding:
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
     """A leaf of many batches, those before the first with a row that is too long; None where each needs a look at its rows."""
-    if isinstance(column, Dense | Strings) and _fits(shape, column.inner):
+    if column.inner is not None and _fits(shape, column.inner):
         return column.split(counts)
-    spans = None if isinstance(column, Picked) else _spans(column)  # that is gathered a batch at a time
+    spans = None if isinstance(column, LazyColumn) else _spans(column)  # that is gathered a batch at a time
     if spans is None or not _fits(shape[1:], spans[0].shape[1:]):
         return None
     longest = np.maximum.reduceat(spans[2], ends - counts)
@@ -108,7 +109,7 @@ def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, l
 
 def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
     """All rows of a leaf as one batch."""
-    shapes = {column.inner if isinstance(column, Dense | Strings) else None for column in columns}
+    shapes = {column.inner for column in columns}
     if len(shapes) == 1 and None not in shapes and _whole_shape(shape, shapes) in shapes:
         whole = concat_columns(columns)
         return whole.stack(len(whole))
@@ -150,6 +151,7 @@ def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
 
 def _spans(column: Column) -> _Spans | None:
     """Rows of one or more dimensions of which the first may differ, as spans; None where items hold nothing, too."""
+    column = column.materialize()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         flat, starts, lengths = column.flat.array, column.starts, column.sizes
     elif isinstance(column, Dense) and column.array.ndim > 1:

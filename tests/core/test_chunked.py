@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.block import Block, concat_blocks
-from distinput.core.chunked import Chunked, chunked
+from distinput.core.block import Block, ColumnBlock, concat_blocks
+from distinput.core.chunked import ChunkedBlock, chunked
 from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import frozen
@@ -46,7 +46,7 @@ def blocks(draw: st.DrawFn) -> list[Block]:
     kinds = [draw(st.sampled_from(KINDS)) for _ in structure.paths]
     made, first = [], 0
     for count in draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)):
-        made.append(Block(structure, [leaf(kind, first, count) for kind in kinds], count))
+        made.append(ColumnBlock(structure, [leaf(kind, first, count) for kind in kinds], count))
         first += count
     return made
 
@@ -57,7 +57,7 @@ def test_elements_of_several_blocks_are_those_of_one(parts: list[Block], data: s
     first = data.draw(st.integers(0, total - 1))
     size = data.draw(st.integers(1, total - first))
     left = chunked(parts, first, size)
-    assert isinstance(left, Chunked)
+    assert isinstance(left, ChunkedBlock)
     right = concat_blocks(parts).rows(first, first + size)
     depth = 0
     for _ in range(data.draw(st.integers(0, 4))):
@@ -71,7 +71,7 @@ def test_elements_of_several_blocks_are_those_of_one(parts: list[Block], data: s
                 end = right.size // group * group
                 left, right = left.rows(0, end).stack(group), right.rows(0, end).stack(group)
                 depth += 1
-            case "unstack" if all(c.lengths() is not None for c in right.columns):
+            case "unstack" if all(c.lengths() is not None for c in right.columnar().columns):
                 left, right = left.unstack(), right.unstack()
                 depth = max(0, depth - 1)
             case "steps":
@@ -96,7 +96,7 @@ def same(left: Block, right: Block) -> None:
         equal(a, b)
     for index in range(right.size):
         equal(left.row(index), right.row(index))
-    for one, other in zip(left.columns, right.columns, strict=True):
+    for one, other in zip(left.columnar().columns, right.columnar().columns, strict=True):
         assert one.dtype == other.dtype
         assert repr(one.lengths()) == repr(other.lengths())
     if right.size:
@@ -113,7 +113,7 @@ def equal(left: Any, right: Any) -> None:
 
 def test_only_rows_that_cross_a_border_are_copied() -> None:
     a, b = np.arange(10), np.arange(10, 20)
-    made = chunked([Block(structure_of(0), [Dense(array)], 10) for array in (a, b)], 1, 18)
+    made = chunked([ColumnBlock(structure_of(0), [Dense(array)], 10) for array in (a, b)], 1, 18)
     assert made is not None
     views = [np.shares_memory(batch, a) or np.shares_memory(batch, b) for batch in made.stack(6).elements()]
     assert views == [True, False, True]
@@ -130,15 +130,15 @@ def test_only_rows_that_cross_a_border_are_copied() -> None:
 )
 def test_rows_that_may_not_stack_are_not_left_where_they_are(other: Column) -> None:
     columns: list[Column] = [Dense(np.zeros(3)), other]
-    assert chunked([Block(structure_of(0), [column], 3) for column in columns], 0, 6) is None
+    assert chunked([ColumnBlock(structure_of(0), [column], 3) for column in columns], 0, 6) is None
 
 
 def test_a_queue_gives_all_whole_groups_that_wait_and_marks_what_is_left() -> None:
-    made = [(Block(structure_of(0), [Dense(np.arange(n, n + 5))], 5), {"n": n + 5}) for n in (0, 5, 10)]
+    made = [(ColumnBlock(structure_of(0), [Dense(np.arange(n, n + 5))], 5), {"n": n + 5}) for n in (0, 5, 10)]
     queue = RowQueue(iter(made), {"input": {"n": 0}, "skip": 0})
     assert queue.fill(13)
     rows = queue.take_groups(4, lazily=True)
-    assert isinstance(rows, Chunked)
+    assert isinstance(rows, ChunkedBlock)
     assert list(rows.elements()) == list(range(12))
     assert queue.mark() == {"input": {"n": 10}, "skip": 2}
 
@@ -185,11 +185,11 @@ def test_small_sources_in_memory_are_read_several_at_a_time(steps: Any) -> None:
 
 
 def test_rows_of_several_blocks_of_arrays_are_those_of_one() -> None:
-    parts = [Block(structure_of(0), [Dense(np.arange(n, n + 6).reshape(2, 3))], 2) for n in (0, 6, 12)]
+    parts = [ColumnBlock(structure_of(0), [Dense(np.arange(n, n + 6).reshape(2, 3))], 2) for n in (0, 6, 12)]
     several = chunked(parts, 1, 4)
-    assert isinstance(several, Chunked)
+    assert isinstance(several, ChunkedBlock)
     assert list(several.unstack().elements()) == list(range(3, 15))
-    assert list(Chunked(parts, 0, 0).unstack().elements()) == []
+    assert list(ChunkedBlock(parts, 0, 0).unstack().elements()) == []
 
 
 @pytest.mark.parametrize("sizes", [[0, 0], [0, 2, 0], [0] * 17 + [3], [2] * 20])
@@ -210,7 +210,7 @@ def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_wr
     assert batch.tolist() == [b"a", b"bc", b""]
     with pytest.raises(ValueError, match="read-only"):
         batch[0] = b"x"
-    column = frozen(Block(structure_of(0), [column_of([np.array([[b"y"]], object)])], 1)).columns[0]
+    column = frozen(ColumnBlock(structure_of(0), [column_of([np.array([[b"y"]], object)])], 1)).columns[0]
     assert isinstance(column, Strings)
     assert column.row(0).tolist() == [[b"y"]]
     assert column.compact().made is None

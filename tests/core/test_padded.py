@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core import padded as module
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import ColumnBlock, concat_blocks
 from distinput.core.buffers import FEWEST_BYTES
 from distinput.core.column import Column, Objects, StackError
 from distinput.core.nest import LEAF
@@ -52,7 +52,7 @@ def same(left: Padded, right: Column) -> None:
         equal(left.row(index), right.row(index))
     assert left.nbytes == sum(value.nbytes for value in left.values())
     assert left.lengths().tolist() == [len(value) for value in right.values()]
-    for other in (left, left.copied(), left.plain(), pickle.loads(pickle.dumps(left))):
+    for other in (left, left.copied(), left.materialize(), pickle.loads(pickle.dumps(left))):
         assert len(other) == len(right)
         for a, b in zip(other.values(), right.values(), strict=True):
             equal(a, b)
@@ -92,7 +92,7 @@ def test_batches_padded_late_are_those_padded_at_once(data: st.DataObject) -> No
             counts = np.array([cut, len(right) - cut])
             assert outcome(left, "split", counts) == outcome(right, "split", counts)
             assert outcome(left, "unstack") == outcome(right, "unstack")
-        twice = [concat_blocks([Block(LEAF, [column], len(column))] * 2).columns[0] for column in (left, right)]
+        twice = [concat_blocks([ColumnBlock(LEAF, [column], len(column))] * 2).columns[0] for column in (left, right)]
         assert len(twice[0]) == len(twice[1])
         for a, b in zip(twice[0].values(), twice[1].values(), strict=True):
             equal(a, b)

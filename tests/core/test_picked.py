@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core import picked as module
-from distinput.core.block import Block, concat_blocks
-from distinput.core.column import Column, Dense
+from distinput.core.block import ColumnBlock, concat_blocks
+from distinput.core.column import Column, Dense, LazyColumn
 from distinput.core.gather import put_in_order
 from distinput.core.nest import LEAF
-from distinput.core.picked import Memory, Picked, gather, picked
+from distinput.core.picked import Memory, Picked, picked
 
 INNER = [(), (3,), (2, 2), (0,)]
 DTYPES = ["uint8", "int64", "float32", "int16"]
@@ -58,8 +58,9 @@ def same(left: Column, right: Column) -> None:
     assert len(values) == len(right)
     for a, b in zip(values, right.values(), strict=True):
         _equal(a, b)
+    assert left.inner == right.inner
     if isinstance(right, Dense):
-        for other in (left, left.copied(), pickle.loads(pickle.dumps(left))):
+        for other in (left.materialize(), left.copied(), pickle.loads(pickle.dumps(left))):
             assert isinstance(other, Dense)
             _equal(other.array, right.array)
 
@@ -77,7 +78,7 @@ def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
     left, right = columns(data)
     with mock.patch.object(module, "_LARGE_BYTES", data.draw(st.sampled_from([1, 20, 1 << 20]))):
         for _ in range(data.draw(st.integers(0, 4))):
-            match data.draw(st.sampled_from(["rows", "take", "stack", "unstack", "split", "array", "concat"])):
+            match data.draw(st.sampled_from(["rows", "take", "stack", "unstack", "split", "materialize", "concat"])):
                 case "rows":
                     ends = data.draw(st.tuples(st.integers(0, len(right)), st.integers(0, len(right))))
                     step = data.draw(st.integers(1, 3))
@@ -93,11 +94,13 @@ def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
                 case "split" if len(right):
                     cut = data.draw(st.integers(0, len(right)))
                     same(left.split(np.array([cut, len(right) - cut])), right.split(np.array([cut, len(right) - cut])))
-                case "array" if isinstance(left, Dense) and isinstance(right, Dense):
-                    _equal(left.array, right.array)
+                case "materialize":
+                    made = left.materialize()
+                    assert not isinstance(made, LazyColumn)
+                    same(made, right)
                 case "concat":
-                    (left,) = concat_blocks([Block(LEAF, [left], len(left))] * 2).columns
-                    (right,) = concat_blocks([Block(LEAF, [right], len(right))] * 2).columns
+                    (left,) = concat_blocks([ColumnBlock(LEAF, [left], len(left))] * 2).columns
+                    (right,) = concat_blocks([ColumnBlock(LEAF, [right], len(right))] * 2).columns
         same(left, right)
 
 
@@ -114,15 +117,15 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
         source: Any = array
         if data.draw(st.booleans()):
             source = memory_of(array, data)
-        lefts.append(Block(LEAF, [Picked(source, numbers)], len(numbers)))
-        rights.append(Block(LEAF, [Dense(source.take(numbers, 0))], len(numbers)))
+        lefts.append(ColumnBlock(LEAF, [Picked(source, numbers)], len(numbers)))
+        rights.append(ColumnBlock(LEAF, [Dense(source.take(numbers, 0))], len(numbers)))
     left, right = put_in_order(lefts, places).columns[0], put_in_order(rights, places).columns[0]
     assert isinstance(left, Picked)
     same(left, right)
 
 
 def test_a_batch_is_gathered_when_it_is_handed_out() -> None:
-    images = Block(LEAF, [Dense(np.zeros((100, 784), np.uint8))], 100)
+    images = ColumnBlock(LEAF, [Dense(np.zeros((100, 784), np.uint8))], 100)
     batches = picked(images, np.arange(100)).stack(50)
     column = batches.columns[0]
     assert isinstance(column, Picked)
@@ -134,7 +137,7 @@ def test_a_batch_is_gathered_when_it_is_handed_out() -> None:
 
 
 def test_few_bytes_are_copied_at_once() -> None:
-    labels = Block(LEAF, [Dense(np.arange(100))], 100)
+    labels = ColumnBlock(LEAF, [Dense(np.arange(100))], 100)
     assert type(picked(labels, np.arange(9)).columns[0]) is Dense
 
 
@@ -145,11 +148,11 @@ def test_a_row_that_is_not_there_is_an_error(large: int) -> None:
         with pytest.raises(IndexError):
             list(column.values())
         with pytest.raises(IndexError):
-            _ = column.array
+            column.materialize()
 
 
 def test_what_is_gathered_now_is_not_gathered_again() -> None:
-    batches = picked(Block(LEAF, [Dense(np.arange(800).reshape(8, 100))], 8), np.arange(8)).stack(4)
-    first, _ = gather(batches).elements()
+    batches = picked(ColumnBlock(LEAF, [Dense(np.arange(800).reshape(8, 100))], 8), np.arange(8)).stack(4)
+    first, _ = batches.materialize().elements()
     again, _ = batches.elements()
     assert np.shares_memory(first, again)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core import slots as module
-from distinput.core.block import Block, concat_blocks
+from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
 from distinput.core.nest import structure_of
 from distinput.core.slots import Slots
@@ -47,7 +47,7 @@ def rows_of(first: int, stop: int) -> Block:
         Dense(np.empty((len(numbers), 0), np.int32)),
         column_of(odd, np.dtype(np.int16)),
     ]
-    return Block(STRUCTURE, columns, len(numbers))
+    return ColumnBlock(STRUCTURE, columns, len(numbers))
 
 
 def shown(block: Block) -> list[Any]:
@@ -110,8 +110,8 @@ def test_large_rows_that_were_sent_do_not_stay(kind: str) -> None:
     structure = structure_of(0)
     shape = {"strings": (), "lists": (None,), "objects": (None, None)}[kind]
     slots = Slots(Spec(structure, (TensorSpec(shape, bytes if kind == "strings" else "uint8"),)), 2)
-    slots.add(Block(structure, [column(0)], 1))
-    slots.add(Block(structure, [column(1)], 1))
+    slots.add(ColumnBlock(structure, [column(0)], 1))
+    slots.add(ColumnBlock(structure, [column(1)], 1))
     for number in range(2, 100):
-        slots.exchange(7, number, Block(structure, [column(number)], 1))
+        slots.exchange(7, number, ColumnBlock(structure, [column(number)], 1))
     assert sum(reference() is not None for reference in left) <= 2 + 2 + 16

@@ -46,14 +46,16 @@ def test_rows_of_several_files_are_those_of_each(paths: list[str], fetches: list
         with mock.patch.object(mapped_files, "_MOST_FILES", 0):
             other = alone.fetch(rows, 0)
         assert found.size == other.size == len(rows)
-        for name, left, right in zip(sorted(whole), found.columns, other.columns, strict=True):
+        for name, left, right in zip(
+            sorted(whole), found.materialize().columns, other.materialize().columns, strict=True
+        ):
             assert isinstance(left, Dense)
             assert isinstance(right, Dense)
             assert left.dtype == right.dtype == whole[name].dtype
             assert np.array_equal(left.array, whole[name].take(rows, 0))
             assert np.array_equal(left.array, right.array)
         if number:  # by then all places are known
-            last = found.columns[-1]
+            last = found.columnar().columns[-1]
             assert isinstance(last, Picked)
             assert last.numbers.tolist() == rows.tolist()
 
@@ -67,10 +69,10 @@ def saved(folder: Path, counts: tuple[int, ...] = (4, 4, 4)) -> list[str]:
 
 def test_wide_rows_of_several_files_come_from_one_place(tmp_path: Path) -> None:
     dataset = di.data.NpyDataset(saved(tmp_path))
-    (column,) = dataset.node.fetch(np.array([11, 0, 5]), 0).columns
+    (column,) = dataset.node.fetch(np.array([11, 0, 5]), 0).columnar().columns
     assert isinstance(column, Picked)
     assert column.numbers.tolist() == [11, 0, 5]  # still those of all files together
-    assert column.array[:, 0].tolist() == [2, 0, 1]
+    assert column.materialize().array[:, 0].tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("all_files", [True, False])
@@ -78,10 +80,11 @@ def test_a_file_that_was_replaced_is_mapped_anew(tmp_path: Path, all_files: bool
     paths = saved(tmp_path)
     node = di.data.NpyDataset(paths).node
     rows = np.tile(np.array([9, 1]), 30 if all_files else 1)
-    before = node.fetch(rows, 0).columns[0]
+    chosen = node.fetch(rows, 0)
     np.save(tmp_path / "new.npy", np.full((4, WIDE), 7))
     os.replace(tmp_path / "new.npy", paths[2])
-    after = node.fetch(rows, 0).columns[0]
+    after = node.fetch(rows, 0).materialize().columns[0]
+    before = chosen.materialize().columns[0]
     assert isinstance(before, Dense)
     assert isinstance(after, Dense)
     assert before.array[:2, 0].tolist() == [2, 0]  # what was chosen before is gathered from the file as it was
@@ -103,7 +106,7 @@ def test_only_files_that_have_a_row_need_be_there(tmp_path: Path) -> None:
     node = di.data.NpyDataset(paths).node
     node.fetch(np.array([9, 1]), 0)
     os.unlink(paths[2])
-    (column,) = node.fetch(np.array([1, 5]), 0).columns
+    (column,) = node.fetch(np.array([1, 5]), 0).materialize().columns
     assert isinstance(column, Dense)
     assert column.array[:, 0].tolist() == [0, 1]
     with pytest.raises(NotFoundError, match=r"2\.npy"):

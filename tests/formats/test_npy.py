@@ -55,7 +55,7 @@ def test_blocks_end_where_groups_do(
         ends = []
         done = 0
         for block, position in Npy().read_groups(path, None, size, given_before % size):
-            assert block.columns[0].array[:, 5].tolist() == list(range(done, done + block.size))  # type: ignore[attr-defined]
+            assert block.materialize().columns[0].array[:, 5].tolist() == list(range(done, done + block.size))  # type: ignore[attr-defined]
             done += block.size
             assert position == {"row": done}
             ends.append((given_before % size + done) % size)
@@ -68,7 +68,7 @@ def test_rows_are_views_of_the_file(tmp_path: Path) -> None:
     np.save(path, np.arange(100_000.0).reshape(-1, 10))
     whole = mapped(path)
     for block, _ in Npy().read(path):
-        array = block.columns[0].array  # type: ignore[attr-defined]
+        array = block.materialize().columns[0].array  # type: ignore[attr-defined]
         assert array.__array_interface__["data"][0] - whole.__array_interface__["data"][0] in range(len(whole))
         assert not array.flags.writeable
 

@@ -65,7 +65,7 @@ def test_single_rows_are_gathered_from_several_files(tmp_path: Path) -> None:
     rows = di.data.NpyDataset(paths)
     assert rows.node.random_access
     wanted = np.array([250, 3, 299, 101, 3, 0])
-    assert rows.node.fetch(wanted, 0).columns[0].array[:, 1].tolist() == wanted.tolist()  # type: ignore[attr-defined]
+    assert rows.node.fetch(wanted, 0).materialize().columns[0].array[:, 1].tolist() == wanted.tolist()  # type: ignore[attr-defined]
     assert sorted(row[0] for row in rows.global_shuffle(seed=1)) == list(range(300))
 
 

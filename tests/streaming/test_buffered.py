@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Dense
 from distinput.core.nest import LEAF
 from distinput.core.run import Counter, Run
@@ -15,7 +15,7 @@ from distinput.streaming.buffered import Buffer, Stopped, buffered
 
 
 def block(number: int) -> Block:
-    return Block(LEAF, [Dense(np.full(4, number))], 4)
+    return ColumnBlock(LEAF, [Dense(np.full(4, number))], 4)
 
 
 class Numbered:
@@ -104,7 +104,7 @@ class Late:
         self.now = 0.0
         monkeypatch.setattr(Run, "clock", staticmethod(lambda: self.now))
         self.buffer = Buffer(None, 1 << 30)
-        self.item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
+        self.item: Any = (ColumnBlock(LEAF, [Dense(np.zeros(4))], 4), {})
 
     def come(self, seconds: float, *, full: bool) -> None:
         """Be so late, after the buffer was full or not."""
@@ -150,7 +150,7 @@ def test_the_buffer_does_not_grow_by_moments_and_where_it_was_never_full(monkeyp
 
 def test_a_trial_that_ends_lets_the_thread_go_and_leaves_the_length_as_it_was() -> None:
     buffer = Buffer(None, 1 << 30)
-    item: Any = (Block(LEAF, [Dense(np.zeros(4))], 4), {})
+    item: Any = (ColumnBlock(LEAF, [Dense(np.zeros(4))], 4), {})
     for _ in range(2):
         assert buffer.put(item)
     threading.Timer(0.05, buffer.stop).start()

@@ -36,7 +36,7 @@ def test_batches_of_rows_in_memory_come_many_in_a_block(name: str) -> None:
     large, small = blocks(dataset, by_element=True), blocks(dataset, by_element=False)
     assert max(map(len, small)) <= 4
     assert max(map(len, large)) > 100
-    assert isinstance(large[-1].columns[0], Picked)
+    assert isinstance(large[-1].columnar().columns[0], Picked)
     rows = [np.concatenate([batch for block in each for batch in block.elements()]) for each in (large, small)]
     assert np.array_equal(*rows)
     assert sorted(rows[0][:, 0].tolist()) == IMAGES[:, 0].tolist()

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Large elements that are copied when they are handed out, one by one: each copy is in the cache when it is used."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
-from distinput.core.block import Block
-from distinput.core.column import Column
+from distinput.core.block import Block, ColumnBlock
 
-__all__ = ["Copies"]
+__all__ = ["CopyingBlock"]
 
 _END = object()
 
 
-class Copies(Block):
+@final
+class CopyingBlock(Block):
     """The elements of a block in memory that nobody else refers to.
 
     Args:
@@ -27,20 +27,15 @@ class Copies(Block):
         self.structure, self.size = block.structure, block.size
         self.block, self.late = block, late
 
-    @property
-    def columns(self) -> Sequence[Column]:  # type: ignore[override]  # of a block they are there, of this they are made
-        """One for each leaf, all rows copied."""
-        return self.block.copied().columns
+    def columnar(self) -> ColumnBlock:
+        """All elements copied now."""
+        return self.block.copied()
 
-    def rows(self, start: int, stop: int, step: int = 1) -> Block:
-        return Copies(self.block.rows(start, stop, step), self.late)
+    def rows(self, start: int, stop: int, step: int = 1) -> "CopyingBlock":
+        return CopyingBlock(self.block.rows(start, stop, step), self.late)
 
     def row(self, index: int) -> Any:
         return next(self.rows(index, index + 1).elements())
-
-    @property
-    def atomic(self) -> bool:
-        return False
 
     def elements(self) -> Iterator[Any]:
         copies = self.block.copies()
@@ -53,7 +48,7 @@ class Copies(Block):
             yield element
             del element  # so that its memory can serve the next one
 
-    def copied(self) -> Block:
+    def copied(self) -> ColumnBlock:
         return self.block.copied()
 
     @property
