@@ -5,6 +5,7 @@
 """
 
 from distinput.testing.block_sizes import small_blocks
+from distinput.testing.dataset import check_dataset
 from distinput.testing.laws import (
     check_blocks,
     check_distributed,
@@ -20,6 +21,7 @@ from distinput.testing.laws import (
 
 __all__ = [
     "check_blocks",
+    "check_dataset",
     "check_distributed",
     "check_nothing_left",
     "check_positions",

@@ -8,7 +8,9 @@ keeps them too.
 from distinput.testing.laws.blocks import check_blocks
 from distinput.testing.laws.distributed import check_distributed
 from distinput.testing.laws.nothing_left import check_nothing_left
+from distinput.testing.laws.policies import check_policy
 from distinput.testing.laws.positions import check_positions
+from distinput.testing.laws.processes import check_processes
 from distinput.testing.laws.restart import check_restart
 from distinput.testing.laws.rewrites import check_rewrites
 from distinput.testing.laws.same_as import check_same_as
@@ -19,7 +21,9 @@ __all__ = [
     "check_blocks",
     "check_distributed",
     "check_nothing_left",
+    "check_policy",
     "check_positions",
+    "check_processes",
     "check_restart",
     "check_rewrites",
     "check_same_as",

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite for an op, a source or a whole pipeline: every law that holds of datasets, one after the other."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from distinput.core.spec import TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.distribute.strategies.mirrored import MirroredStrategy
+from distinput.plan.node import INFINITE
+from distinput.testing.law import law
+from distinput.testing.laws import (
+    check_blocks,
+    check_distributed,
+    check_nothing_left,
+    check_policy,
+    check_positions,
+    check_processes,
+    check_restart,
+    check_rewrites,
+    check_same_as,
+    check_shards,
+    check_spec,
+    check_workers,
+)
+
+__all__ = ["check_dataset"]
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is checked, and how."""
+
+    make: Callable[[], Dataset]
+    elements: Sequence[Any] | None
+    policies: tuple[Any, ...]
+    state_bytes: int
+
+    def batched(self) -> Callable[[], Dataset] | None:
+        """The pipeline in global batches; None where its elements cannot be put together."""
+        dataset = self.make()
+        leaves = dataset.node.spec.leaves
+        if not leaves or not all(isinstance(leaf, TensorSpec) and leaf.shape is not None for leaf in leaves):
+            return None
+        if dataset.cardinality() == INFINITE:
+            return None
+        shapes = [leaf.shape or () for leaf in leaves if isinstance(leaf, TensorSpec)]
+        if all(None not in shape for shape in shapes):
+            return lambda: self.make().batch(3)
+        return None
+
+
+def _same(subject: _Subject) -> bool:
+    if subject.elements is None:
+        return False
+    check_same_as(subject.make(), subject.elements)
+    return True
+
+
+def _restart(subject: _Subject) -> bool:
+    check_restart(subject.make(), fresh=subject.make, state_bytes=subject.state_bytes)
+    return True
+
+
+def _shards(subject: _Subject) -> bool:
+    for shards in (2, 3):
+        check_shards(subject.make(), shards)
+    return True
+
+
+def _policies(subject: _Subject) -> bool:
+    applies = [check_policy(subject.make, policy, workers) for policy in subject.policies for workers in (2, 3)]
+    return any(applies)
+
+
+def _distributed(subject: _Subject) -> bool:
+    batches = subject.batched()
+    if batches is None:
+        return False
+    for replicas in (2, 3):
+        check_distributed(MirroredStrategy([f"CPU:{index}" for index in range(replicas)]), batches())
+    check_workers(batches, workers=2, replicas=2, even=False)
+    return True
+
+
+LAWS: Mapping[str, Callable[[_Subject], bool | None]] = MappingProxyType(
+    {
+        "same elements": _same,
+        "spec": lambda subject: check_spec(subject.make()),
+        "restart": _restart,
+        "rewrites": lambda subject: check_rewrites(subject.make()),
+        "positions": lambda subject: check_positions(subject.make()),
+        "blocks": lambda subject: check_blocks(subject.make),
+        "shards": _shards,
+        "policies": _policies,
+        "distributed": _distributed,
+        "another process": lambda subject: check_processes(subject.make),
+        "nothing left": lambda subject: check_nothing_left(subject.make),
+    }
+)
+"""The laws of datasets by name. A function returns False where the law says nothing about what it is given."""
+
+
+def check_dataset(
+    make: Callable[[], Dataset],
+    elements: Sequence[Any] | None = None,
+    *,
+    policies: Sequence[Any] = ("DATA",),
+    leave_out: Collection[str] = (),
+    state_bytes: int = 4096,
+) -> tuple[str, ...]:
+    """All laws of datasets on a pipeline: for an op or a source of your own, try it behind and in front of others.
+
+    The laws, by name:
+
+    * same elements: a pass gives `elements`, if they are given;
+    * spec: every element fits `element_spec`, and the cardinality is true;
+    * restart: from every state, through JSON, exactly the rest follows, in the same and in an equal pipeline;
+    * rewrites: rules change neither elements nor states;
+    * positions: `start_at` and `fetch`, where they are there, lead to the same elements as reading on;
+    * blocks: nothing depends on how many elements travel together;
+    * shards: `shard` gives every n-th element;
+    * policies: workers that share the pipeline by a policy read each element once;
+    * distributed: replicas get the rows of each batch, and sums and means over them are right;
+    * another process: it gives the same elements, and goes on from a state of this one;
+    * nothing left: no thread, process or open file is left behind.
+
+    Args:
+      make: makes the pipeline, each time anew and each time the same. If it can be pickled, being a function of a module,
+        it is tried in another process as well.
+      elements: what it gives, where that is known; see `check_same_as`.
+      policies: names of auto-sharding policies under which workers together read each element once. DATA does so always;
+        FILE and BALANCED do for ops that look at one element at a time.
+      leave_out: names of laws that are not to be checked.
+      state_bytes: the most that a state may take as JSON.
+
+    Returns:
+      The names of the laws that were checked. Missing are those that say nothing about this pipeline: "distributed" of
+      elements that cannot be batched, "another process" where `make` cannot be pickled.
+
+    Raises:
+      AssertionError: a law is broken; the message begins with its name.
+      ValueError: an unknown name in `leave_out`.
+
+    >>> import distinput as di
+    >>> check_dataset(lambda: di.data.Dataset.range(7).map(lambda x: x * 2), [0, 2, 4, 6, 8, 10, 12])
+    ('same elements', 'spec', 'restart', 'rewrites', 'positions', 'blocks', 'shards', 'policies', 'distributed', 'nothing left')
+    """
+    unknown = sorted(set(leave_out) - set(LAWS))
+    if unknown:
+        raise ValueError(f"check_dataset: there is no law {unknown[0]!r}; known are {', '.join(LAWS)}")
+    subject = _Subject(make, elements, tuple(policies), state_bytes)
+    checked = []
+    for name, check in LAWS.items():
+        if name in leave_out:
+            continue
+        with law(name):
+            if check(subject) is not False:
+                checked.append(name)
+    return tuple(checked)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law 5 for the policies of auto-sharding: what the workers read is the whole, and each element is read once."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from distinput.data.dataset import Dataset
+from distinput.data.experimental import auto_shard_dataset
+from distinput.errors import NotFoundError
+from distinput.plan.options import AutoShardPolicy, Options
+from distinput.testing.elements import difference, exact
+from distinput.testing.laws.trace import MOST
+
+__all__ = ["check_policy"]
+
+
+def check_policy(fresh: Callable[[], Dataset], policy: Any, workers: int) -> bool:
+    """Law 5: under a policy, the workers together read each element exactly once; under DATA in turn, one each.
+
+    Args:
+      fresh: makes the pipeline, in every worker the same one.
+      policy: an `AutoShardPolicy` or its name; not OFF, under which every worker reads everything.
+      workers: how many there are.
+
+    Returns:
+      False if the policy refuses the pipeline, as FILE does where nothing is read from enough files.
+
+    Raises:
+      AssertionError: an element is missing or delivered twice, or is another worker's.
+
+    >>> import distinput as di
+    >>> check_policy(lambda: di.data.Dataset.range(7), "DATA", workers=3)
+    True
+    """
+    chosen = AutoShardPolicy[policy] if isinstance(policy, str) else policy
+    whole = [exact(element) for element in islice(_under(fresh(), chosen), MOST)]
+    try:
+        sharded = [auto_shard_dataset(_under(fresh(), chosen), workers, worker, workers) for worker in range(workers)]
+        parts = [[exact(element) for element in islice(part, MOST)] for part in sharded]
+    except NotFoundError:  # too few files are one as well
+        return False
+    what = f"policy {chosen.name}, {workers} workers"
+    if chosen is AutoShardPolicy.DATA:
+        for worker, part in enumerate(parts):
+            wrong = difference(part, whole[worker::workers])
+            if wrong is not None:
+                raise AssertionError(f"{what}: worker {worker}: {wrong}")
+        return True
+    found, expected = Counter([element for part in parts for element in part]), Counter(whole)
+    if found != expected:
+        missing, too_many = list((expected - found).elements()), list((found - expected).elements())
+        raise AssertionError(f"{what}: missing {missing[:5]!r}, too many {too_many[:5]!r}")
+    return True
+
+
+def _under(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
