@@ -6,6 +6,7 @@
 
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.dataset import check_dataset
+from distinput.testing.format import check_format
 from distinput.testing.laws import (
     check_blocks,
     check_distributed,
@@ -23,6 +24,7 @@ __all__ = [
     "check_blocks",
     "check_dataset",
     "check_distributed",
+    "check_format",
     "check_nothing_left",
     "check_positions",
     "check_restart",
