@@ -6,6 +6,7 @@
 
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.dataset import check_dataset
+from distinput.testing.devices import check_devices
 from distinput.testing.format import check_format
 from distinput.testing.laws import (
     check_blocks,
@@ -23,6 +24,7 @@ from distinput.testing.laws import (
 __all__ = [
     "check_blocks",
     "check_dataset",
+    "check_devices",
     "check_distributed",
     "check_format",
     "check_nothing_left",

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite for a backend: the devices of one process, as strategies use them."""
+
+import contextvars
+import gc
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.devices import Devices
+from distinput.testing.law import law
+
+__all__ = ["check_devices"]
+
+Open = Callable[[Sequence[str]], Devices]
+
+_VALUES: tuple[Any, ...] = (
+    np.arange(6, dtype=np.int64).reshape(2, 3),
+    np.arange(4, dtype=np.float32)[::2],
+    np.array([True, False]),
+    np.zeros((0, 3), np.float32),
+    np.array([1, 2], np.uint8),
+    np.float32(1.5),
+    np.int64(-7),
+    b"text",
+    np.array([b"a", b"", b"ccc"], object),
+)
+"""What elements are made of. Devices that have no place for text keep it on the host."""
+
+_SECONDS = 20.0
+"""The longest that a call waits for one that should be under way at the same time."""
+
+_colour: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
+
+
+def _labels(count: int) -> list[str]:
+    return [f"CPU:{index}" for index in range(count)]
+
+
+def _local(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    if tuple(devices.local) != tuple(_labels(count)):
+        raise AssertionError(f"local must be the labels in order, {tuple(_labels(count))}, got {devices.local!r}")
+    if not isinstance(devices.host_memory, bool):
+        raise AssertionError(f"host_memory must be a bool, got {devices.host_memory!r}")  # noqa: TRY004 - a law is broken
+
+
+def _round_trip(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    for value in _VALUES:
+        for device in range(count):
+            for owned in (True, False):
+                given = value.copy() if isinstance(value, np.ndarray) else value
+                back = devices.get(devices.put(given, device, owned=owned))
+                _same(f"put on device {device} and got back, owned={owned}", back, value)
+
+
+def _same(what: str, found: Any, expected: Any) -> None:
+    if isinstance(expected, bytes):
+        right = bytes(found) == expected
+    else:
+        given = np.asarray(found)
+        right = given.dtype == expected.dtype and given.shape == np.shape(expected)
+        right = right and bool(np.array_equal(given, expected))
+    if not right:
+        raise AssertionError(f"{what}: got {found!r}, expected {expected!r}")
+
+
+def _copies(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    array = np.arange(5)
+    there = devices.put(array, count - 1, owned=False)
+    array[:] = 9
+    _same("an array that is not owned was written to after put", devices.get(there), np.arange(5))
+
+
+def _results(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    for used in range(1, count + 1):
+        found = devices.run(lambda a, b: (a, b), [(index, -index) for index in range(used)])
+        if found != [(index, -index) for index in range(used)]:
+            raise AssertionError(f"run on {used} of {count} devices: got {found!r}, expected the results in order")
+
+
+def _at_once(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    together = threading.Barrier(count)
+
+    def meet(index: int) -> int:
+        try:
+            together.wait(_SECONDS)
+        except threading.BrokenBarrierError:
+            raise AssertionError("the calls must be under way at the same time; one waited for the others") from None
+        return index
+
+    for _ in range(3):
+        if devices.run(meet, [(index,) for index in range(count)]) != list(range(count)):
+            raise AssertionError("the results of calls that met are not in order")
+
+
+def _caller(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    threads = devices.run(lambda _: threading.get_ident(), [(index,) for index in range(count)])
+    if threads[0] != threading.get_ident():
+        raise AssertionError("the first call must be made on the calling thread")
+    if len(set(threads)) != count:
+        raise AssertionError(f"{count} calls at the same time must be on {count} threads, got {len(set(threads))}")
+
+
+def _context(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    token = _colour.set("blue")
+    try:
+        with np.errstate(divide="raise"):
+            found = devices.run(lambda _: (_colour.get(), np.geterr()["divide"]), [(i,) for i in range(count)])
+    finally:
+        _colour.reset(token)
+    if found != [("blue", "raise")] * count:
+        raise AssertionError(
+            f"the calls must see the caller's context variables and NumPy's error state, got {found!r}"
+        )
+    devices.run(lambda _: _colour.set("red"), [(i,) for i in range(count)])
+    if _colour.get() != "none":
+        raise AssertionError("what a call sets in its context must stay there, but the caller sees it")
+
+
+class _Stop(BaseException):
+    """No `Exception`, as KeyboardInterrupt is none."""
+
+
+def _errors(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    for kind in (ValueError, _Stop):
+        for first in range(count):
+            ended: list[int] = []
+
+            def fail(index: int, first: int = first, ended: list[int] = ended, kind: Any = kind) -> None:
+                if index != first:
+                    time.sleep(0.05)
+                    ended.append(index)
+                raise kind(f"device {index}")
+
+            try:
+                devices.run(fail, [(index,) for index in range(count)])
+            except kind as error:
+                if str(error) != f"device {first}":
+                    raise AssertionError(f"the first error in time was that of device {first}, got {error!r}") from None
+            else:
+                raise AssertionError(f"run must raise what a call raises, here {kind.__name__}")
+            if len(ended) != count - 1:
+                raise AssertionError("run must not return before all calls have ended, also where one of them failed")
+    _results(lambda _: devices, count)
+
+
+def _nested(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+
+    def outer(index: int) -> list[int]:
+        if index:
+            return []
+        return devices.run(lambda inner: 10 * inner, [(inner,) for inner in range(count)])
+
+    found = devices.run(outer, [(index,) for index in range(count)])
+    if found[0] != [10 * inner for inner in range(count)]:
+        raise AssertionError(f"a run inside of a run, as in a merge function: got {found[0]!r}")
+
+
+def _reopens(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    devices.close()
+    devices.close()
+    _results(lambda _: devices, count)
+    devices.close()
+
+
+def _nothing_left(make: Open, count: int) -> None:
+    _results(make, count)
+    gc.collect()
+    before = set(threading.enumerate())
+    closed = make(_labels(count))
+    _results(lambda _: closed, count)
+    closed.close()
+    _check_ended(before, "close")
+    forgotten: list[Devices] = [make(_labels(count))]
+    _results(lambda _: forgotten[0], count)
+    forgotten.clear()
+    _check_ended(before, "the devices were forgotten")
+
+
+def _check_ended(before: set[threading.Thread], after: str) -> None:
+    deadline = time.monotonic() + 5
+    while left := [thread.name for thread in threading.enumerate() if thread not in before]:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {after} there are still the threads {left}")
+        gc.collect()
+        time.sleep(0.01)
+
+
+LAWS: Mapping[str, Callable[[Open, int], None]] = MappingProxyType(
+    {
+        "labels": _local,
+        "round trip": _round_trip,
+        "copies": _copies,
+        "results": _results,
+        "at the same time": _at_once,
+        "threads": _caller,
+        "context": _context,
+        "errors": _errors,
+        "nested": _nested,
+        "closed and used again": _reopens,
+        "nothing left": _nothing_left,
+    }
+)
+"""The laws of devices by name."""
+
+
+def check_devices(
+    make: Callable[[Sequence[str]], Devices], *, counts: Sequence[int] = (1, 2, 3), leave_out: Collection[str] = ()
+) -> tuple[str, ...]:
+    """All laws of devices: that a strategy gives the same over this backend as over `ThreadDevices`.
+
+    The laws, by name:
+
+    * labels: `local` is the labels in order;
+    * round trip: what is put on a device comes back the same, in dtype, shape and bits;
+    * copies: an array that is not `owned` may be written to behind `put`;
+    * results, at the same time, threads: `run` gives the results in order, its calls may wait for each other, and the first
+      one is made on the calling thread;
+    * context: the calls see the caller's context variables, and their own changes stay with them;
+    * errors: `run` raises the first error in time, when all calls have ended, and can be called again;
+    * nested: `run` inside of a call of `run`;
+    * closed and used again, nothing left: `close` may be called twice, and ends all threads; so does forgetting the devices.
+
+    Args:
+      make: makes devices from labels, as what `register_backend` takes does.
+      counts: how many devices to try.
+      leave_out: names of laws that are not to be checked.
+
+    Returns:
+      The names of the laws that were checked.
+
+    Raises:
+      AssertionError: a law is broken; the message begins with its name.
+      ValueError: an unknown name in `leave_out`.
+
+    >>> from distinput.distribute.devices.threads import ThreadDevices
+    >>> "nested" in check_devices(ThreadDevices, counts=[2])
+    True
+    """
+    unknown = sorted(set(leave_out) - set(LAWS))
+    if unknown:
+        raise ValueError(f"check_devices: there is no law {unknown[0]!r}; known are {', '.join(LAWS)}")
+    checked = tuple(name for name in LAWS if name not in leave_out)
+    for name in checked:
+        for count in counts:
+            with law(name):
+                LAWS[name](make, count)
+    return checked
