@@ -48,23 +48,23 @@ def _case(name: str, n: int, what: str) -> Case:
     def ours() -> Work:
         from distinput.formats.text import TextLines
         from distinput.formats.tfrecord import TFRecords
-        from distinput.partition.balanced import deal_files
+        from distinput.partition.file_assignment import assign_files
 
         files = table(n)
         form: Any = TextLines() if what == "text" else TFRecords()
         begun = perf_counter()
-        dealt = deal_files(files, form, WORKERS)
+        dealt = assign_files(files, form, WORKERS)
         first = perf_counter() - begun  # of this process, with what is only loaded then
 
         def plan() -> None:
-            deal_files(files, form, WORKERS)
+            assign_files(files, form, WORKERS)
 
         def share() -> None:
             dealt.share(WORKERS // 2)
 
         def facts() -> dict[str, float]:
             tracemalloc.start()
-            again = deal_files(files, form, WORKERS)
+            again = assign_files(files, form, WORKERS)
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             most = int(again.loads.argmax())

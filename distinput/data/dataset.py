@@ -399,7 +399,7 @@ class Dataset:
               range(first=0, stop=9)  int64  x9
         """
         from distinput.plan.render import render
-        from distinput.sharding.shard_plan import shard_plan
+        from distinput.sharding.planning import shard_plan
 
         running, fired = rewrite(self._node)
         lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]

@@ -14,7 +14,7 @@ from distinput.ops.identity import AssertCardinality
 from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.parse_example import ParseExample
 from distinput.ops.shard import SHARD_HINT
-from distinput.partition.plan import Part, ShardPlan, WorkerPlan
+from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE as INFINITE_CARDINALITY
 from distinput.plan.node import UNKNOWN as UNKNOWN_CARDINALITY
@@ -27,7 +27,7 @@ from distinput.plan.options import (
 )
 from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
-from distinput.sharding.shard_plan import shard_plan as _shard_plan
+from distinput.sharding.planning import shard_plan as _shard_plan
 
 __all__ = [
     "AUTOTUNE",
@@ -37,9 +37,9 @@ __all__ = [
     "AutoShardPolicy",
     "AutotuneOptions",
     "DistributeOptions",
+    "FileRange",
     "OptimizationOptions",
     "Optional",
-    "Part",
     "ShardPlan",
     "ThreadingOptions",
     "WorkerPlan",

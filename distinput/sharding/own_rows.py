@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from distinput.ops.batch import Batch
-from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares, RowReader, ShuffledRows
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.shuffle import Shuffle
-from distinput.partition.pieces import Deal, Pieces
+from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares, RowReader, ShuffledRows
+from distinput.partition.assignment import Assignment, RowRanges
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 
@@ -33,7 +33,7 @@ def own_rows(shard: Shard) -> Node | None:
         return None
     cut = shard.input
     below, pieces = (cut.input, cut.num_replicas) if isinstance(cut, LegacyRebatch) else (cut, 1)
-    made = own_pieces(below, Deal(pieces, shard.index, shard.num_shards))
+    made = own_pieces(below, Assignment(pieces, shard.index, shard.num_shards))
     return None if made is None or made.spec != shard.spec else made
 
 
@@ -41,12 +41,12 @@ def own_shares(node: Node) -> Node | None:
     """`shard_batches` reads its own rows only, where rows can be reached by position."""
     if not isinstance(node, ShardBatches) or node.num_shards == 1 or node.start_at(0, 0) is None:
         return None
-    deal = Deal(node.num_shards, node.index, period=node.num_shards, balanced=True)
-    own = own_pieces(node.input, deal)
+    assignment = Assignment(node.num_shards, node.index, period=node.num_shards, balanced=True)
+    own = own_pieces(node.input, assignment)
     return None if own is None or own.start_at(0, 0) is None else OwnShares(node, own, origin=node.origin)
 
 
-def own_pieces(node: Node, deal: Deal) -> Node | None:
+def own_pieces(node: Node, assignment: Assignment) -> Node | None:
     """The pieces of one worker of the global batches that `node` gives, of which only these rows are read.
 
     None where that cannot be done: some op needs to see all rows, or the rows of a source cannot be reached by position.
@@ -54,35 +54,35 @@ def own_pieces(node: Node, deal: Deal) -> Node | None:
     if any(step.keeps or (isinstance(step, Shard) and step.is_hint) for step in walk(node)):
         return None  # a cache keeps a whole pass, so it is made in order, and not before the first row is needed
     if isinstance(node, Batch):
-        return _batched(node, deal)
-    if deal.pieces == 1:
-        return _single(node, deal)
-    if len(node.inputs) != 1 or deal.each is None:
+        return _batched(node, assignment)
+    if assignment.pieces == 1:
+        return _single(node, assignment)
+    if len(node.inputs) != 1 or assignment.each is None:
         return None
-    inner = own_pieces(node.inputs[0], deal)
-    return None if inner is None else node.over_pieces(inner, deal.each)
+    inner = own_pieces(node.inputs[0], assignment)
+    return None if inner is None else node.over_pieces(inner, assignment.each)
 
 
-def _single(node: Node, deal: Deal) -> Node | None:
+def _single(node: Node, assignment: Assignment) -> Node | None:
     """Every W-th element where elements are not batched."""
     found = _apart(node)
     if found is None:
         return None
     base, again = found
-    pieces = Pieces(_rows(base), 1, False, deal)
+    pieces = RowRanges(_rows(base), 1, False, assignment)
     return again(OwnRows(base, pieces, origin=node.origin)) if _pays(base, pieces) else None
 
 
-def _batched(batch: Batch, deal: Deal) -> Node | None:
+def _batched(batch: Batch, assignment: Assignment) -> Node | None:
     found = _apart(batch.input)
     # Rows of different shapes in one batch are an error, which each worker must meet.
     if found is None or not batch.input.spec.is_static:
         return None
     base, again = found
-    pieces = Pieces(_rows(base), int(batch.batch_size), batch.drop_remainder, deal)
+    pieces = RowRanges(_rows(base), int(batch.batch_size), batch.drop_remainder, assignment)
     if not _pays(base, pieces):
         return None
-    cut = batch if deal.pieces == 1 else LegacyRebatch(batch, deal.pieces)
+    cut = batch if assignment.pieces == 1 else LegacyRebatch(batch, assignment.pieces)
     rows = again(OwnRows(base, pieces, origin=batch.origin))
     return OwnPieces(rows, pieces, cut.spec.tensors("batch"), origin=batch.origin)
 
@@ -119,7 +119,7 @@ def _as_it_is(node: Node) -> Node:
     return node
 
 
-def _pays(base: Node, pieces: Pieces) -> bool:
+def _pays(base: Node, pieces: RowRanges) -> bool:
     """False where the format reads so much beside single rows that reading everything once costs less."""
     readers = [
         step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments and not step.gathers

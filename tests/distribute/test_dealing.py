@@ -11,7 +11,7 @@ from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer
 from distinput.errors import InvalidArgumentError
-from distinput.partition.pieces import Deal
+from distinput.partition.assignment import Assignment
 
 
 class Pair(NamedTuple):
@@ -56,7 +56,7 @@ def test_elements_are_dealt_in_their_nest(make: Any) -> None:
 def test_a_cut_is_views() -> None:
     batch = {"x": np.arange(10).reshape(5, 2), "s": np.array([b"a"] * 5, object)}
     spec = Spec.of({"x": TensorSpec([5, 2], "int64"), "s": TensorSpec([6], object)})
-    cutter = Cutter(spec, Deal(3, 0, period=3, own=3, balanced=True))
+    cutter = Cutter(spec, Assignment(3, 0, period=3, own=3, balanced=True))
     cut = cutter(batch)
     assert [part.shape for part in cut["x"].values] == [(2, 2), (2, 2), (1, 2)]
     assert all(part.base is not None and np.shares_memory(part, batch["x"]) for part in cut["x"].values)
@@ -65,7 +65,8 @@ def test_a_cut_is_views() -> None:
 
 def test_what_cannot_be_cut() -> None:
     cutter = Cutter(
-        Spec.of((TensorSpec(None, "int64"), TensorSpec(None, "int64"))), Deal(2, 0, period=2, own=2, balanced=True)
+        Spec.of((TensorSpec(None, "int64"), TensorSpec(None, "int64"))),
+        Assignment(2, 0, period=2, own=2, balanced=True),
     )
     with pytest.raises(InvalidArgumentError, match="All components must have at least one dimension"):
         cutter((np.int64(1), np.ones(2)))

@@ -155,13 +155,13 @@ def test_imports_go_down(file: Path) -> None:
         ("distinput.core.nest", "from .. import ops", "is up"),
         ("distinput.core.nest", "from importlib import import_module\nimport_module('distinput.ops')", "is up"),
         ("distinput.core.nest", "from distinput import elsewhere", "is up"),
-        ("distinput.formats.text", "from distinput.partition import plan", "is sideways"),
+        ("distinput.formats.text", "from distinput.partition import shard_plan", "is sideways"),
         ("distinput.helpers.text", "", "on no floor"),
         ("distinput.distribute.input.distribution", "import torch", "may be imported only in"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
-    known = {"distinput.ops", "distinput.partition", "distinput.partition.plan", "distinput.ops.map"}
+    known = {"distinput.ops", "distinput.partition", "distinput.partition.shard_plan", "distinput.ops.map"}
     file = module.replace(".", "/") + ".py"
     assert any(says in problem for problem in problems(source, module, file, known))
 

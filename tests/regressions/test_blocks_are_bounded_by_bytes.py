@@ -12,8 +12,8 @@ import pytest
 import distinput as di
 from distinput.core.calls import bytes_of
 from distinput.core.sizes import block_rows, gathered_rows, picked_rows, rows_within
-from distinput.ops.own_rows import fetches
-from distinput.partition.pieces import Deal, Pieces
+from distinput.ops.worker_rows import fetches
+from distinput.partition.assignment import Assignment, RowRanges
 from tests.depth import cases
 
 Dataset = di.data.Dataset
@@ -131,7 +131,7 @@ def test_orders_do_not_depend_on_how_many_rows_move_together(size: int, tmp_path
 
 @pytest.mark.parametrize("row_bytes, most", [(8, 32_768), (300_000, 223), (3_000_000, 22), (500_000_000, 4)])
 def test_a_worker_fetches_few_of_its_rows_where_they_are_large(row_bytes: int, most: int) -> None:
-    pieces = Pieces(100_000, 8, False, Deal(2, first=1, period=2))
+    pieces = RowRanges(100_000, 8, False, Assignment(2, first=1, period=2))
     found = [int((stops - starts).sum()) for starts, stops, _ in fetches(pieces, 0, row_bytes)]
     assert max(found) <= most
     assert sum(found) == 50_000

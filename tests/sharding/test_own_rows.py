@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.column import Strings
 from distinput.data.dataset import Dataset
-from distinput.ops.own_rows import OwnRows
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
+from distinput.ops.worker_rows import OwnRows
 from distinput.plan.node import Node, walk
 from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for

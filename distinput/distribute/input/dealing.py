@@ -15,7 +15,7 @@ from distinput.core.values import shape_of, zero
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
-from distinput.partition.pieces import Deal
+from distinput.partition.assignment import Assignment
 
 __all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
@@ -85,14 +85,14 @@ class Cutter:
 
     Args:
       spec: of the global batches.
-      deal: into how many pieces, how large, and which of them are this worker's.
+      assignment: into how many pieces, how large, and which of them are this worker's.
     """
 
     __slots__ = ("_balanced", "_mine", "_replicas", "_structure")
 
-    def __init__(self, spec: Spec, deal: Deal) -> None:
-        self._structure, self._replicas, self._balanced = spec.structure, deal.pieces, deal.balanced
-        mine = deal.numbers(0, deal.each or 0).tolist()  # of each batch, at equal distances
+    def __init__(self, spec: Spec, assignment: Assignment) -> None:
+        self._structure, self._replicas, self._balanced = spec.structure, assignment.pieces, assignment.balanced
+        mine = assignment.numbers(0, assignment.each or 0).tolist()  # of each batch, at equal distances
         self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
     def __call__(self, batch: Any) -> Any:

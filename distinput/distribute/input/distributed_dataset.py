@@ -15,7 +15,7 @@ from distinput.distribute.input.explanation import explanation
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding
 from distinput.errors import StateError
-from distinput.partition.pieces import Deal
+from distinput.partition.assignment import Assignment
 from distinput.plan.fingerprint import allowances
 
 __all__ = ["DistributedDataset", "DistributedDatasetsFromFunction", "Feed"]
@@ -33,7 +33,7 @@ class Feed:
       spec: of one replica's part.
       cardinality: of the dataset as it was given.
       is_global: a place in it is a place in the global batches, from which any number of replicas can go on.
-      deal: which pieces of the global batches are this worker's; None where batches are not cut one by one.
+      assignment: which pieces of the global batches are this worker's; None where batches are not cut one by one.
       cutter: for a pipeline that gives whole global batches: cuts them; None: it gives one element per replica.
       own: the only source, where it gives this worker's pieces and reads no others.
       steps: how many steps all workers take, where they have counted them; None: each sees its end, or they agree on it.
@@ -48,7 +48,7 @@ class Feed:
     spec: Spec
     cardinality: int
     is_global: bool = False
-    deal: Deal | None = None
+    assignment: Assignment | None = None
     cutter: Cutter | None = None
     own: OwnBatches | None = None
     steps: int | None = None

@@ -18,7 +18,7 @@ from distinput.distribute.input.options import InputOptions, InputReplicationMod
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.peers import Request
-from distinput.partition.pieces import Deal
+from distinput.partition.assignment import Assignment
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.policy import Decision
@@ -97,17 +97,17 @@ def _of_global_batches(consumer: Consumer, dataset: Any, options: InputOptions, 
     steps = batches if batches >= 0 else None
     if replicas == 1:
         return Feed([source], spec, cardinality, is_global=True, steps=steps)
-    deal = _deal(consumer, options)
-    cutter = Cutter(spec, deal)
-    part = cutter.spec(spec) if deal.balanced else Spec.of(_rebatched(consumer, dataset).element_spec)
+    assignment = _assignment(consumer, options)
+    cutter = Cutter(spec, assignment)
+    part = cutter.spec(spec) if assignment.balanced else Spec.of(_rebatched(consumer, dataset).element_spec)
     own = (
         None
         if looked_at
-        else _own(consumer, lambda: OwnBatches.of(source, dataset.node, deal, ahead * consumer.replicas.count))
+        else _own(consumer, lambda: OwnBatches.of(source, dataset.node, assignment, ahead * consumer.replicas.count))
     )
     if own is None:
-        return Feed([source], part, cardinality, is_global=True, steps=steps, deal=deal, cutter=cutter)
-    return Feed([own], part, cardinality, is_global=True, steps=steps, deal=deal, own=own)
+        return Feed([source], part, cardinality, is_global=True, steps=steps, assignment=assignment, cutter=cutter)
+    return Feed([own], part, cardinality, is_global=True, steps=steps, assignment=assignment, own=own)
 
 
 def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatches | None:
@@ -140,13 +140,15 @@ def _of_own_elements(
     return Feed([source], Spec.of(rebatched.element_spec), int(dataset.cardinality()), steps=steps)
 
 
-def _deal(consumer: Consumer, options: InputOptions) -> Deal:
+def _assignment(consumer: Consumer, options: InputOptions) -> Assignment:
     """Which pieces of the global batches are this worker's."""
     replicas = consumer.replicas.total
     if options.balanced_split:
-        return Deal(replicas, consumer.replicas.first, period=replicas, own=consumer.replicas.count, balanced=True)
+        return Assignment(
+            replicas, consumer.replicas.first, period=replicas, own=consumer.replicas.count, balanced=True
+        )
     _check_equal(consumer)
-    return Deal(replicas, consumer.replicas.rank, period=consumer.replicas.workers)
+    return Assignment(replicas, consumer.replicas.rank, period=consumer.replicas.workers)
 
 
 def _rebatched(consumer: Consumer, dataset: Any) -> Any:

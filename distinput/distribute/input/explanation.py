@@ -37,9 +37,9 @@ def explanation(dataset: "DistributedDataset") -> str:
 
 def _cut(dataset: "DistributedDataset") -> str:
     feed = dataset._feed
-    if feed.deal is not None and feed.deal.balanced:
+    if feed.assignment is not None and feed.assignment.balanced:
         return "each global batch on its own, into parts whose sizes differ by at most one"
-    if feed.deal is not None:
+    if feed.assignment is not None:
         return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
     return "one element of the input for each replica, in turn"
 

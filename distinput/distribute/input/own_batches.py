@@ -9,7 +9,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, resumed
 from distinput.data.passes import Passes
 from distinput.data.seal import Seal, place_in
-from distinput.partition.pieces import Deal
+from distinput.partition.assignment import Assignment
 from distinput.plan.node import Node
 from distinput.rewrite import rewrite
 from distinput.sharding.own_rows import own_pieces
@@ -26,28 +26,30 @@ class OwnBatches:
     Args:
       whole: the dataset of global batches.
       node: its tree without the final prefetch.
-      deal: which pieces are this worker's.
+      assignment: which pieces are this worker's.
       ahead: pieces to prefetch.
       passes: counts them; None: there was none yet.
     """
 
-    def __init__(self, whole: Dataset, node: Node, deal: Deal, ahead: int, passes: Passes | None = None) -> None:
-        self._whole, self._node, self._deal, self._ahead = whole, node, deal, ahead
+    def __init__(
+        self, whole: Dataset, node: Node, assignment: Assignment, ahead: int, passes: Passes | None = None
+    ) -> None:
+        self._whole, self._node, self._assignment, self._ahead = whole, node, assignment, ahead
         self._passes = passes or Passes()
         self._runs = rewrite(whole.node)[0]  # what places belong to
         self._seal = Seal(whole.node)
         self._pieces = self._made(node)
 
     @staticmethod
-    def of(whole: Dataset, node: Node, deal: Deal, ahead: int) -> "OwnBatches | None":
+    def of(whole: Dataset, node: Node, assignment: Assignment, ahead: int) -> "OwnBatches | None":
         """None where rows cannot be reached by position, so that a worker has to go through all batches."""
-        if deal.each is None or own_pieces(node, deal) is None:
+        if assignment.each is None or own_pieces(node, assignment) is None:
             return None
-        made = OwnBatches(whole, node, deal, ahead)
+        made = OwnBatches(whole, node, assignment, ahead)
         return None if made._runs.start_at(0, 0) is None else made
 
     def _made(self, node: Node) -> Dataset:
-        pieces = own_pieces(node, self._deal)
+        pieces = own_pieces(node, self._assignment)
         assert pieces is not None, "the same tree with other seeds"
         return Dataset(pieces, self._passes).prefetch(self._ahead)
 
@@ -86,7 +88,7 @@ class OwnBatches:
         plan, _ = resumed(self._whole.node, self._runs, place)
         own = self
         if plan is not self._whole.node:
-            own = OwnBatches(Dataset(plan), plan.inputs[0], self._deal, self._ahead, self._passes)
+            own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
         own._seal = Seal(own._whole.node)
-        at = rewrite(own._pieces.node)[0].start_at(batches * (self._deal.each or 0), place["epoch"])
+        at = rewrite(own._pieces.node)[0].start_at(batches * (self._assignment.each or 0), place["epoch"])
         return own, own._pieces._goes_on({**place, "at": at, "skip": 0})

@@ -18,18 +18,18 @@ from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
 from distinput.ops.files import Files
-from distinput.ops.fragments import FragmentNumbers, FragmentReader
+from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import FlatMap, Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.take import Skip, Take
-from distinput.partition.balanced import Dealt, deal_files, range_of_worker
+from distinput.partition.file_assignment import FileAssignment, assign_files, range_of_worker
 from distinput.partition.fragments import Fragments
 from distinput.plan.in_memory import Rows
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.policy import Policy, Share
 
-__all__ = ["POLICY", "PartsOf", "deal_names", "is_of_names", "makes_reader", "names_below"]
+__all__ = ["POLICY", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
 
 
 def _balanced(node: Node, share: Share) -> Node:
@@ -105,21 +105,21 @@ def _table(names: Node) -> FileTable:
     return FileTable.of([name.decode() for name in found])
 
 
-def deal_names(names: Node, file_format: Format, num_workers: int) -> Dealt | None:
+def assign_names(names: Node, file_format: Format, num_workers: int) -> FileAssignment | None:
     """The files below `names` dealt to workers; None when there is none."""
     table = _table(names)
-    return deal_files(table, file_format, num_workers) if len(table) else None
+    return assign_files(table, file_format, num_workers) if len(table) else None
 
 
-_DEALT: WeakKeyDictionary[Node, dict[tuple[Format, int], Dealt | None]] = WeakKeyDictionary()
+_ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int], FileAssignment | None]] = WeakKeyDictionary()
 """What was dealt of lists of names that are in use: a plan for 4096 workers asks for the same deal 4096 times."""
 
 
 def _share(names: Node, file_format: Format, num_workers: int, worker: int) -> tuple[Fragments, str] | None:
-    kept = _DEALT.setdefault(names, {})
+    kept = _ASSIGNED.setdefault(names, {})
     key = file_format, num_workers
     if key not in kept:
-        kept[key] = deal_names(names, file_format, num_workers)
+        kept[key] = assign_names(names, file_format, num_workers)
     dealt = kept[key]
     return None if dealt is None else (dealt.share(worker), dealt.files.path(0))
 

@@ -19,7 +19,7 @@ from distinput.plan.needs import Needs
 from distinput.plan.node import Node, walk
 from distinput.plan.policy import Decision, Policy, Share
 
-__all__ = ["POLICY", "TooFewFilesError", "refusal"]
+__all__ = ["POLICY", "TooFewFilesError", "by_file", "refusal"]
 
 
 class TooFewFilesError(InvalidArgumentError):
@@ -53,11 +53,20 @@ def _decide(node: Node, num_workers: int) -> Decision:
     return Decision(POLICY, POLICY, "asked", POLICY.sentence)
 
 
-def _by_file(node: Node, share: Share) -> Node:
-    return node if share.num_workers == 1 else _at_names(node, lambda names: _sharded(names, share), share)
+def by_file(node: Node, share: Share) -> Node:
+    """The tree with a shard on the names of files.
+
+    Raises:
+      NotFoundError: a source is no file, or an op stands in the way.
+    """
+    return _at_names(node, lambda names: _sharded(names, share), share)
 
 
-POLICY = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _by_file, _decide)
+def _shard(node: Node, share: Share) -> Node:
+    return node if share.num_workers == 1 else by_file(node, share)
+
+
+POLICY = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _shard, _decide)
 
 
 def _at_names(node: Node, found: Found, share: Share) -> Node:

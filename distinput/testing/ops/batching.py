@@ -10,13 +10,13 @@ from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.ops.batch import Batch
-from distinput.ops.own_rows import OwnPieces, OwnRows, OwnShares
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.slices import Slices
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
+from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares
 from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, tensors, with_policy
 from distinput.testing.ops.stacking import cut, padded, stack, stacked
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline

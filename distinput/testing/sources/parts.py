@@ -13,9 +13,9 @@ from distinput.data.makers import (
     TFRecordDataset,
 )
 from distinput.ops.files import Files
-from distinput.ops.fragments import FragmentNumbers, FragmentReader
-from distinput.ops.own_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
+from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.reader import Reader
+from distinput.ops.worker_rows import OwnPieces, OwnRows, RowReader, ShuffledRows
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.testing.pipeline import Draw, Ingredient
 from distinput.testing.sources.records import digits, fixed, record_of, tfrecords

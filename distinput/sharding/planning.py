@@ -10,12 +10,12 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
-from distinput.ops.fragments import FragmentReader
+from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.interleave import FlatMap, Interleave
-from distinput.ops.own_rows import OwnRows, RowReader, fetches
 from distinput.ops.reader import Reader
+from distinput.ops.worker_rows import OwnRows, RowReader, fetches
 from distinput.partition.fragments import END, Fragments
-from distinput.partition.plan import Part, ShardPlan, WorkerPlan, Workers
+from distinput.partition.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.policy import Policy
@@ -150,7 +150,7 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
     return WorkerPlan(worker, parts, rows, _bytes(tree, parts), steps)
 
 
-def _bytes(tree: Node, parts: tuple[Part, ...]) -> int | None:
+def _bytes(tree: Node, parts: tuple[FileRange, ...]) -> int | None:
     """What is read of all parts once."""
     known = [part.nbytes for part in parts if part.nbytes is not None]
     if len(known) == len(parts):
@@ -170,9 +170,9 @@ def _record_bytes(reader: RowReader) -> int:
     return reader.format.record_bytes if isinstance(reader.format, FixedLengthRecords) else 0
 
 
-def _parts(tree: Node) -> list[Part]:
+def _parts(tree: Node) -> list[FileRange]:
     """What a tree reads of files, its sources in order."""
-    found: list[Part] = []
+    found: list[FileRange] = []
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     seen: set[int] = set()
     for step in walk(tree):
@@ -192,7 +192,7 @@ def _parts(tree: Node) -> list[Part]:
     return found
 
 
-def _of_fragments(fragments: Fragments, file_format: Format) -> list[Part]:
+def _of_fragments(fragments: Fragments, file_format: Format) -> list[FileRange]:
     found = []
     for i in range(len(fragments)):
         path, start, stop, rows = (
@@ -205,12 +205,12 @@ def _of_fragments(fragments: Fragments, file_format: Format) -> list[Part]:
         size = max(1, int(fragments.files.sizes[fragments.file[i]]))
         nbytes = int(fragments.nbytes[i]) * file_format.bytes_read(path, size) // size
         found.append(
-            Part(path, None if whole else start, None if stop == END else stop, None if rows < 0 else rows, nbytes)
+            FileRange(path, None if whole else start, None if stop == END else stop, None if rows < 0 else rows, nbytes)
         )
     return found
 
 
-def _of_files(step: Node, reader: Reader | None) -> list[Part]:
+def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:
     names, _ = names_below(step.inputs[0])
     if names.cardinality == INFINITE:
         return []
@@ -224,17 +224,17 @@ def _of_files(step: Node, reader: Reader | None) -> list[Part]:
         if reader is not None:
             rows = reader.format.rows(path) if reader.format.counts_rows else None
             size = reader.format.bytes_read(path, size)
-        found.append(Part(path, rows=rows, nbytes=size))
+        found.append(FileRange(path, rows=rows, nbytes=size))
     return found
 
 
-def _of_rows(reader: RowReader, own: OwnRows) -> list[Part]:
+def _of_rows(reader: RowReader, own: OwnRows) -> list[FileRange]:
     """The files of which a worker reads its own rows; which rows of which file only where the order is that of the files."""
     counts = reader.counts
     assert counts is not None
     names, ends = counts
     if own.input is not reader or own.pieces.count is None:
-        return [Part(name) for name, a, b in zip(names, ends, ends[1:], strict=False) if b > a]
+        return [FileRange(name) for name, a, b in zip(names, ends, ends[1:], strict=False) if b > a]
     starts, stops = own.pieces.bounds(0, own.pieces.count)
     rows = np.diff(_before(starts, stops, ends))
     nbytes: list[int | None] = [None] * len(names)
@@ -242,7 +242,7 @@ def _of_rows(reader: RowReader, own: OwnRows) -> list[Part]:
         nbytes = [int(n) * record for n in rows]
     elif _reads_fragments(reader):
         nbytes = [int(n) for n in _whole_fragments(reader, own)]
-    return [Part(name, rows=int(n), nbytes=size) for name, n, size in zip(names, rows, nbytes, strict=True) if n]
+    return [FileRange(name, rows=int(n), nbytes=size) for name, n, size in zip(names, rows, nbytes, strict=True) if n]
 
 
 def _reads_fragments(reader: RowReader) -> bool:

@@ -18,7 +18,7 @@ from distinput.formats.format import Format
 from distinput.kernels.balance import deal_by_size
 from distinput.partition.fragments import END, Fragments
 
-__all__ = ["Dealt", "DealtLine", "DealtParts", "deal_files", "range_of_worker"]
+__all__ = ["FileAssignment", "LineAssignment", "PartAssignment", "assign_files", "range_of_worker"]
 
 EVEN = 1.01
 """Loads within this factor of their mean need no smaller parts."""
@@ -29,7 +29,7 @@ _SMALL = 200  # files below this part of a worker's mean load are never taken ap
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt(ABC):
+class FileAssignment(ABC):
     """Files dealt to workers: the same on every worker.
 
     Args:
@@ -51,7 +51,7 @@ class Dealt(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class DealtLine(Dealt):
+class LineAssignment(FileAssignment):
     """Equal stretches of the files laid end to end.
 
     Args:
@@ -97,7 +97,7 @@ class DealtLine(Dealt):
 
 
 @dataclass(frozen=True, eq=False)
-class DealtParts(Dealt):
+class PartAssignment(FileAssignment):
     """Parts dealt by size.
 
     Args:
@@ -134,7 +134,7 @@ def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int
     return total * worker // num_workers, total * (worker + 1) // num_workers
 
 
-def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt:
+def assign_files(files: FileTable, file_format: Format, num_workers: int) -> FileAssignment:
     """Who reads which part of which file.
 
     Args:
@@ -151,7 +151,7 @@ def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt
     units = file_format.units(files)
     if units is not None and units.any():
         ends = np.cumsum(units, dtype=np.int64)
-        return DealtLine(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
+        return LineAssignment(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
     n = len(files)
     rows = np.full(n, -1) if files.rows is None else files.rows
     whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)
@@ -162,7 +162,7 @@ def deal_files(files: FileTable, file_format: Format, num_workers: int) -> Dealt
     return dealt if parts is None else _dealt(parts, num_workers)
 
 
-def _dealt(parts: Fragments, num_workers: int) -> DealtParts:
+def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
     # A part of unknown size, or of none, still costs a look: without weight all of them would go to one worker.
     weights = np.maximum(parts.nbytes, 1)
     falling = _largest_first(weights)
@@ -179,7 +179,7 @@ def _dealt(parts: Fragments, num_workers: int) -> DealtParts:
     begins = np.zeros(num_workers + 1, np.int64)
     np.cumsum(np.bincount(owner_of, minlength=num_workers), out=begins[1:])
     loads -= np.bincount(owner_of[parts.nbytes == 0], minlength=num_workers)
-    return DealtParts(parts.files, num_workers, parts, order, begins, loads)
+    return PartAssignment(parts.files, num_workers, parts, order, begins, loads)
 
 
 def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
@@ -228,7 +228,7 @@ def _largest_first(weights: Ints) -> Ints:
     return np.argsort(-weights, kind="stable")
 
 
-def _even(dealt: Dealt) -> bool:
+def _even(dealt: FileAssignment) -> bool:
     loads = dealt.loads
     return bool(loads.max() <= EVEN * loads.mean())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-__all__ = ["Part", "ShardPlan", "WorkerPlan", "Workers"]
+__all__ = ["FileRange", "ShardPlan", "WorkerPlan", "Workers"]
 
 _SHOWN = 16  # workers in a printed plan
 _COUNTED = 256  # workers whose steps are all counted for a printed plan
@@ -15,7 +15,7 @@ _PARTS = 3  # parts of files of one worker in a printed plan
 
 
 @dataclass(frozen=True)
-class Part:
+class FileRange:
     """A file, or a part of one.
 
     Args:
@@ -57,7 +57,7 @@ class WorkerPlan:
     """
 
     worker: int
-    parts: tuple[Part, ...]
+    parts: tuple[FileRange, ...]
     rows: int | None
     nbytes: int | None
     steps: int | None

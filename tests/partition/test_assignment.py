@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.partition.pieces import Deal, Pieces
+from distinput.partition.assignment import Assignment, RowRanges
 
 
-def deals(workers: int, replicas: int, balanced: bool) -> list[Deal]:
+def deals(workers: int, replicas: int, balanced: bool) -> list[Assignment]:
     pieces = workers * replicas
     if balanced:
-        return [Deal(pieces, w * replicas, period=pieces, own=replicas, balanced=True) for w in range(workers)]
-    return [Deal(pieces, w, period=workers) for w in range(workers)]
+        return [Assignment(pieces, w * replicas, period=pieces, own=replicas, balanced=True) for w in range(workers)]
+    return [Assignment(pieces, w, period=workers) for w in range(workers)]
 
 
 @pytest.mark.parametrize("batch", range(1, 18))
@@ -27,9 +27,9 @@ def test_every_row_once_in_the_step_of_its_batch(batch: int) -> None:
                     check(rows, batch, replicas, mine, balanced)
 
 
-def check(rows: int, batch: int, replicas: int, mine: list[Deal], balanced: bool) -> None:
+def check(rows: int, batch: int, replicas: int, mine: list[Assignment], balanced: bool) -> None:
     steps = -(-rows // batch)
-    pieces = [Pieces(rows, batch, False, deal) for deal in mine]
+    pieces = [RowRanges(rows, batch, False, assignment) for assignment in mine]
     assert {p.count for p in pieces} == {steps * replicas}
     bounds = [p.bounds(0, steps * replicas) for p in pieces]
     starts = np.stack([a for a, _ in bounds], 1).reshape(steps, len(mine) * replicas)  # [steps, pieces of all workers]
@@ -52,10 +52,10 @@ def check(rows: int, batch: int, replicas: int, mine: list[Deal], balanced: bool
 def test_places_are_those_of_counting_through(
     rows: int, batch: int, drop: bool, workers: int, replicas: int, balanced: bool, data: st.DataObject
 ) -> None:
-    deal = data.draw(
-        st.sampled_from(deals(workers, replicas, balanced) + [Deal(1, w, period=workers) for w in range(workers)])
+    assignment = data.draw(
+        st.sampled_from(deals(workers, replicas, balanced) + [Assignment(1, w, period=workers) for w in range(workers)])
     )
-    pieces = Pieces(rows, batch, drop, deal)
+    pieces = RowRanges(rows, batch, drop, assignment)
     count = pieces.count
     assert count is not None
     starts, stops = pieces.bounds(0, count)

@@ -21,7 +21,7 @@ from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels.balance import deal_by_size
-from distinput.partition.balanced import deal_files, deal_in_rounds
+from distinput.partition.file_assignment import assign_files, deal_in_rounds
 
 BALANCED = di.data.experimental.AutoShardPolicy.BALANCED
 
@@ -259,7 +259,7 @@ SIZES = st.lists(st.one_of(st.integers(0, 50), st.integers(0, 10**9)), min_size=
 def test_dealt_parts_cover_every_file_once(sizes: list[int], num_workers: int) -> None:
     files = FileTable.of([f"f{n}" for n in range(len(sizes))], sizes)
     for form, whole in ((TFRecords(), True), (TextLines(), False), (FixedLengthRecords(1), False)):
-        dealt = deal_files(files, form, num_workers)
+        dealt = assign_files(files, form, num_workers)
         covered = [0] * len(sizes)
         seen = np.zeros(len(sizes), int)
         loads = []
@@ -284,7 +284,7 @@ def test_dealt_parts_cover_every_file_once(sizes: list[int], num_workers: int) -
 @settings(max_examples=10)
 def test_many_sizes_come_out_within_a_hundredth(seed: int, num_workers: int) -> None:
     sizes = (np.random.default_rng(seed).lognormal(15, 1.5, 20_000)).astype(int)
-    loads = deal_files(FileTable.of(["f"] * len(sizes), sizes), TFRecords(), num_workers).loads
+    loads = assign_files(FileTable.of(["f"] * len(sizes), sizes), TFRecords(), num_workers).loads
     assert loads.max() <= max(1.01 * loads.mean(), sizes.max())  # a single file may be larger than a fair share
 
 
@@ -297,9 +297,9 @@ def test_the_largest_row_groups_are_only_looked_up_where_that_helps(
     looked: list[str] = []
     fragments = Parquet.fragments
     monkeypatch.setattr(Parquet, "fragments", lambda self, path: looked.append(path) or fragments(self, path))
-    assert deal_files(FileTable.of(paths), Parquet(), 8).loads.std() < 1
+    assert assign_files(FileTable.of(paths), Parquet(), 8).loads.std() < 1
     assert looked == []
-    uneven = deal_files(FileTable.of(paths[:3]), Parquet(), 8)
+    uneven = assign_files(FileTable.of(paths[:3]), Parquet(), 8)
     assert len(looked) == 3
     assert uneven.loads.max() <= 1.1 * uneven.loads.mean()  # 30 row groups: some workers have 4, some 3
 

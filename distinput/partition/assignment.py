@@ -9,11 +9,11 @@ import numpy as np
 
 from distinput.core.column import Ints
 
-__all__ = ["Deal", "Pieces"]
+__all__ = ["Assignment", "RowRanges"]
 
 
 @dataclass(frozen=True)
-class Deal:
+class Assignment:
     """How each global batch is cut into N pieces, and which of all pieces, numbered through, are one worker's.
 
     These are `own` in a row from number `first` on, then the same again `period` pieces later, and so on.
@@ -36,7 +36,7 @@ class Deal:
 
     @property
     def each(self) -> int | None:
-        """Own pieces of every batch; None where batches are dealt whole or their pieces are dealt unevenly."""
+        """Own pieces of every batch; None where workers get whole batches, or unequal numbers of pieces."""
         return None if self.pieces % self.period else self.pieces // self.period * self.own
 
     def count(self, batches: int) -> int:
@@ -51,46 +51,53 @@ class Deal:
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """The pieces of one worker, as ranges of rows.
+class RowRanges:
+    """The pieces of one worker, as ranges of rows of the whole data.
 
     Args:
       rows: of the whole data; None: without end.
       batch_size: rows of a global batch.
       drop_remainder: leave out a last batch that is not full.
-      deal: which pieces.
+      assignment: which pieces.
     """
 
     rows: int | None
     batch_size: int
     drop_remainder: bool
-    deal: Deal
+    assignment: Assignment
+
+    def __str__(self) -> str:
+        """In the words that states of version 2 hold a hash of."""
+        a = self.assignment
+        turn = f"pieces={a.pieces}, first={a.first}, period={a.period}, own={a.own}, balanced={a.balanced}"
+        batches = f"rows={self.rows}, batch_size={self.batch_size}, drop_remainder={self.drop_remainder}"
+        return f"Pieces({batches}, deal=Deal({turn}))"
 
     @property
     def count(self) -> int | None:
         """How many pieces this worker has; None: without end.
 
-        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).count
+        >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).count
         6
         """
         if self.rows is None:
             return None
         batches = self.rows // self.batch_size if self.drop_remainder else -(-self.rows // self.batch_size)
-        return self.deal.count(batches)
+        return self.assignment.count(batches)
 
     def bounds(self, first: int, stop: int) -> tuple[Ints, Ints]:
         """Where the worker's pieces `first` to `stop` begin and end among the rows.
 
-        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).bounds(0, 6)
+        >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).bounds(0, 6)
         (array([ 1,  3,  5,  7,  9, 10]), array([ 2,  4,  6,  8, 10, 10]))
-        >>> Pieces(10, 4, False, Deal(3, first=1, period=3, own=2, balanced=True)).bounds(0, 6)
+        >>> RowRanges(10, 4, False, Assignment(3, first=1, period=3, own=2, balanced=True)).bounds(0, 6)
         (array([ 2,  3,  6,  7,  9, 10]), array([ 3,  4,  7,  8, 10, 10]))
         """
-        pieces = self.deal.pieces
-        batch, piece = np.divmod(self.deal.numbers(first, stop), pieces)
+        pieces = self.assignment.pieces
+        batch, piece = np.divmod(self.assignment.numbers(first, stop), pieces)
         begin = batch * self.batch_size
         size = self.batch_size if self.rows is None else np.minimum(self.batch_size, self.rows - begin)
-        if self.deal.balanced:
+        if self.assignment.balanced:
             low, more = np.divmod(size, pieces)
             return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(
                 piece + 1, more
@@ -101,7 +108,7 @@ class Pieces:
     def rows_before(self, piece: int) -> int:
         """How many of the worker's own rows stand before its piece number `piece`.
 
-        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).rows_before(4)
+        >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).rows_before(4)
         4
         """
         own, rows = self._cycle
@@ -114,7 +121,7 @@ class Pieces:
 
         The row after the last one is in the piece after the last one.
 
-        >>> Pieces(10, 4, False, Deal(4, first=1, period=2)).place(3)
+        >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).place(3)
         (3, 0)
         """
         own, rows = self._cycle
@@ -128,6 +135,6 @@ class Pieces:
     @cached_property
     def _cycle(self) -> tuple[int, int]:
         """Own pieces, and their rows, until a full batch and a turn begin together again."""
-        own = math.lcm(self.deal.pieces, self.deal.period) // self.deal.period * self.deal.own
+        own = math.lcm(self.assignment.pieces, self.assignment.period) // self.assignment.period * self.assignment.own
         starts, stops = replace(self, rows=None).bounds(0, own)
         return own, int((stops - starts).sum())

@@ -18,7 +18,7 @@ from distinput.core.state import State
 from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
-from distinput.partition.pieces import Pieces
+from distinput.partition.assignment import RowRanges
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.same_elements import SameElements
@@ -43,7 +43,7 @@ class OwnRows(SameElements):
     """
 
     keeps_batches: ClassVar[bool] = False
-    pieces: Pieces
+    pieces: RowRanges
 
     @property
     def cardinality(self) -> int:
@@ -82,11 +82,11 @@ class OwnRows(SameElements):
                 yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece, "skip": 0}
 
 
-def fetches(pieces: Pieces, piece: int, row_bytes: int) -> Iterator[tuple[Ints, Ints, int]]:
+def fetches(pieces: RowRanges, piece: int, row_bytes: int) -> Iterator[tuple[Ints, Ints, int]]:
     """Pieces from number `piece` on, some in each fetch, few at first: where they begin and end, and which is the next one."""
     limit = max(1, min(block_rows(8), _MOST_BYTES // max(1, row_bytes)))
     count, most = pieces.count, min(_FIRST_ROWS, limit)
-    largest = max(1, -(-pieces.batch_size // pieces.deal.pieces))
+    largest = max(1, -(-pieces.batch_size // pieces.assignment.pieces))
     while count is None or piece < count:
         size = min(max(1, most // largest), _MOST_PIECES)
         stop = piece + size if count is None else min(count, piece + size)
@@ -106,7 +106,7 @@ class OwnPieces(Node):
     """
 
     input: Node
-    pieces: Pieces
+    pieces: RowRanges
     leaves: tuple[TensorSpec, ...]
 
     def arguments(self) -> dict[str, object]:
@@ -125,11 +125,11 @@ class OwnPieces(Node):
         return self.cardinality
 
     def batch_sizes(self) -> BatchSizes | None:
-        pieces, deal = self.pieces, self.pieces.deal
-        if pieces.rows is None or deal.balanced:
+        pieces, assignment = self.pieces, self.pieces.assignment
+        if pieces.rows is None or assignment.balanced:
             return None
         batches = BatchSizes.of([([1], pieces.rows)]).batched(pieces.batch_size, drop_remainder=pieces.drop_remainder)
-        return batches.cut(deal.pieces).every(deal.period, deal.first)
+        return batches.cut(assignment.pieces).every(assignment.period, assignment.first)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "piece": 0}
