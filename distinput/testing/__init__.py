@@ -5,12 +5,14 @@
 """
 
 from distinput.testing.block_sizes import small_blocks
+from distinput.testing.collectives.suite import check_collectives
 from distinput.testing.dataset import check_dataset
 from distinput.testing.devices import check_devices
 from distinput.testing.format import check_format
 from distinput.testing.laws import (
     check_blocks,
     check_distributed,
+    check_facts,
     check_nothing_left,
     check_positions,
     check_restart,
@@ -23,9 +25,11 @@ from distinput.testing.laws import (
 
 __all__ = [
     "check_blocks",
+    "check_collectives",
     "check_dataset",
     "check_devices",
     "check_distributed",
+    "check_facts",
     "check_format",
     "check_nothing_left",
     "check_positions",

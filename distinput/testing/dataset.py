@@ -14,6 +14,7 @@ from distinput.testing.law import law
 from distinput.testing.laws import (
     check_blocks,
     check_distributed,
+    check_facts,
     check_nothing_left,
     check_policy,
     check_positions,
@@ -91,6 +92,7 @@ LAWS: Mapping[str, Callable[[_Subject], bool | None]] = MappingProxyType(
         "spec": lambda subject: check_spec(subject.make()),
         "restart": _restart,
         "rewrites": lambda subject: check_rewrites(subject.make()),
+        "facts": lambda subject: check_facts(subject.make()),
         "positions": lambda subject: check_positions(subject.make()),
         "blocks": lambda subject: check_blocks(subject.make),
         "shards": _shards,
@@ -119,6 +121,7 @@ def check_dataset(
     * spec: every element fits `element_spec`, and the cardinality is true;
     * restart: from every state, through JSON, exactly the rest follows, in the same and in an equal pipeline;
     * rewrites: rules change neither elements nor states;
+    * facts: what the steps say of themselves, such as `needs`, is true;
     * positions: `start_at` and `fetch`, where they are there, lead to the same elements as reading on;
     * blocks: nothing depends on how many elements travel together;
     * shards: `shard` gives every n-th element;
@@ -146,7 +149,8 @@ def check_dataset(
 
     >>> import distinput as di
     >>> check_dataset(lambda: di.data.Dataset.range(7).map(lambda x: x * 2), [0, 2, 4, 6, 8, 10, 12])
-    ('same elements', 'spec', 'restart', 'rewrites', 'positions', 'blocks', 'shards', 'policies', 'distributed', 'nothing left')
+    ('same elements', 'spec', 'restart', 'rewrites', 'facts', 'positions', 'blocks', 'shards', 'policies', 'distributed',
+     'nothing left')
     """
     unknown = sorted(set(leave_out) - set(LAWS))
     if unknown:

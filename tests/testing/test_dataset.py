@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Dense
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
@@ -22,6 +22,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.ops.map import Map
+from distinput.plan.needs import Needs
 from distinput.plan.node import UNKNOWN, Node
 from distinput.testing import check_dataset, check_restart, check_rewrites, check_spec
 from distinput.testing.dataset import LAWS
@@ -125,22 +126,6 @@ class OtherOrderOfFetchedRows(Right):
         return self.input.fetch(rows[::-1], epoch)
 
 
-class DropsOneOfEachBlock(Right):
-    """Passes every law but one: with the usual blocks it does the same each time."""
-
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN
-
-    def start_at(self, row: int, epoch: int) -> None:
-        return None
-
-    def stream(self, state: State, run: Run) -> Stream:
-        for block, after in self.input.open(state["input"], run):
-            if block.size > 1:
-                yield block.rows(1, block.size), {"input": after}
-
-
 class OtherElementsElsewhere(Right):
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state["input"], run):
@@ -157,6 +142,49 @@ class LeavesAFile(Right):
     def stream(self, state: State, run: Run) -> Stream:
         opened.append(open(os.devnull))  # noqa: SIM115 - that is what is wrong
         yield from super().stream(state, run)
+
+
+class DropsOneOfEachBlock(Right):
+    """Passes every law but one: with the usual blocks it does the same each time."""
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    def start_at(self, row: int, epoch: int) -> None:
+        return None
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, after in self.input.open(state["input"], run):
+            if block.size > 1:
+                yield block.rows(1, block.size), {"input": after}
+
+
+class NeedsMoreThanItSays(Right):
+    """The running number of each element is in it: a part of the input is counted anew."""
+
+    needs = Needs.ONE
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row = state.get("row", 0)
+        for block, after in self.input.open(state["input"], run):
+            yield (
+                ColumnBlock(LEAF, [Dense(row + np.arange(block.size))], block.size),
+                {"input": after, "row": row + block.size},
+            )
+            row += block.size
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        at = super().start_at(row, epoch)
+        return None if at is None else {**at, "row": row}
+
+
+class IsNotOneForOne(DropsOneOfEachBlock):
+    needs = Needs.ONE
+
+
+class IsSeen(Right):
+    transparent = True
 
 
 class Raises(Right):
@@ -176,7 +204,7 @@ opened: list[Any] = []
 
 def add(block: Block, number: int) -> Block:
     (column,) = block.columns
-    return Block(LEAF, [Dense(column.whole() + number)], block.size)
+    return ColumnBlock(LEAF, [Dense(column.whole() + number)], block.size)
 
 
 def behind_a_range(op: type[Node]) -> Dataset:
@@ -193,6 +221,9 @@ def behind_a_range(op: type[Node]) -> Dataset:
         (StateThatIsNoJson, "restart", "TypeError"),
         (RemembersAcrossPasses, "restart", "expected"),
         (DrawsFromTheWorld, "restart", "expected"),
+        (NeedsMoreThanItSays, "facts", "needs of its input ONE: over shard 0 of 2"),
+        (IsNotOneForOne, "facts", "of 9 elements it makes 8"),
+        (IsSeen, "facts", "says that its states are those of its input"),
         (OtherPosition, "positions", "start_at"),
         (OtherOrderOfFetchedRows, "positions", "fetch"),
         (Raises, "positions", r"KeyError\('row'\) was raised"),
@@ -244,7 +275,7 @@ def test_files_dealt_to_workers_are_read_once(tmp_path: Path) -> None:
 def test_an_op_that_keeps_its_old_input_breaks_the_policies(tmp_path: Path) -> None:
     lines = lines_of_three_files(tmp_path)
     with pytest.raises(AssertionError, match=r"^policies: policy FILE, 2 workers: missing \[\], too many"):
-        check_dataset(lambda: Dataset(TakesNoOtherInput(lines.node, same)), policies=["FILE"])
+        check_dataset(lambda: Dataset(TakesNoOtherInput(lines.node, same)), policies=["FILE"], leave_out=["facts"])
 
 
 def test_what_a_law_says_nothing_about_is_not_said_to_be_checked() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Dense, Ints
 from distinput.core.nest import LEAF
 from distinput.core.spec import Spec
@@ -152,7 +152,7 @@ def content(path: str) -> Any:
 
 
 def block(values: Any) -> Block:
-    return Block(LEAF, [Dense(values)], len(values))
+    return ColumnBlock(LEAF, [Dense(values)], len(values))
 
 
 NUMBERS = texts(bytes(range(11)), b"", b"\7")

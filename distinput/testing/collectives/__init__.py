@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conformance suite of `Collectives`: the same checks and the same faults on every engine, in real processes.
 
-A new engine is tested by `check_processes("package.module:open_group", size=2)`, in which `open_group` is what
+A new engine is tested by `check_collectives("package.module:open_group", size=2)`, in which `open_group` is what
 `distinput.distribute.engines.ENGINES` names for the engines here; or from a shell by
 `python -m distinput.testing.collectives --engine torch --size 2`.
 """
@@ -11,6 +11,7 @@ from distinput.testing.collectives.command import main
 from distinput.testing.collectives.faults import FAULTS, IN_THREADS
 from distinput.testing.collectives.outcome import Outcome, Report
 from distinput.testing.collectives.processes import Start, check_processes, mpiexec
+from distinput.testing.collectives.suite import check_collectives
 from distinput.testing.collectives.threads import check_threads, fault_threads
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Outcome",
     "Report",
     "Start",
+    "check_collectives",
     "check_processes",
     "check_threads",
     "fault_threads",

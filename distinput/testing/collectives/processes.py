@@ -16,7 +16,7 @@ from pathlib import Path
 
 from distinput.testing.collectives.outcome import Outcome, Report
 
-__all__ = ["Start", "check_processes", "mpiexec"]
+__all__ = ["Start", "check_processes", "free_address", "mpiexec"]
 
 Start = Callable[[Sequence[Sequence[str]], float, int | None], tuple[list[int | None], str]]
 """Starts commands, kills them after so many seconds, does not wait for the one with this number; exit codes and output."""
@@ -58,7 +58,7 @@ def check_processes(
         if launcher:
             commands = [[*launcher, *command]]
         else:
-            place = ["--size", str(size), "--address", f"127.0.0.1:{_free_port()}", "--rank"]
+            place = ["--size", str(size), "--address", free_address(), "--rank"]
             commands = [[*command, *place, str(rank)] for rank in range(size)]
         stuck = victim % size if fault and "freeze" in fault else None
         codes, output = (start or _run_all)(commands, limit, stuck)
@@ -90,12 +90,6 @@ def _run_all(commands: Sequence[Sequence[str]], limit: float, stuck: int | None)
         return codes, output.read().decode(errors="replace")
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def mpiexec(size: int) -> list[str]:
     """The command that starts `size` processes with the MPI of this Python environment, or else that of the machine.
 
@@ -109,3 +103,10 @@ def mpiexec(size: int) -> list[str]:
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
     extra = ["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else []
     return [found, *extra, "-n", str(size)]
+
+
+def free_address() -> str:
+    """A `host:port` of this machine that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -7,6 +7,7 @@ keeps them too.
 
 from distinput.testing.laws.blocks import check_blocks
 from distinput.testing.laws.distributed import check_distributed
+from distinput.testing.laws.facts import check_facts
 from distinput.testing.laws.nothing_left import check_nothing_left
 from distinput.testing.laws.policies import check_policy
 from distinput.testing.laws.positions import check_positions
@@ -20,6 +21,7 @@ from distinput.testing.laws.spec import check_spec
 __all__ = [
     "check_blocks",
     "check_distributed",
+    "check_facts",
     "check_nothing_left",
     "check_policy",
     "check_positions",
