@@ -15,6 +15,7 @@ from distinput.plan.node import Node
 from distinput.rewrite import rewrite
 from distinput.testing import (
     check_blocks,
+    check_facts,
     check_positions,
     check_restart,
     check_rewrites,
@@ -66,6 +67,11 @@ def test_every_row_can_be_reached_at_once_or_not_at_all(pipeline: Pipeline) -> N
 @given(pipelines())
 def test_block_sizes_change_nothing(pipeline: Pipeline) -> None:
     check_blocks(pipeline.build)
+
+
+@given(pipelines(most_ops=4))
+def test_what_steps_say_of_themselves_is_true(pipeline: Pipeline) -> None:
+    check_facts(pipeline.build())
 
 
 @given(pipelines(), st.integers(1, 4))
