@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 from zlib import crc32
 
-from distinput.core.state import VERSION, State
+from distinput.core.state import READABLE, VERSION, State
 from distinput.errors import StateError
 
 __all__ = ["opened", "sealed", "start_of"]
@@ -51,10 +51,10 @@ def opened(state: Any, who: str, keys: set[str]) -> State:
     if not isinstance(state, dict) or "version" not in state:
         raise StateError(f"{who}: expected a state as iterator.state() gives it, got {_short(type(state).__name__)}")
     version = state["version"]
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in READABLE:
         raise StateError(
-            f"{who}: the state has version {_short(version)}, this distinput reads version {VERSION}; restore it with the "
-            "distinput that saved it"
+            f"{who}: the state has version {_short(version)}, this distinput reads versions "
+            f"{' and '.join(map(str, READABLE))}; restore it with the distinput that saved it"
         )
     missing = {"check", *keys} - {key for key in state if isinstance(key, str)}
     if missing:

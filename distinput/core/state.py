@@ -14,12 +14,15 @@ import numpy as np
 from distinput.core.nest import structure_of
 from distinput.errors import StateError
 
-__all__ = ["VERSION", "Mark", "State", "alike", "decode_value", "encode_value", "taken_up"]
+__all__ = ["READABLE", "VERSION", "Mark", "State", "alike", "decode_value", "encode_value", "taken_up"]
 
 State = dict[str, Any]
 
-VERSION = 2
-"""The version written into every saved state."""
+VERSION = 3
+"""The version written into every saved state. It is raised when the layout of states changes (`tests/states`)."""
+
+READABLE = (2, 3)
+"""The versions that are restored."""
 
 Mark = dict[str, Any]
 """Where a row stands in an input: `{"input": state, "skip": rows to pass over from there}`."""

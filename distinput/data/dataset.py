@@ -21,7 +21,7 @@ from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Options, options_of
-from distinput.rewrite import rewrite
+from distinput.rewrite import Running, rewrite
 
 __all__ = ["Dataset"]
 
@@ -52,7 +52,7 @@ class Dataset:
             )
         self._node = node
         self._passes = passes or Passes()
-        self._running: Node | None = None
+        self._running: Running | None = None
         self._counted: tuple[Node, Mapping[Hashable, Counter]] = (node, {})
 
     # --- sources
@@ -440,7 +440,7 @@ class Dataset:
 
     def _pass(self, epoch: int) -> DatasetIterator:
         running = self._runs()
-        place = {"at": running.start(epoch), "epoch": epoch, "skip": 0}
+        place = {"at": running.node.start(epoch), "epoch": epoch, "skip": 0}
         made = DatasetIterator(self._node, running, place, self._passes)
         self._counted = made.counted
         return made
@@ -481,11 +481,11 @@ class Dataset:
         >>> sorted(seen + list(ds.restore(it.state())))
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
         """
-        return self._goes_on(place_in(self._node, self._runs(), state, may_differ))
+        return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
 
-    def _goes_on(self, place: State) -> DatasetIterator:
-        """An iterator from a place on, of which it is known that it is one of this pipeline."""
-        plan, running = resumed(self._node, self._runs(), place)
+    def _goes_on(self, place: State, running: Running) -> DatasetIterator:
+        """An iterator from a place on, of which it is known that it is one of this tree."""
+        plan, running = resumed(self._node, running, place)
         self._passes.goes_on(place["epoch"])
         made = DatasetIterator(plan, running, place, self._passes)
         self._counted = made.counted
@@ -499,7 +499,7 @@ class Dataset:
         ...     [block.columns[0].array for block in blocks]
         [array([0, 1, 2, 3, 4])]
         """
-        running = self._runs()
+        running = self._runs().node
         return BlockIterator(running, running.start(self._passes.begin(self._node)))
 
     def as_numpy_iterator(self) -> Iterator[Any]:
@@ -574,9 +574,9 @@ class Dataset:
         """The dataset of a tree with this one's as an input; passes are counted together unless each reshuffles."""
         return Dataset(node, None if reshuffles else self._passes)
 
-    def _runs(self) -> Node:
+    def _runs(self) -> Running:
         if self._running is None:
-            self._running = rewrite(self._node)[0]
+            self._running = Running.of(self._node)
         return self._running
 
     def to_user(self) -> Self:

@@ -22,7 +22,7 @@ from distinput.ops.identity import WithOptions
 from distinput.plan.node import Node
 from distinput.plan.options import options_of
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
-from distinput.rewrite import rewrite
+from distinput.rewrite.running import Running
 
 __all__ = ["BlockIterator", "DatasetIterator", "resumed"]
 
@@ -42,7 +42,7 @@ class DatasetIterator:
 
     Args:
       plan: the node as the user described it, for the fingerprint.
-      node: the node that runs.
+      running: the tree that runs.
       place: where to begin, as `place()` gave it.
       passes: counts those of the dataset; None: nobody does.
 
@@ -53,9 +53,10 @@ class DatasetIterator:
     [1, 2, 3]
     """
 
-    def __init__(self, plan: Node, node: Node, place: State, passes: Passes | None = None) -> None:
-        self._plan, self._node, self._passes = plan, node, passes or Passes()
-        self._seal = Seal(plan)
+    def __init__(self, plan: Node, running: Running, place: State, passes: Passes | None = None) -> None:
+        node = running.node
+        self._plan, self._running, self._node, self._passes = plan, running, node, passes or Passes()
+        self._seal = Seal(plan, running)
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
         self._run = _run_of(node)
         self._run.by_element = True
@@ -233,11 +234,11 @@ class DatasetIterator:
         Raises:
           StateError: the state is of another pipeline or version.
         """
-        place = place_in(self._plan, self._node, state, may_differ)
-        plan, node = resumed(self._plan, self._node, place)
+        place, running = place_in(self._plan, self._running, state, may_differ)
+        plan, running = resumed(self._plan, running, place)
         self.close()
         self._passes.goes_on(place["epoch"])
-        self.__init__(plan, node, place, self._passes)  # type: ignore[misc]
+        self.__init__(plan, running, place, self._passes)  # type: ignore[misc]
 
     def stats(self) -> Stats:
         """What each step did so far, what AUTOTUNE chose, and which step the others wait for."""
@@ -348,7 +349,7 @@ def _run_of(node: Node) -> Run:
     return Run(steps)
 
 
-def resumed(plan: Node, node: Node, place: State) -> tuple[Node, Node]:
+def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:
     """The tree as described and as it runs, with the seeds that were drawn, and the passes kept, where a state was saved.
 
     Raises:
@@ -364,8 +365,8 @@ def resumed(plan: Node, node: Node, place: State) -> tuple[Node, Node]:
     known = [(store.epoch, kept.get(index)) for index, store in enumerate(stores(plan))]
     if here != saved or any(a is not None and b is not None and a != b for a, b in known):
         plan = with_drawn_seeds(plan, saved)
-        node = rewrite(plan)[0]
+        running = Running.of(plan, running.rules)
     for index, store in enumerate(stores(plan)):
         if store.epoch is None:
             store.epoch = kept.get(index)
-    return plan, node
+    return plan, running

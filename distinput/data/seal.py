@@ -10,11 +10,19 @@ from distinput.core.state import State, alike
 from distinput.errors import StateError
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import Node
+from distinput.rewrite.running import Running
 
 __all__ = ["Seal", "place_in"]
 
 _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
+
+_RULES_OF_VERSION_2 = (
+    "batch_then_unbatch", "concatenate_of_slices", "map_of_map", "map_rows_of_map_rows", "own_shares", "part_of_range",
+    "prefetch_of_prefetch", "prefetch_of_views", "read_for_batches", "shard_of_one", "shuffle_of_one", "skip_before_take",
+    "skip_nothing", "skip_of_skip", "take_everything", "take_of_take", "zip_of_zip",
+)  # fmt: skip
+"""Those that there were when states did not say yet which of them had fired."""
 
 
 class Seal:
@@ -22,14 +30,16 @@ class Seal:
 
     Args:
       plan: the tree as the user described it.
+      running: what runs for it, whose states the places hold.
     """
 
-    def __init__(self, plan: Node) -> None:
-        self._plan = plan
+    def __init__(self, plan: Node, running: Running) -> None:
+        self._plan, self._running = plan, running
 
     @cached_property
     def _facts(self) -> tuple[Any, int]:
-        plan = fingerprint(self._plan)
+        running = self._running
+        plan = {"steps": fingerprint(self._plan), "layout": running.layout, "rules": list(running.rules)}
         return plan, start_of(plan)
 
     def __call__(self, place: State) -> State:
@@ -37,12 +47,15 @@ class Seal:
         return sealed(place, *self._facts)
 
 
-def place_in(plan: Node, node: Node, state: Any, may_differ: str | Collection[str] = ()) -> State:
-    """The place that a state of this pipeline holds.
+def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:
+    """The place that a state of this pipeline holds, and the tree that goes on from there.
+
+    That is the one that runs here. Where other rules fired when the state was saved, because options or releases differ, it is
+    the tree of those rules, if they still make the same one.
 
     Args:
       plan: the tree as the user described it.
-      node: the tree that runs.
+      running: what runs for it here.
       state: what a user hands in.
       may_differ: what need not be as it was, of `fingerprint.MAY_DIFFER`.
 
@@ -54,12 +67,32 @@ def place_in(plan: Node, node: Node, state: Any, may_differ: str | Collection[st
             "restore: this is the state of a distributed iterator; restore it with the distributed dataset"
         )
     found = opened(state, "restore", _PLACE)
-    differs = difference(plan, found["plan"], may_differ, when=_WHEN)
+    saved = found["plan"]
+    if isinstance(saved, list):
+        saved = {"steps": saved, "layout": None, "rules": list(_RULES_OF_VERSION_2)}
+    match saved:
+        case {"steps": list() as steps, "layout": str() | None as layout, "rules": list() as rules}:
+            pass
+        case _:
+            raise StateError(
+                "restore: the state does not say which pipeline it is of; it must be what iterator.state() gave"
+            )
+    differs = difference(plan, steps, may_differ, when=_WHEN)
     if differs is not None:
         raise StateError(f"restore: the state belongs to another pipeline: {differs}")
-    if not alike(found["at"], node.start(found["epoch"])):
-        raise StateError(
-            f"restore: the pipeline runs in other steps than {_WHEN}: options, num_parallel_calls, prefetch or the release "
-            "of distinput differ; restore it as it was then"
-        )
-    return found
+    if layout != running.layout:
+        here, running = running, Running.of(plan, rules)
+        if layout is not None and layout != running.layout:
+            raise StateError(_other_steps(here.rules, rules))
+    if not alike(found["at"], running.node.start(found["epoch"])):
+        raise StateError(_other_steps(running.rules, rules))
+    return found, running
+
+
+def _other_steps(here: Collection[str], then: Collection[str]) -> str:
+    """The message for a state of other steps than those that run here, for which it says which rules fired."""
+    fired = f"{', '.join(then) or 'no rule'} {_WHEN}, {', '.join(here) or 'no rule'} here"
+    return (
+        f"restore: the pipeline runs in other steps than {_WHEN}, since other rules fired: {fired}; options, "
+        "num_parallel_calls or the release of distinput differ; restore it as it was then"
+    )

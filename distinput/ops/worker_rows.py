@@ -188,6 +188,10 @@ class OwnShares(Node):
         return self.whole.spec
 
     @property
+    def state_of(self) -> Node:
+        return self.whole.state_of
+
+    @property
     def cardinality(self) -> int:
         return self.whole.cardinality
 

@@ -268,6 +268,11 @@ class Node(ABC):
         return {}
 
     @property
+    def state_of(self) -> "Node":
+        """The step whose states this one's are: itself, unless it hands on those of another."""
+        return self.inputs[0].state_of if self.transparent else self
+
+    @property
     def steps(self) -> list["Node"]:
         """This tree's steps whose states are their own, inputs first."""
         return [step for step in walk(self) if not step.transparent]
@@ -349,7 +354,7 @@ class Node(ABC):
         return tuple(found)
 
     def with_inputs(self, inputs: tuple["Node", ...]) -> "Node":
-        """The same step over other inputs."""
+        """The same step over other inputs; it keeps its spec where theirs are the same."""
         left = list(inputs)
         changes: dict[str, Any] = {}
         for f in dataclasses.fields(self):
@@ -358,7 +363,14 @@ class Node(ABC):
                 changes[f.name] = left.pop(0)
             elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
                 changes[f.name] = tuple(left.pop(0) if isinstance(v, Node) else v for v in value)
-        return dataclasses.replace(self, **changes)
+        made = dataclasses.replace(self, **changes)
+        return made.same_as(self) if all(map(_alike, self.inputs, inputs)) else made
+
+    def same_as(self, other: "Node") -> Self:
+        """Itself, with the spec of a step that gives the same elements, where that is known: no function is called for it."""
+        if "spec" in vars(other):
+            vars(self).setdefault("spec", other.spec)
+        return self
 
     def to_user(self) -> Any:
         """The dataset that users see where this node is a leaf of an element."""
@@ -396,6 +408,14 @@ class Node(ABC):
     def leaf_spec(self) -> DatasetSpec:
         """The spec of this node as a leaf of an element."""
         return DatasetSpec(self.element_spec)
+
+
+def _alike(old: Node, new: Node) -> bool:
+    """Whether it is known already that elements of two nodes have the same spec."""
+    if old is new:
+        return True
+    known, found = vars(old).get("spec"), vars(new).get("spec")
+    return known is not None and (known is found or known == found)
 
 
 def _unlock(cls: type) -> None:

@@ -6,7 +6,7 @@ pipeline runs, never its elements.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
 
 from distinput.plan.node import Node
@@ -62,23 +62,35 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def rewrite(node: Node, rules: tuple[Rule, ...] = RULES) -> tuple[Node, list[str]]:
-    """The tree that runs for `node`, and the names of the rules that fired, in order."""
+def rewrite(
+    node: Node, rules: tuple[Rule, ...] | None = None, only: Collection[str] | None = None
+) -> tuple[Node, list[str]]:
+    """The tree that runs for `node`, and the names of the rules that fired, in order.
+
+    Args:
+      node: the tree as the user described it.
+      rules: what is tried; None: `FIRST` and `RULES`.
+      only: names of the rules of these that may fire; None: all.
+    """
     fired: list[str] = []
-    if rules is RULES:
-        node = _first(node, fired)
-    return _rewritten(node, rules, fired), fired
+    if rules is None:
+        node = _first(node, _named(FIRST, only), fired)
+    return _rewritten(node, _named(RULES if rules is None else rules, only), fired), fired
 
 
-def _first(node: Node, fired: list[str]) -> Node:
+def _named(rules: tuple[Rule, ...], names: Collection[str] | None) -> tuple[Rule, ...]:
+    return rules if names is None else tuple([rule for rule in rules if rule.__name__ in names])
+
+
+def _first(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
     if node.skips_failures and node.inputs[0].may_fail:
         return node  # a worker that reads its own rows only would not know of the errors of others
-    for rule in FIRST:
+    for rule in rules:
         better = rule(node)
         if better is not None:
             fired.append(rule.__name__)
-            return better
-    inputs = tuple([_first(source, fired) for source in node.inputs])
+            return better.same_as(node)
+    inputs = tuple([_first(source, rules, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         return node.with_inputs(inputs)
     return node
@@ -92,5 +104,5 @@ def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
         better = rule(node)
         if better is not None:
             fired.append(rule.__name__)
-            return _rewritten(better, rules, fired)
+            return _rewritten(better.same_as(node), rules, fired)
     return node

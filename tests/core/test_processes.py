@@ -177,7 +177,7 @@ def run():
     if "die" in sys.argv:
         it = iter(ds)
         next(it)
-        print(*[p for w in [ds._runs().workforce] for f in w._idle.workers for p in f.pids], flush=True)
+        print(*[p for w in [ds._runs().node.workforce] for f in w._idle.workers for p in f.pids], flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 """
 GUARDED = SCRIPT + "\nif __name__ == '__main__':\n    run()\n"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.iterator import DatasetIterator
+from distinput.rewrite import Running
 from distinput.testing.block_sizes import small_blocks
 from tests.depth import cases
 
@@ -338,7 +339,7 @@ def test_errors_are_where_the_model_has_them(built: Built, block: int | None) ->
         states: list[Any] = []
         assert looped(iter(built.make()), states) == built.items
         node = built.make().node
-        assert looped(DatasetIterator(node, node, {"at": node.start(0), "epoch": 0, "skip": 0})) == built.items
+        assert looped(DatasetIterator(node, Running(node), {"at": node.start(0), "epoch": 0, "skip": 0})) == built.items
         for place, state in enumerate(states):
             assert looped(built.make().restore(state)) == built.items[place:]
 

@@ -159,12 +159,12 @@ def test_a_state_of_an_older_form_is_refused() -> None:
     state = iter(PIPELINES["range"]()).state()
     old = {"version": 1, "plan": ["range#442edd"], "epoch": 0, "at": state["at"], "skip": 0}
     with pytest.raises(
-        StateError, match="the state has version 1, this distinput reads version 2; restore it with the"
+        StateError, match="the state has version 1, this distinput reads versions 2 and 3; restore it with the"
     ):
         PIPELINES["range"]().restore(old)
     old = {"version": 1, "kind": "distributed", "cut": "batches", "step": 0, "ended": False, "seen": None, "inputs": []}
     with pytest.raises(
-        StateError, match="the state has version 1, this distinput reads version 2; restore it with the"
+        StateError, match="the state has version 1, this distinput reads versions 2 and 3; restore it with the"
     ):
         PIPELINES["distributed"]().restore(old)
 

@@ -11,7 +11,6 @@ from distinput.data.passes import Passes
 from distinput.data.seal import Seal, place_in
 from distinput.partition.assignment import Assignment
 from distinput.plan.node import Node
-from distinput.rewrite import rewrite
 from distinput.sharding.own_rows import own_pieces
 
 __all__ = ["OwnBatches"]
@@ -36,8 +35,8 @@ class OwnBatches:
     ) -> None:
         self._whole, self._node, self._assignment, self._ahead = whole, node, assignment, ahead
         self._passes = passes or Passes()
-        self._runs = rewrite(whole.node)[0]  # what places belong to
-        self._seal = Seal(whole.node)
+        self._runs = whole._runs()  # what places belong to
+        self._seal = Seal(whole.node, self._runs)
         self._pieces = self._made(node)
 
     @staticmethod
@@ -46,7 +45,7 @@ class OwnBatches:
         if assignment.each is None or own_pieces(node, assignment) is None:
             return None
         made = OwnBatches(whole, node, assignment, ahead)
-        return None if made._runs.start_at(0, 0) is None else made
+        return None if made._runs.node.start_at(0, 0) is None else made
 
     def _made(self, node: Node) -> Dataset:
         pieces = own_pieces(node, self._assignment)
@@ -63,7 +62,7 @@ class OwnBatches:
         return self._pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
-        self._seal = Seal(self._whole.node)  # whose files are looked at again
+        self._seal = Seal(self._whole.node, self._runs)  # whose files are looked at again
         return iter(self._pieces)
 
     def state(self, iterator: DatasetIterator, batches: int) -> State:
@@ -74,7 +73,7 @@ class OwnBatches:
           batches: since the first pass began.
         """
         place = iterator.place()
-        return self._seal({**place, "at": self._runs.start_at(batches, place["epoch"]), "skip": 0})
+        return self._seal({**place, "at": self._runs.node.start_at(batches, place["epoch"]), "skip": 0})
 
     def restore(self, state: State, batches: int, may_differ: Collection[str]) -> tuple["OwnBatches", DatasetIterator]:
         """This worker's pieces of the batches that follow after the first `batches` ones, and what gives them.
@@ -84,11 +83,12 @@ class OwnBatches:
         Raises:
           StateError: the state belongs to another pipeline.
         """
-        place = place_in(self._whole.node, self._runs, state, may_differ)
-        plan, _ = resumed(self._whole.node, self._runs, place)
+        place, running = place_in(self._whole.node, self._runs, state, may_differ)
+        plan, _ = resumed(self._whole.node, running, place)
         own = self
         if plan is not self._whole.node:
             own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
-        own._seal = Seal(own._whole.node)
-        at = rewrite(own._pieces.node)[0].start_at(batches * (self._assignment.each or 0), place["epoch"])
-        return own, own._pieces._goes_on({**place, "at": at, "skip": 0})
+        own._seal = Seal(own._whole.node, own._runs)
+        pieces = own._pieces._runs()
+        at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
+        return own, own._pieces._goes_on({**place, "at": at, "skip": 0}, pieces)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
+from distinput.rewrite import Running
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.elements import difference
 from distinput.testing.laws.trace import MOST, Trace, begun
@@ -44,7 +45,7 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
 def _check_resumed(dataset: Dataset, trace: Trace, most: int, what: str) -> None:
     for position, state in enumerate(trace.states):
         coded = json.loads(json.dumps(state))
-        rest = Trace.of(DatasetIterator(dataset.node, dataset.node, coded), max(1, most - position))
+        rest = Trace.of(DatasetIterator(dataset.node, Running(dataset.node), coded), max(1, most - position))
         wrong = difference(rest.elements, trace.rest(position))
         if wrong is not None or rest.failure != trace.failure:
             raise AssertionError(

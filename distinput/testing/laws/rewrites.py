@@ -7,7 +7,7 @@ from typing import Any
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
 from distinput.plan.node import UNKNOWN, Node
-from distinput.rewrite import RULES, rewrite
+from distinput.rewrite import RULES, Running, rewrite
 from distinput.testing.elements import difference
 from distinput.testing.laws.trace import MOST, Trace, begun
 
@@ -31,7 +31,7 @@ def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
     """
     described = Trace.of(begun(dataset.node, dataset.node), most)
     tried: set[tuple[str, ...]] = {()}
-    for rules in (RULES, *[(rule,) for rule in RULES]):
+    for rules in (None, *[(rule,) for rule in RULES]):
         running, fired = rewrite(dataset.node, rules)
         if tuple(fired) in tried:
             continue
@@ -47,7 +47,7 @@ def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
             raise AssertionError(f"{what}: {wrong or f'ends with {trace.failure}, expected {described.failure}'}")
         for position, state in enumerate(trace.states):
             coded = json.loads(json.dumps(state))
-            rest = Trace.of(DatasetIterator(dataset.node, running, coded), most)
+            rest = Trace.of(DatasetIterator(dataset.node, Running(running), coded), most)
             wrong = difference(rest.elements[: most - position], trace.rest(position))
             if wrong is not None:
                 raise AssertionError(f"{what}, restart at {position}: {wrong}")

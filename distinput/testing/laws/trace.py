@@ -10,6 +10,7 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.iterator import DatasetIterator
 from distinput.plan.node import Node
+from distinput.rewrite import Running
 from distinput.testing.elements import exact
 
 __all__ = ["MOST", "Trace", "begun", "elements_from", "until_error"]
@@ -52,7 +53,7 @@ class Trace:
 
 def begun(plan: Node, running: Node, epoch: int = 0) -> DatasetIterator:
     """An iterator over pass number `epoch` of `running`, the form in which `plan` runs."""
-    return DatasetIterator(plan, running, {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+    return DatasetIterator(plan, Running(running), {"at": running.start(epoch), "epoch": epoch, "skip": 0})
 
 
 def elements_from(step: Node, state: State, most: int) -> list[Any]:
