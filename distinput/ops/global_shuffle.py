@@ -97,7 +97,7 @@ class GlobalShuffle(SameElements):
         return self.reshuffle_each_iteration is not False
 
     def for_groups(self, size: int) -> Node | None:
-        return replace(self, group=size) if self.group == 1 and size > 1 else None
+        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -69,7 +69,10 @@ class FlatMap(Node):
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
+
+    def added(self) -> Self:
         check_first("flat_map", self.map_func, self.input)
+        return self
 
     @property
     def draws(self) -> bool:
@@ -180,7 +183,10 @@ class Interleave(Node):
             raise InvalidArgumentError(
                 f"interleave: num_parallel_calls must be at most cycle_length {self.cycle}, got {self.num_parallel_calls}"
             )
+
+    def added(self) -> Self:
         check_first("interleave", self.map_func, self.input)
+        return self
 
     @property
     def is_fixed(self) -> bool:
@@ -225,7 +231,7 @@ class Interleave(Node):
     def alike_everywhere(self) -> Node:
         if self.is_fixed:
             return self
-        return replace(self, common_cycle=max(_COMMON_CYCLE, self.num_parallel_calls or 0))
+        return replace(self, common_cycle=max(_COMMON_CYCLE, self.num_parallel_calls or 0)).same_as(self)
 
     def start(self, epoch: int) -> State:
         return {

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from distinput.core.block import Block
 from distinput.core.calls import MOST_CALLS, applied
@@ -92,9 +92,12 @@ class Scan(Node):
     def __post_init__(self) -> None:
         callable_argument("scan", "scan_func", self.scan_func)
         assert self.carry is not None
+
+    def added(self) -> Self:
         first = self.input.first_in_memory
         if first is not None:
             self._check(*first)
+        return self
 
     @cached_property
     def carry(self) -> Carry:

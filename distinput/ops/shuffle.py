@@ -112,7 +112,7 @@ class Shuffle(SameElements):
         return self.chooses and self.reshuffle_each_iteration is not False
 
     def for_groups(self, size: int) -> Node | None:
-        return replace(self, group=size) if self.group == 1 and size > 1 else None
+        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         seed = self.drawn_seed if self.seed is None else int(self.seed)

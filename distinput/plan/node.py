@@ -209,7 +209,7 @@ class Node(ABC):
         if self.needs != Needs.ONE:
             return None
         source = self.inputs[0].for_groups(size)
-        return None if source is None else self.with_inputs((source,))
+        return None if source is None else self.with_inputs((source,)).same_as(self)
 
     def over_pieces(self, pieces: "Node", each: int) -> "Node | None":
         """The same step over pieces of batches instead of the batches; None: it must see whole ones.
@@ -368,8 +368,9 @@ class Node(ABC):
 
     def same_as(self, other: "Node") -> Self:
         """Itself, with the spec of a step that gives the same elements, where that is known: no function is called for it."""
-        if "spec" in vars(other):
-            vars(self).setdefault("spec", other.spec)
+        known = vars(other).get("spec")
+        if known is not None:
+            vars(self).setdefault("spec", known)
         return self
 
     def to_user(self) -> Any:

@@ -44,7 +44,8 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
             store = getattr(step, "store", None)
             if store is not None:
                 changes["store"] = made.setdefault(id(store), type(store)())
-            made[id(step)] = dataclasses.replace(step.with_inputs(inputs) if inputs else step, **changes)
+            moved = step.with_inputs(inputs) if inputs else step
+            made[id(step)] = dataclasses.replace(moved, **changes).same_as(step)
         found: Node = made[id(step)]
         return found
 

@@ -92,14 +92,14 @@ def _first(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
             return better.same_as(node)
     inputs = tuple([_first(source, rules, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node.with_inputs(inputs)
+        return node.with_inputs(inputs).same_as(node)
     return node
 
 
 def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
     inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs)
+        node = node.with_inputs(inputs).same_as(node)
     for rule in rules:
         better = rule(node)
         if better is not None:

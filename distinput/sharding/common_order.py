@@ -14,5 +14,5 @@ def with_common_order(node: Node) -> Node:
     """
     inputs = tuple([with_common_order(source) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
-        node = node.with_inputs(inputs)
+        node = node.with_inputs(inputs).same_as(node)
     return node.alike_everywhere()

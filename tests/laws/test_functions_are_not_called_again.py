@@ -2,6 +2,7 @@
 """What is built from a pipeline keeps the pipeline's spec: no function of the user is called to find it out again."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import distinput as di
 from distinput.plan.node import walk
+from distinput.plan.options import AutoShardPolicy
 from distinput.plan.seeds import with_drawn_seeds, with_seed
 from distinput.rewrite import RULES, rewrite
-from distinput.sharding.common_cycle import with_common_cycle
+from distinput.sharding.common_order import with_common_order
+from tests.distribute.workers import on_workers
 
 Dataset: Any = di.data.Dataset
 WORDS = ["a", "b", "c", "d"]
@@ -53,11 +56,17 @@ PIPELINES: dict[str, Callable[[Any], Any]] = {
     "zip": lambda f: Dataset.zip(words().map(f), Dataset.range(4)).enumerate().batch(2),
     "prefetch": lambda f: words().map(f).prefetch(2).prefetch(3).batch(2),
     "shard": lambda f: words().map(f).shard(1, 0).repeat(2).shuffle(5),
-    "map rows": lambda f: words().map_rows(lambda x: np.array([f(word) for word in x.tolist()])).map_rows(lambda x: x + 1),
+    "map rows": lambda f: (
+        words().map_rows(lambda x: np.array([f(word) for word in x.tolist()])).map_rows(lambda x: x + 1)
+    ),
     "scan": lambda f: words().shuffle(2).scan(np.int64(0), lambda s, x: (s, f(x))).take(3).take(2),
-    "flat_map": lambda f: words().take(3).take(2).flat_map(lambda x: Dataset.range(f(x)).shuffle(2)).shuffle(3).batch(2),
+    "flat_map": lambda f: (
+        words().take(3).take(2).flat_map(lambda x: Dataset.range(f(x)).shuffle(2)).shuffle(3).batch(2)
+    ),
     "interleave": lambda f: words().shuffle(2).interleave(lambda x: up_to(f(x))).batch(2),
-    "group_by_window": lambda f: words().group_by_window(lambda x: np.int64(f(x) % 2), lambda k, g: g.batch(2), 2).take(3),
+    "group_by_window": lambda f: (
+        words().group_by_window(lambda x: np.int64(f(x) % 2), lambda k, g: g.batch(2), 2).take(3)
+    ),
     "padded": lambda f: words().map(lambda x: np.zeros(f(x))).padded_batch(2),
 }
 
@@ -71,11 +80,19 @@ def test_the_spec_of_a_tree_that_is_built_is_that_of_the_pipeline(name: str) -> 
         assert rewrite(node, (rule,))[0].spec == spec
     running, _ = rewrite(node)
     other = rewrite(with_drawn_seeds(running, [1] * 9))[0]
-    for tree in (running, other, with_seed(node, 3), with_common_cycle(node)):
-        assert tree.spec == spec
+    for tree in (running, other, with_seed(node, 3), with_common_order(node)):
+        assert vars(tree)["spec"] == spec  # kept, and not found out again
         for step in walk(tree):
             _ = step.spec
     assert function.calls == asked
+
+
+def test_files_are_not_opened_again_for_the_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((6, 2)))
+    node = di.data.NpyDataset(str(tmp_path / "a.npy")).shuffle(3, seed=1).batch(2).take(5).take(2).prefetch(1).node
+    spec = node.spec
+    monkeypatch.setattr(type(node.inputs[0].inputs[0].inputs[0].inputs[0]), "spec", property(lambda _: 1 / 0))
+    assert rewrite(node)[0].spec == with_drawn_seeds(node, []).spec == spec
 
 
 @pytest.mark.parametrize("name", [name for name in PIPELINES if name != "nothing"])
@@ -110,3 +127,49 @@ def test_a_function_that_fails_on_what_is_made_up_need_not_be_called_for_no_elem
     assert list(dataset.restore(iter(dataset).state())) == []
 
 
+def test_a_dataset_function_is_called_once_when_it_is_added() -> None:
+    function = Counted(up_to)
+    dataset = Dataset.range(4).flat_map(function, name="labelled").take(3)
+    assert function.calls == 1
+    for change in (
+        lambda node: with_seed(node, 3),
+        lambda node: with_drawn_seeds(node, [5]),
+        lambda node: rewrite(node)[0],
+    ):
+        change(dataset.node)
+    assert function.calls == 1
+
+
+@pytest.mark.parametrize("policy", ["AUTO", "DATA", "OFF"])
+def test_shards_and_workers_call_functions_for_their_elements_alone(policy: str) -> None:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+    counted = [Counted(lambda x: x + 1) for _ in range(2)]
+
+    def described(function: Counted) -> Any:
+        made = Dataset.range(8).map(function).shuffle(3, seed=1).batch(4).prefetch(1).with_options(options)
+        _ = made.element_spec
+        return made
+
+    datasets = [described(function) for function in counted]
+    asked = [function.calls for function in counted]
+    for index in range(2):
+        shard = di.data.experimental.auto_shard_dataset(datasets[0], 2, index)
+        assert shard.element_spec == datasets[0].element_spec
+
+    def body(strategy: Any, worker: int) -> None:
+        distributed = strategy.experimental_distribute_dataset(datasets[worker])
+        _ = distributed.element_spec
+        distributed.explain()
+        assert counted[worker].calls == asked[worker]
+        iterator = iter(distributed)
+        state = iterator.state()
+        list(iterator)
+        assert asked[worker] < counted[worker].calls <= asked[worker] + 8
+        before = counted[worker].calls
+        distributed.restore(state).close()
+        assert counted[worker].calls == before
+
+    for result in on_workers([1, 1], body):
+        if isinstance(result, Exception):
+            raise result

@@ -8,6 +8,7 @@ turns out to be indivisible half way leaves nothing behind.
 from collections.abc import Callable
 
 from distinput.core.run import Run
+from distinput.core.spec import DatasetSpec
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
 from distinput.ops.generator import Generator
@@ -114,6 +115,9 @@ def _after_inner(node: Node, share: Share) -> Node | None:
 def _makes_reader(node: Node) -> bool:
     """True when the function makes a dataset that reads files."""
     if isinstance(node, Map):  # its results are elements to all others; to TensorFlow's rules, datasets too
+        known = vars(node).get("spec")
+        if known is not None and not any(isinstance(leaf, DatasetSpec) for leaf in known.leaves):
+            return False
         made = [getattr(result, "node", result) for result in results_of(node.call, node.input)]
         return any(_reads(step) for root in made if isinstance(root, Node) for step in walk(root))
     return _makes_readers(node)
