@@ -174,5 +174,16 @@ def test_a_pipeline_that_runs_in_other_steps_is_told() -> None:
         return Dataset.range(20).map(lambda x: x + 1).map(lambda x: x * 2, num_parallel_calls=calls)
 
     state = iter(made(None)).state()
-    with pytest.raises(StateError, match="runs in other steps than when the state was saved: options, num_parallel"):
+    with pytest.raises(
+        StateError, match="runs in other steps than when the state was saved, since other rules fired: map_of"
+    ):
         made(2).restore(state)
+
+
+def test_neighbouring_maps_that_ran_one_by_one_still_do() -> None:
+    def made(calls: int | None) -> di.data.Dataset:
+        return Dataset.range(20).map(lambda x: x + 1).map(lambda x: x * 2, num_parallel_calls=calls)
+
+    iterator = iter(made(2))
+    next(iterator)
+    assert list(made(None).restore(iterator.state())) == list(made(2))[1:]

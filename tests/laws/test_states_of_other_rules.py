@@ -16,6 +16,7 @@ import distinput as di
 from distinput.errors import StateError
 from distinput.plan.options import AutoShardPolicy
 from distinput.rewrite import rules
+from distinput.testing.elements import exact
 from distinput.testing.pipelines import built, pipelines
 from tests.depth import cases
 from tests.distribute.workers import on_workers
@@ -50,7 +51,7 @@ def check(make: Any, there: frozenset[str], here: frozenset[str], places: list[i
         with iter(dataset) as iterator:
             states.append(iterator.state())
             for element in islice(iterator, MOST):
-                elements.append(shown(element))
+                elements.append(exact(element))
                 states.append(iterator.state())
         fired = set(states[0]["plan"]["rules"])
     restored, refusals = 0, []
@@ -65,10 +66,10 @@ def check(make: Any, there: frozenset[str], here: frozenset[str], places: list[i
             restored += 1
             with found:
                 again = found.state()
-                rest = [shown(element) for element in islice(found, len(elements) - place)]
+                rest = [exact(element) for element in islice(found, len(elements) - place)]
             assert rest == elements[place:]
             with fresh.restore(json.loads(json.dumps(again))) as found:
-                assert [shown(element) for element in islice(found, len(rest))] == rest
+                assert [exact(element) for element in islice(found, len(rest))] == rest
     assert all("since other rules fired" in refusal for refusal in refusals)
     assert not (refusals and fired <= here), "the rules that had fired are there"
     return restored > 0

@@ -230,6 +230,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "zip_of_zip": lambda: Dataset.zip(Dataset.range(20), Dataset.range(20, 40)).enumerate(),
     "batch_then_unbatch": lambda: Dataset.range(20).batch(3).unbatch(),
     "prefetch_of_prefetch": lambda: uncounted(20).prefetch(2).prefetch(3),
+    "prefetch_of_views": lambda: Dataset.range(20).batch(3).prefetch(2),
     "shard_of_one": lambda: uncounted(20).shard(1, 0),
     "shuffle_of_one": lambda: uncounted(20).shuffle(1),
     "skip_nothing": lambda: uncounted(20).skip(0),
@@ -238,6 +239,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "take_of_take": lambda: uncounted(30).take(12).take(9),
     "part_of_range": lambda: Dataset.range(30).skip(4).take(11),
     "skip_before_take": lambda: uncounted(40).take(20).skip(3).take(9).skip(2),
+    "skip_before_take_of_slices": lambda: slices().take(18).skip(3).take(9).skip(2),
     "shuffled_batches": lambda: texts().shuffle(5, seed=1).batch(4).prefetch(2),
     # as programs put them together
     "training": lambda: (
