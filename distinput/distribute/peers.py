@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distinput import errors
-from distinput.distribute.collectives.call import Purpose
-from distinput.distribute.wire import packed, unpacked
+from distinput.distribute.collectives.call_record import Purpose
+from distinput.distribute.collectives.message import packed, unpacked
 
 if TYPE_CHECKING:
     from distinput.distribute.collectives.collectives import Collectives

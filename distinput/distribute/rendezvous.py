@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from distinput.distribute.collectives.call_site import CURE, CallSite, Ways, call_site
+from distinput.distribute.collectives.call_site import CURE, CallPaths, CallSite, call_site
 from distinput.errors import AbortedError, Mismatch
 
 __all__ = ["Arrival", "Rendezvous"]
@@ -73,7 +73,7 @@ class Rendezvous:
         self._states = [_RUNNING] * replicas
         self._waiting = 0
         self._arrivals: list[Arrival | None] = [None] * replicas
-        self._ways = Ways(one_place=True)
+        self._ways = CallPaths(one_place=True)
         self._given: list[Any] = [None] * replicas
         self._parts: list[Any] = [None] * replicas
         self._merge: Callable[[Sequence[Any]], Any] | None = None
@@ -138,7 +138,7 @@ class Rendezvous:
         if any((one.what, one.name) != (first.what, first.name) for one in arrivals):
             why, cure = "must make the same call", "make the calls equal"
         elif len(arrivals) > 1:
-            why = self._ways.unlike([one.place for one in arrivals])
+            why = self._ways.difference([one.place for one in arrivals])
         if why:
             told = "\n".join(f"  replica {index}: {one}" for index, one in enumerate(arrivals))
             raise Mismatch(f"{first.what}: all replicas {why}; they called\n{told}\n{cure}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.collectives.seat import Seat
+from distinput.distribute.collectives.process_identity import ProcessIdentity
 from distinput.distribute.engines import PeerLost
 from distinput.distribute.engines.local import _LocalHandle, open_groups
 
@@ -21,7 +21,7 @@ def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
         return looks[id(handle)] > 2 and wait(handle, seconds)
 
     monkeypatch.setattr(_LocalHandle, "wait", later)
-    monkeypatch.setattr(Seat, "state", lambda *_: "dead")
+    monkeypatch.setattr(ProcessIdentity, "state_of", lambda *_: "dead")
 
 
 @pytest.mark.usefixtures("_slow")

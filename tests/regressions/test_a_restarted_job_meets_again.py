@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from distinput.distribute.collectives.failures import ChannelLost
-from distinput.distribute.engines.attempt import name_of_attempt
+from distinput.distribute.collectives.channel import ChannelLost
+from distinput.distribute.engines.attempt import attempt_name
 from tests.depth import DEEP
 from tests.engines.installed import need
 
@@ -131,7 +131,7 @@ def test_fewer_workers_go_on(tmp_path: Path) -> None:
 
 
 class Memory:
-    """A store that outlives everybody."""
+    """A store that outlives the workers."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -139,7 +139,7 @@ class Memory:
     def put(self, key: str, value: str) -> None:
         self.values[key] = value
 
-    def look(self, key: str) -> str | None:
+    def get(self, key: str) -> str | None:
         return self.values.get(key)
 
 
@@ -149,7 +149,7 @@ def meet(store: Memory, ranks: list[int], size: int, pauses: list[float], timeou
     def enter(index: int) -> None:
         time.sleep(pauses[index])
         try:
-            names[index] = name_of_attempt(store, ranks[index], size, "job", timeout)
+            names[index] = attempt_name(store, ranks[index], size, "job", timeout)
         except ChannelLost as error:
             names[index] = str(error)
 
@@ -172,7 +172,7 @@ def test_every_attempt_has_a_name_of_its_own(late: int) -> None:
     assert len(seen) == 4
 
 
-def test_who_does_not_come_is_named_also_when_an_earlier_attempt_left_words() -> None:
+def test_who_does_not_come_is_named_also_when_an_earlier_attempt_left_tokens() -> None:
     store = Memory()
     meet(store, [0, 1, 2], 3, [0, 0, 0])
     assert meet(store, [0, 1], 3, [0, 0], 0.3) == ["rank 2 did not come"] * 2

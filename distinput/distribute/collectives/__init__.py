@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls between workers, the same over every engine: compared first, never hanging, ending alike on all."""
+"""Collective calls, the same on every engine: compared first, never hanging, ending alike on all workers."""

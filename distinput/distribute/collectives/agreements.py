@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agreements: sums of integers over all workers that are under way while the workers do something else.
+"""Agreements: sums of integers over all workers, computed while the workers do something else.
 
-To begin one can take an engine most of a millisecond in a process that has just slept, since its threads have to be
-woken, and to take one in some tenths. So a thread does both, and whoever needs the sums mostly finds them there.
+In a process that has just slept an engine may need most of a millisecond to start one, since its threads have to be woken,
+and some tenths of a millisecond to complete one. So a thread does both, and callers mostly find the sums ready.
 """
 
 import queue
@@ -14,11 +14,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from distinput.distribute.collectives.call import table
+from distinput.distribute.collectives.call_record import list_by_rank
 from distinput.distribute.collectives.call_site import call_site
 from distinput.distribute.collectives.channel import Array, Handle
-from distinput.distribute.collectives.operations import GLANCE, Operations, Wait
-from distinput.distribute.collectives.party import Need
+from distinput.distribute.collectives.deadline import Deadline
+from distinput.distribute.collectives.operation_id import OperationId
+from distinput.distribute.collectives.operations import POLL_SECONDS, Operations
 from distinput.errors import Mismatch
 
 __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
@@ -26,15 +27,18 @@ __all__ = ["AGREE_VALUES", "Agreement", "Agreements"]
 AGREE_VALUES = 26
 """How many integers one agreement can carry."""
 
-_HEAD = 6  # length, its square, mark, its square, refusals, ranks that refused
-_MARKS = 1 << 22  # marks are below this, so that their squares can be summed
-_SAY = 1.0  # seconds in which the others say what they agree about, when it is not the same
-_LOOKS = (1e-3, GLANCE)  # the shortest and the longest time between two looks of the thread; each is twice the last one
-_END = 1.0  # seconds that the thread has to end, which has only to begin what was posted
+_HEAD = 6  # number of values, its square, fingerprint, its square, count of refusals, sum of the ranks that refused
+_FINGERPRINTS = 1 << 22  # fingerprints are below this, so that their squares can be summed
+_DESCRIBE_SECONDS = 1.0  # the others describe what they agree about within this time, when that differs
+_PAUSES = (
+    1e-3,
+    POLL_SECONDS,
+)  # the thread waits at least and at most this long between two looks, each time twice as long
+_JOIN_SECONDS = 1.0  # for the thread to end, which has only to start what was posted
 
 
 class Agreement:
-    """A sum of integers over all workers, under way; made by `Collectives.agree`. As a text it is the call, for messages."""
+    """A sum of integers over all workers that is being computed; made by `Collectives.agree`. Its `str` describes the call."""
 
     __slots__ = (
         "_about",
@@ -61,7 +65,7 @@ class Agreement:
         return ", ".join([self._about or "agree", *([f"at {self._site}"] if self._site.places else [])])
 
     def done(self) -> bool:
-        """Whether `result` returns, or raises, without waiting."""
+        """Whether `result` will return or raise without waiting."""
         return self.settled or self._agreements.look() or self.settled
 
     def result(self, timeout: float | None = None) -> list[int]:
@@ -83,9 +87,9 @@ class Agreement:
         return list(self._values)
 
     def settle(self, total: Array, size: int, rank: int) -> None:
-        """Take the sums that arrived."""
-        given, squares, number, number_squares, refusals, refused, *sums = total.tolist()
-        count, at = self._count, _mark(self.number, self._about)
+        """Take the sums of what all workers gave."""
+        given, squares, fingerprints, fingerprint_squares, refusals, refused, *sums = total.tolist()
+        count, own = self._count, _fingerprint(self.number, self._about)
         if refusals:
             who = f"rank {refused}" if refusals == 1 else f"{refusals} of the {size} workers"
             self._error = Mismatch(f"agree: {who} gave what cannot be summed; its own error says what it was")
@@ -95,18 +99,18 @@ class Agreement:
                 f"agree: all ranks must give the same number of values, rank {rank} gave {count}, "
                 f"the {size} ranks together {given}; nothing was summed and the group can be used"
             )
-        elif (number, number_squares) != (size * at, size * at * at):
+        elif (fingerprints, fingerprint_squares) != (size * own, size * own * own):
             self.differs = True
         else:
             self._values = sums[:count]
-        self.settled = True  # at last, as other threads do not take a lock to look at it
+        self.settled = True  # last, since other threads look at it without taking a lock
 
 
 class Agreements:
-    """Those of one group, in the order in which they were posted, which is the same on all workers.
+    """The agreements of one group, in the order in which they were posted, which is the same on all workers.
 
     Args:
-      operations: of the group.
+      operations: those of the group.
     """
 
     def __init__(self, operations: Operations) -> None:
@@ -116,65 +120,66 @@ class Agreements:
         self._posting = threading.Lock()
         self._begun = threading.Condition()
         self._settling = threading.RLock()
-        self._orders: queue.SimpleQueue[_Posting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Posting | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def post(self, values: Sequence[int], about: str) -> Agreement:
-        """Begin to sum; see `Collectives.agree`."""
+        """Start to sum; see `Collectives.agree`."""
         operations = self._operations
         operations.check_open("agree")
         with self._posting:
             number = self.count
             self.count += 1
-            operations.party.begins(Need("agree", operations.name, number))
+            operations.membership.record_start(OperationId("agree", operations.name, number))
             try:
                 given = _checked(values, operations.size)
             except ValueError:
                 self._begin([0, 0, 0, 0, 1, operations.rank], number, 0, about)
                 raise
-            n, at = len(given), _mark(number, about)
-            return self._begin([n, n * n, at, at * at, 0, 0, *given], number, n, about)
+            n, fingerprint = len(given), _fingerprint(number, about)
+            slots = [n, n * n, fingerprint, fingerprint * fingerprint, 0, 0, *given]
+            return self._begin(slots, number, n, about)
 
     def _begin(self, slots: list[int], number: int, count: int, about: str) -> Agreement:
         channel = self._operations.channel
         posting = _Posting(slots, self._begun)
         agreement = Agreement(self, posting, number, count, about)
         self._pending.append(agreement)
-        if channel.adds_at_once:
-            posting.begin(channel.add)
+        if channel.post_is_cheap:
+            posting.begin(channel.post_sum)
         else:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="distinput-agreements", daemon=True)
                 self._thread.start()
-            self._orders.put(posting)
+            self._queue.put(posting)
         return agreement
 
     def _serve(self) -> None:
-        """On the thread: begin what was posted, and take in what is complete."""
+        """On the thread: start what was posted, and collect what is complete."""
         pause: float | None = None
         while True:
             try:
-                posting = self._orders.get(timeout=pause)
+                posting = self._queue.get(timeout=pause)
             except queue.Empty:
-                pause = None if self.look() else min(2 * (pause or 0.0), _LOOKS[1])
+                pause = None if self.look() else min(2 * (pause or 0.0), _PAUSES[1])
                 continue
             if posting is None:
                 return
-            posting.begin(self._operations.channel.add)
+            posting.begin(self._operations.channel.post_sum)
             del posting  # an idle thread keeps nothing alive
-            pause = _LOOKS[0]
+            pause = _PAUSES[0]
 
     def look(self) -> bool:
-        """Take in, in order, those that are complete; True when nothing is left to wait for, also after a failure."""
+        """Collect, in order, those that are complete; True when nothing is left to wait for, also after a failure."""
         if not self._settling.acquire(blocking=False):
-            return False  # somebody waits, and takes in what comes
+            return False  # another thread waits, and collects what comes
         try:
             while self._pending:
                 if not self._pending[0].posting.wait(0):
                     return False
                 self._settle(self._pending[0].posting.value())
             return True
-        except Exception:  # noqa: BLE001 - `complete` meets it again, and says what is wrong
+        except Exception:  # noqa: BLE001 - `complete` meets it again and reports it
             return True
         finally:
             self._settling.release()
@@ -187,40 +192,48 @@ class Agreements:
         """
         operations = self._operations
         with self._settling:
-            self.look()  # it is there already where the group looks ahead far enough
-            wait = operations.wait(timeout)
+            self.look()  # it is complete already if it was posted early enough
+            deadline = operations.deadline(timeout)
             while not agreement.settled:
                 operations.check_open("agree")
                 first = self._pending[0]
-                need = self._need(first)
-                self._settle(operations.run(lambda handle: handle, first.posting, what=first, wait=wait, need=need))
+                total = operations.run(
+                    lambda handle: handle,
+                    first.posting,
+                    what=first,
+                    deadline=deadline,
+                    operation=self._operation_id(first),
+                )
+                self._settle(total)
 
     def _settle(self, total: Array) -> None:
         agreement = self._pending.popleft()
         agreement.settle(total, self._operations.size, self._operations.rank)
         if agreement.differs:
-            self._operations.party.says(self._need(agreement), str(agreement))
+            self._operations.membership.publish_description(self._operation_id(agreement), str(agreement))
 
-    def _need(self, agreement: Agreement) -> Need:
-        return Need("agree", self._operations.name, agreement.number)
+    def _operation_id(self, agreement: Agreement) -> OperationId:
+        return OperationId("agree", self._operations.name, agreement.number)
 
     def differ(self, agreement: Agreement) -> Mismatch:
-        """The error where the workers agree about different things."""
-        texts = self._operations.party.said(self._need(agreement), str(agreement), _SAY)
+        """The error for workers that agree about different things."""
+        texts = self._operations.membership.collect_descriptions(
+            self._operation_id(agreement), str(agreement), _DESCRIBE_SECONDS
+        )
         return Mismatch(
-            f"agree: all ranks must take the same step; they are at\n{table(texts)}\nmake the same calls in the same order "
-            "on all of them"
+            f"agree: all ranks must take the same step; they are at\n{list_by_rank(texts)}\nmake the same calls in the same "
+            "order on all of them"
         )
 
     def close(self) -> bool:
         """End the thread; True when nothing is under way any more."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._orders.put(None)
-            thread.join(_END)
+            self._queue.put(None)
+            thread.join(_JOIN_SECONDS)
             if thread.is_alive():
                 return False
-        if not self._settling.acquire(timeout=GLANCE):  # another thread waits for one
+        if not self._settling.acquire(timeout=POLL_SECONDS):  # another thread waits for one
             return False
         try:
             self.look()
@@ -230,11 +243,11 @@ class Agreements:
 
 
 class _Posting:
-    """One agreement as it is given to the engine, maybe later and on another thread.
+    """One agreement as it is handed to the engine, possibly later and on another thread.
 
     Args:
       slots: what to sum.
-      begun: told of it; shared by all of a group, since locks are dear to make.
+      begun: notified then; shared by all agreements of a group, since making locks is expensive.
     """
 
     __slots__ = ("_begun", "_error", "_handle", "_slots")
@@ -244,20 +257,20 @@ class _Posting:
         self._handle: Handle | None = None
         self._error: Exception | None = None
 
-    def begin(self, add: Callable[[Array], Handle]) -> None:
-        """Give it to the engine; what that raises, `wait` does."""
+    def begin(self, post_sum: Callable[[Array], Handle]) -> None:
+        """Hand it to the engine; what that raises, `wait` will raise."""
         slots = np.zeros(_HEAD + AGREE_VALUES, np.int64)
         slots[: len(self._slots)] = self._slots
         try:
-            self._handle = add(slots)
+            self._handle = post_sum(slots)
         except Exception as error:  # noqa: BLE001 - raised again by `wait`
             self._error = error
         with self._begun:
             self._begun.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """As of a `Handle`."""
-        wait = Wait(seconds)
+        """See `Handle`."""
+        deadline = Deadline(seconds)
         if self._handle is None:
             with self._begun:
                 if not self._begun.wait_for(lambda: self._handle or self._error, seconds):
@@ -265,10 +278,10 @@ class _Posting:
             if self._error is not None:
                 raise self._error
         assert self._handle is not None
-        return self._handle.wait(wait.left())
+        return self._handle.wait(deadline.remaining())
 
     def value(self) -> Array:
-        """As of a `Handle`."""
+        """See `Handle`."""
         assert self._handle is not None
         value: Array = self._handle.value()
         return value
@@ -290,9 +303,9 @@ def _checked(values: Sequence[int], size: int) -> list[int]:
     return given
 
 
-def _mark(number: int, about: str) -> int:
-    """Stands for the place of an agreement among all, and for what it is about."""
-    return (number * 0x9E3779B1 + _subject(about)) % _MARKS
+def _fingerprint(number: int, about: str) -> int:
+    """A number that stands for the position of an agreement among all and for what it is about."""
+    return (number * 0x9E3779B1 + _subject(about)) % _FINGERPRINTS
 
 
 @lru_cache(maxsize=1024)

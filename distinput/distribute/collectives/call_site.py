@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in the user's program a call is made, so that workers see when they make different ones that look alike.
+"""Where in the user's program a call is made, so that workers notice when they make different calls that look alike.
 
-Two sums of one shape that two workers make in opposite order differ in nothing but that. A place is the base name of the
-file, the function and the line: machines may have the program in different folders.
+Two sums of the same shape that two workers make in opposite order differ in nothing but their places. A place is the base
+name of the file, the function and the line, since machines may have the program in different folders.
 """
 
 import os
@@ -14,13 +14,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from types import FrameType
 
-__all__ = ["CURE", "UNKNOWN", "CallSite", "Ways", "call_site"]
+__all__ = ["CURE", "UNKNOWN", "CallPaths", "CallSite", "call_site"]
 
 _FRAMES = 4
-"""How many functions of the user's program are looked at, from the one that calls outwards."""
+"""How many functions of the user's program are looked at, from the one that makes the call outwards."""
 _NEAR = 2
-"""How many of them have to be the same everywhere."""
-_MOST = 65536  # ways through a program that are remembered
+"""How many of them have to be the same on all workers."""
+_MAX_PATHS = 65536  # so many paths through a program are remembered
 _MIX, _WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -32,10 +32,10 @@ class CallSite:
     """Where a call is made.
 
     Args:
-      near: a number that stands for the place of the call, and for the one that calls the function it is in; the same in
-        every process, 0 if the place is not known.
-      path: the same for all places that lead there.
-      places: the places themselves, (file, function, line), from the call outwards.
+      near: a number that stands for the line of the call and the line that calls the function it is in; the same in every
+        process, 0 if the place is not known.
+      path: likewise for all `places`.
+      places: (file, function, line), from the call outwards.
     """
 
     near: int = 0
@@ -54,8 +54,8 @@ UNKNOWN = CallSite()
 def call_site() -> CallSite:
     """The place in the user's program that is being executed; UNKNOWN where lines have no lasting names, as in a notebook.
 
-    distinput's own functions and those of Python's library are passed over, and what distinput calls, such as the function
-    of `run`, has nothing before it: some replicas run on threads that do not know who called.
+    Functions of distinput and of Python's standard library are skipped. A function that distinput calls, such as that of
+    `run`, counts as the outermost one, since some replicas run on threads that do not know who called `run`.
     """
     frame: FrameType | None = sys._getframe(1)
     places: list[tuple[str, str, int]] = []
@@ -83,7 +83,7 @@ _kinds: dict[str, str] = {}
 
 
 def _kind(file: str, frame: FrameType) -> str:
-    """What is to be thought of a file."""
+    """Whose code a file is."""
     if file.startswith("<") or "__file__" not in frame.f_globals:  # typed in, a cell of a notebook, or given to exec
         return _NAMELESS
     inside = os.path.abspath(file)
@@ -100,44 +100,44 @@ def _number(place: tuple[str, str, int]) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little") or 1
 
 
-class Ways:
-    """By which ways through the program those who meet came to one another, meeting after meeting.
+class CallPaths:
+    """The paths through the program by which workers have come to calls that they made together.
 
-    Some may come from here and others from there, such as the chief from a branch of its own. Then it has to be the same ones
-    every time, or they have got out of step.
+    Some may come by one path and others by another, such as the chief from a branch of its own. Then it has to be the same
+    workers every time, or they are out of step.
 
     Args:
-      one_place: whether the line that makes the call, and the one that calls the function it is in, have to be the same in
-        any case.
+      one_place: whether the line that makes the call, and the line that calls the function it is in, must be the same on all
+        workers in any case.
     """
 
     def __init__(self, *, one_place: bool) -> None:
         self._one_place = one_place
         self._known: dict[int, int] = {}
 
-    def unlike(self, places: Sequence[tuple[int, int]]) -> str:
-        """Why those who meet do not mean the same with calls that look alike; empty where they do.
+    def difference(self, places: Sequence[tuple[int, int]]) -> str:
+        """Why calls that look alike are not the same; empty if they are.
 
         Args:
-          places: near and path of each one's call site, or zeros where they are not to be compared.
+          places: `near` and `path` of each worker's call site, zeros where they are not to be compared.
         """
         first = places[0][1]
         if all(path == first for _, path in places):
-            ways = {first: (1 << len(places)) - 1}
+            paths = {first: (1 << len(places)) - 1}
         else:
             if self._one_place and len({near for near, _ in places if near}) > 1:
                 return "made the same call, but at different places of the program"
-            ways = {}
+            paths = {}
             for number, (_, path) in enumerate(places):
-                ways[path] = ways.get(path, 0) | 1 << number
-        if 0 in ways:
+                paths[path] = paths.get(path, 0) | 1 << number
+        if 0 in paths:
             return ""
-        for path, who in ways.items():
+        for path, who in paths.items():
             if self._known.get(path, who) != who:
-                return "made the same call, but came there by other ways through the program than before"
-        if len(self._known) > _MOST:
+                return "made the same call, but came there by other paths through the program than before"
+        if len(self._known) > _MAX_PATHS:
             self._known.clear()
-        self._known.update(ways)
+        self._known.update(paths)
         return ""
 
 

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine has to offer so that `Collectives` can be built on it: bytes of known sizes, and a notice board.
+"""What an engine has to offer so that `Collectives` can be built on it: operations on bytes, and a status board.
 
-A channel never sees a call that could go wrong: sizes, dtypes and operations have been compared before. It raises
-`ChannelLost` for whatever its engine reports, and never waits longer than it is told.
+A channel never sees a call that could go wrong: `Collectives` has compared sizes, dtypes and operations before. So an
+engine of your own needs no checks of its arguments. It has to
+
+* start operations without blocking, and let `Handle.wait` wait no longer than it is told;
+* raise `ChannelLost` for whatever failure its transport reports; `Collectives` finds out which worker is at fault;
+* carry a short status of each worker to all others, beside the operations (`StatusBoard`).
+
+`distinput.distribute.engines.local.LocalChannel` is the shortest implementation to read, and
+`distinput.testing.collectives.check_processes` tests a new one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,90 +18,157 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Board", "Bytes", "Channel", "Handle"]
+__all__ = ["Array", "Bytes", "Channel", "ChannelLost", "Handle", "StatusBoard"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
+class ChannelLost(Exception):
+    """What a channel raises when its transport reports a failure.
+
+    Users never see it: `Collectives` turns it into one of the errors in `distinput.errors`, which names the worker at fault.
+    """
+
+
 class Handle(Protocol):
-    """One operation under way."""
+    """One operation that has been started and may not be complete yet."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most this long, 0 for a look; True when the operation is complete.
+        """Wait for the operation, but no longer than this.
+
+        Args:
+          seconds: at least 0; with 0 the method only looks.
+
+        Returns:
+          True when the operation is complete; further calls return True at once.
 
         Raises:
-          ChannelLost: it never will be.
+          ChannelLost: it will never be complete.
         """
         ...
 
     def value(self) -> Any:
-        """The result, a fresh array; only after `wait` said True."""
+        """The result, in memory that nobody else uses; called only after `wait` returned True."""
         ...
 
 
-class Board(Protocol):
-    """One notice for each worker, which all others can read at any time, also while they wait in an operation.
+class StatusBoard(Protocol):
+    """One short text for each worker, which all others can read at any time, even while they wait in an operation.
 
-    Both methods may be called from any thread, return within about a millisecond, and raise ChannelLost when the board
-    cannot be reached.
+    It is how workers learn why another one has stopped. `publish` and `read` may be called from any thread. They return
+    within about a millisecond, with what is known by then, and raise `ChannelLost` when the board cannot be reached.
     """
 
     @property
-    def host(self) -> int | None:
-        """The worker whose end takes the board away; None when there is no such one."""
+    def host_rank(self) -> int | None:
+        """The worker whose exit takes the board away; None if no worker hosts it."""
         ...
 
-    def write(self, notice: str) -> None:
-        """Replace this worker's notice."""
+    def publish(self, status: str) -> None:
+        """Replace this worker's status, a text of a few kilobytes."""
         ...
 
     def read(self) -> Mapping[int, str]:
-        """The newest notices of the others; a worker that never wrote one is left out."""
+        """The latest known status of each other worker, by rank; workers that have published none are left out."""
         ...
 
-    def end(self) -> None:
-        """Nobody writes or reads any more."""
+    def close(self) -> None:
+        """Release what the board holds; this worker neither publishes nor reads any more."""
         ...
 
 
 class Channel(Protocol):
-    """One stream of operations; every worker starts the same ones in the same order."""
+    """A connection of this worker to all others; every worker starts the same operations in the same order.
+
+    Operations are started by one thread at a time. `post_sum` is a stream of its own: it may be called by another thread,
+    and its operations complete independently of the others, in the order in which they were posted.
+
+    Nothing may keep a reference to the arrays that are given once the operation is complete, and operations must not
+    change them, except that `broadcast` may use its buffer. Arrays are one-dimensional and C-contiguous.
+    """
 
     rank: int
+    """The number of this worker, from 0."""
     size: int
+    """The number of workers."""
     reducible: Mapping[str, frozenset[str]]
-    """For each operation the dtypes (`float32`) that `reduce` knows; the others are gathered and folded."""
-    adds_at_once: bool
-    """Whether `add` takes no longer than waking another thread; otherwise one is given what to add, and looks after it."""
+    """For each operation ("sum", "prod", "min", "max") the names of the dtypes that `all_reduce` supports, such as "float32".
+
+    The result must be the same on all workers, bit for bit, and equal NumPy's, up to the order of a float sum or product.
+    All other dtypes are gathered and reduced by NumPy in rank order, so an empty mapping is always right."""
+    post_is_cheap: bool
+    """Whether `post_sum` takes no longer than waking another thread does; if not, a background thread calls it."""
 
     @property
-    def board(self) -> Board:
-        """Shared by a channel and all that `dup` made from it."""
+    def status_board(self) -> StatusBoard:
+        """The board shared by this channel and all that `dup` made from it."""
         ...
 
-    def gather(self, mine: Bytes) -> Handle:
-        """[n] of every worker, n the same on all -> [size, n]."""
+    def all_gather(self, mine: Bytes) -> Handle:
+        """Gather equally many bytes from every worker.
+
+        Args:
+          mine: [n], n the same on all workers.
+
+        Returns:
+          A handle whose value is [size, n], in rank order.
+        """
         ...
 
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> Handle:
-        """[sizes[rank]] of every worker -> list of [sizes[i]]."""
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> Handle:
+        """Gather from every worker as many bytes as it has.
+
+        Args:
+          mine: [sizes[rank]].
+          sizes: how many bytes each worker has, the same on all; 0 is allowed.
+
+        Returns:
+          A handle whose value is a list of [sizes[i]], in rank order.
+        """
         ...
 
-    def reduce(self, values: Array, op: str) -> Handle:
-        """[n] of every worker, n, dtype and op the same on all -> [n]."""
+    def all_reduce(self, values: Array, op: str) -> Handle:
+        """Reduce arrays element by element.
+
+        Args:
+          values: [n]; n and dtype are the same on all workers, and `reducible[op]` has the dtype.
+          op: "sum", "prod", "min" or "max"; integers wrap around.
+
+        Returns:
+          A handle whose value is [n], the same on all workers.
+        """
         ...
 
     def broadcast(self, values: Bytes, root: int) -> Handle:
-        """[n] of the root, a buffer of the same size on the others -> [n]."""
+        """Send the bytes of one worker to all.
+
+        Args:
+          values: [n] to be sent on the root; a buffer of the same size, which may be overwritten, on the others.
+          root: the rank that sends.
+
+        Returns:
+          A handle whose value is [n], the bytes of the root.
+        """
         ...
 
-    def add(self, values: Array) -> Handle:
-        """int64 [n] of every worker, summed -> [n]; apart from the other operations, and never blocking the caller."""
+    def post_sum(self, values: Array) -> Handle:
+        """Start to sum integers over all workers, on a stream of operations of its own, without blocking.
+
+        Args:
+          values: int64 [n], n the same on all workers.
+
+        Returns:
+          A handle whose value is int64 [n]. It may be waited for by any thread, long after it was posted.
+        """
         ...
 
     def dup(self, name: str, timeout: float) -> "Channel":
-        """Another channel between the same workers, whose operations do not meet those of this one.
+        """Another channel between the same workers, whose operations do not interfere with those of this one.
+
+        Args:
+          name: the same on all workers, and not used for another channel of theirs.
+          timeout: seconds to wait for the others.
 
         Raises:
           ChannelLost: the others did not come.
@@ -102,9 +176,9 @@ class Channel(Protocol):
         ...
 
     def close(self, *, broken: bool) -> None:
-        """Give everything back, without waiting for anybody.
+        """Release everything, without waiting for any other worker.
 
         Args:
-          broken: operations may be under way that never end.
+          broken: there may be operations under way that will never complete.
         """
         ...

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls in which all workers of a job take part: NumPy in, NumPy out, on any engine.
 
-`Collectives` is the same on all engines, which only move bytes (`channel.Channel`). It compares the calls before
-anything of their sizes is sent (`turn`), folds in rank order where the engine's own reduction would not give the same
-bits, and finds out who is to blame when a wait does not end (`operations`, `party`). It never waits longer than its time.
+`Collectives` is the same on all engines, which only move bytes (`channel.Channel`). It compares calls before it sends
+anything of their sizes (`call_sequence`), reduces in rank order where the engine's own reduction would not give the same
+bits, and finds the worker at fault when a wait does not end (`operations`, `membership`). It never waits longer than its
+timeout.
 """
 
 import atexit
@@ -15,69 +16,72 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.distribute.collectives.agreements import Agreement, Agreements
-from distinput.distribute.collectives.call import INLINE, Purpose
-from distinput.distribute.collectives.channel import Array, Bytes, Channel
-from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.array_bytes import as_array, describe, family, from_bytes, parse, to_bytes
+from distinput.distribute.collectives.call_record import INLINE, Purpose
+from distinput.distribute.collectives.call_sequence import CallSequence, CollectiveCall
+from distinput.distribute.collectives.channel import Array, Bytes, Channel, ChannelLost
 from distinput.distribute.collectives.fold import check_reducible, fold, native_view
+from distinput.distribute.collectives.membership import FailureReport, Membership
+from distinput.distribute.collectives.operation_id import OperationId
 from distinput.distribute.collectives.operations import Operations
-from distinput.distribute.collectives.party import End, Need, Party
-from distinput.distribute.collectives.seat import Seat
-from distinput.distribute.collectives.turn import Turn, Turns
-from distinput.distribute.collectives.wire import as_array, describe, family, from_bytes, parse, to_bytes
+from distinput.distribute.collectives.process_identity import ProcessIdentity
 from distinput.errors import Aborted, CollectiveError
 
 __all__ = ["Collectives"]
 
-_FOLD_BYTES = 4096  # up to here gathering and folding is as quick as the engine's reduction, and bit-equal everywhere
+_FOLD_BYTES = 4096  # up to here, gathering and folding is as fast as the engine's reduction, and bit-equal everywhere
 _CHUNK_BYTES = (
     1 << 22
-)  # larger arrays are folded in pieces, so that it takes `size` pieces of memory and not `size` arrays
-_PIECE_BYTES = 1 << 30  # more in one operation, over all workers, is beyond the 32-bit sizes of some engines
-_LINGER = 1.0  # seconds that the host of the board stays, after abort, for the others to read it
+)  # larger arrays are folded in pieces, so that it takes the memory of `size` pieces, not `size` arrays
+_PIECE_BYTES = 1 << 30  # more in one operation, over all workers, exceeds the 32-bit sizes of some engines
+_STAY_SECONDS = 1.0  # after an abort, the host of the status board stays so long for the others to read it
 
 
 class Collectives:
     """The workers of a job as seen by one of them.
 
-    Every worker makes the same calls in the same order. What a call is, and whether it is made where it was made before, is
-    compared before anything is computed. Calls on one group are made by one thread; a second thread gets
-    its own group by `dup`. After any error but `Mismatch` the group, and all that were dup'ed from it or share its
-    origin, is used up: each further call raises `Poisoned` at once.
+    Every worker makes the same calls in the same order. Before anything is computed the workers compare what they call, and
+    from where in the program. One thread at a time makes calls on a group; a second thread gets a group of its own by `dup`.
+    After any error but `Mismatch` the group cannot be used any more, nor can those that were made from it by `dup` or that
+    it was made from: each further call raises `Poisoned` at once.
 
-    Leaving a `with` block by an exception tells the others, who get `Aborted`.
+    A worker that leaves the `with` block by an exception tells the others, which raise `Aborted`.
 
     Args:
-      channel: what the engine offers.
+      channel: the engine's connection to the other workers.
       name: shown in messages.
       timeout: seconds that a call waits for the others, unless it is given its own.
-      party: the workers, as the group knows them from which this one is dup'ed.
+      membership: that of the group from which this one is made by `dup`.
 
     Source: the meaning is that of MPI's collectives; the names are those of `tf.distribute.ReplicaContext` where it has
     them.
     """
 
-    def __init__(self, channel: Channel, name: str, timeout: float, party: Party | None = None) -> None:
-        self._party = party or Party(channel)
+    def __init__(self, channel: Channel, name: str, timeout: float, membership: Membership | None = None) -> None:
+        self._membership = membership or Membership(channel)
         self._channel = channel
-        self._operations = Operations(channel, self._party, name, timeout)
-        self._turns = Turns(self._operations)
+        self._operations = Operations(channel, self._membership, name, timeout)
+        self._sequence = CallSequence(self._operations)
         self._agreements = Agreements(self._operations)
         self._dups = 0
-        self._party.begins(Need("call", name, -1))
-        self._party.begins(Need("agree", name, -1))
-        if party is None:
-            wait = self._operations.wait(None)
-            seats = self._operations.run(channel.gather, self._party.seat.encode(), what="start", wait=wait, need=None)
-            self._party.seats = [Seat.decode(seat) for seat in seats]
-        self._party.open += 1
+        self._membership.record_start(OperationId("call", name, -1))
+        self._membership.record_start(OperationId("agree", name, -1))
+        if membership is None:
+            mine = self._membership.own_process.encode()
+            deadline = self._operations.deadline(None)
+            rows = self._operations.run(channel.all_gather, mine, what="start", deadline=deadline, operation=None)
+            self._membership.processes = [ProcessIdentity.decode(row) for row in rows]
+        self._membership.open_groups += 1
         if not _open_groups:
             atexit.unregister(_close_all)
-            atexit.register(_close_all)  # now, so that it runs before the ends of the engine, which was loaded before
+            atexit.register(
+                _close_all
+            )  # now, so that it runs before the exit handlers of the engine, which was loaded earlier
         _open_groups.add(self)
 
     @property
     def name(self) -> str:
-        """The name that was given; a dup's is that of its origin, a slash, and its own."""
+        """The name of the group; `dup` joins the name of its origin and the new one by a slash."""
         return self._operations.name
 
     @property
@@ -93,21 +97,22 @@ class Collectives:
     @property
     def local_rank(self) -> int:
         """The number of this worker among those on its machine."""
-        machine = self._party.seat.machine
-        return sum(seat.machine == machine for seat in self._party.seats[: self.rank])
+        machine = self._membership.own_process.machine
+        return sum(process.machine == machine for process in self._membership.processes[: self.rank])
 
     @property
     def local_size(self) -> int:
         """The number of workers on this machine."""
-        return sum(seat.machine == self._party.seat.machine for seat in self._party.seats)
+        machine = self._membership.own_process.machine
+        return sum(process.machine == machine for process in self._membership.processes)
 
     @property
     def timeout(self) -> float:
-        """Seconds that a call waits unless it is given its own time."""
+        """Seconds that a call waits for the others, unless it is given its own timeout."""
         return self._operations.timeout
 
     def __repr__(self) -> str:
-        state = "closed" if self._operations.closed else "failed" if self._party.failure else "open"
+        state = "closed" if self._operations.closed else "failed" if self._membership.failure else "open"
         return f"<Collectives {self.name!r} rank {self.rank} of {self.size}, {state}>"
 
     def all_reduce(
@@ -120,20 +125,20 @@ class Collectives:
         purpose: Purpose | None = None,
         timeout: float | None = None,
     ) -> Array:
-        """One array from those of all workers, element by element; the same bits on every worker.
+        """Reduce the arrays of all workers element by element; the result has the same bits on every worker.
 
         Args:
-          x: numbers, of the same dtype and shape on every worker; bool for min and max.
-          op: "sum", "prod", "min" or "max"; integers wrap around, NaN wins.
-          deterministic: fold in rank order, ((0 op 1) op 2) ..., so that the bits are the same on every engine and in
-            every run. It is what happens anyway for up to 4 KB and for dtypes the engine does not know.
-          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
-            where they make the call.
-          purpose: what the caller makes it for, compared too.
+          x: numbers of the same dtype and shape on every worker; bool for min and max.
+          op: "sum", "prod", "min" or "max"; integers wrap around, and NaN propagates.
+          deterministic: reduce in rank order, ((0 op 1) op 2) ..., so that the bits are the same on every engine and in every
+            run. Arrays of up to 4 KB, and dtypes that the engine does not support, are always reduced so.
+          name: what the call is about, the same on every worker. The workers compare it instead of the line of the program
+            that makes the call.
+          purpose: what the caller makes the call for, compared, too.
           timeout: seconds to wait for the others.
 
         Raises:
-          Mismatch: the workers did not call the same.
+          Mismatch: the workers made different calls.
           TypeError, ValueError: `x` cannot be reduced by `op`; the others get Mismatch.
           CollectiveError: see its kinds.
         """
@@ -143,77 +148,77 @@ class Collectives:
             check_reducible(array.dtype, op)
             return array
 
-        with self._turns.begin("all_reduce", timeout, name, purpose) as turn:
-            array = turn.prepare(prepare)
+        with self._sequence.begin("all_reduce", timeout, name, purpose) as call:
+            array = call.prepare(prepare)
             about = describe(array)
             how = f"{op} deterministic" if deterministic else op
-            calls = turn.compare(f"all_reduce {how} {about}", "", to_bytes(array))
-            if calls[0].nbytes <= INLINE:
-                return fold([from_bytes(call.data, array.dtype, array.shape) for call in calls], op)
+            peers = call.compare(f"all_reduce {how} {about}", "", to_bytes(array))
+            if peers[0].nbytes <= INLINE:
+                return fold([from_bytes(peer.data, array.dtype, array.shape) for peer in peers], op)
             flat = native_view(array.reshape(-1), op)
             if (
                 deterministic
                 or flat.nbytes <= _FOLD_BYTES
                 or flat.dtype.name not in self._channel.reducible.get(op, ())
             ):
-                result = self._fold_pieces(array.reshape(-1), op, turn)
+                result = self._fold_pieces(array.reshape(-1), op, call)
             else:
                 result = np.empty_like(flat)
                 for piece in _pieces(flat.nbytes, _PIECE_BYTES, flat.itemsize):
-                    result[piece] = turn.run(self._channel.reduce, flat[piece], op)
+                    result[piece] = call.run(self._channel.all_reduce, flat[piece], op)
                 result = result.view(array.dtype)
             return result.reshape(array.shape)
 
-    def _fold_pieces(self, flat: Array, op: str, turn: Turn) -> Array:
+    def _fold_pieces(self, flat: Array, op: str, call: CollectiveCall) -> Array:
         result = np.empty_like(flat)
         for piece in _pieces(flat.nbytes, _CHUNK_BYTES, flat.itemsize):
-            parts = turn.run(self._channel.gather, to_bytes(flat[piece]))
+            parts = call.run(self._channel.all_gather, to_bytes(flat[piece]))
             result[piece] = fold([part.view(flat.dtype) for part in parts], op)
         return result
 
     def all_gather(
         self, x: Any, *, name: str = "", purpose: Purpose | None = None, timeout: float | None = None
     ) -> list[Array]:
-        """The arrays of all workers, in rank order.
+        """Gather the arrays of all workers, in rank order.
 
         Args:
-          x: an array whose dtype and shape are the same on every worker, but for the number of rows, which may be 0,
-            and for the width of fixed-width strings. Object arrays may hold bytes and str.
-          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
-            where they make the call.
-          purpose: what the caller makes it for, compared too.
+          x: an array whose dtype and shape are the same on every worker, except for the number of rows, which may be 0, and the
+            width of fixed-width strings. Object arrays may hold bytes and str.
+          name: what the call is about, the same on every worker. The workers compare it instead of the line of the program
+            that makes the call.
+          purpose: what the caller makes the call for, compared, too.
           timeout: seconds to wait for the others.
 
         Raises:
-          Mismatch: the workers did not call the same.
+          Mismatch: the workers made different calls.
           TypeError: `x` holds objects other than bytes and str; the others get Mismatch.
           CollectiveError: see its kinds.
         """
-        with self._turns.begin("all_gather", timeout, name, purpose) as turn:
-            array = turn.prepare(lambda: as_array(x, "all_gather"))
+        with self._sequence.begin("all_gather", timeout, name, purpose) as call:
+            array = call.prepare(lambda: as_array(x, "all_gather"))
             rows = f"*,{','.join(map(str, array.shape[1:]))}" if array.ndim else "0-d"
             mine = to_bytes(array)
-            calls = turn.compare(f"all_gather {family(array.dtype)} {rows}", describe(array), mine)
-            sizes = [call.nbytes for call in calls]
+            peers = call.compare(f"all_gather {family(array.dtype)} {rows}", describe(array), mine)
+            sizes = [peer.nbytes for peer in peers]
             if max(sizes) <= INLINE:
-                parts: Sequence[Bytes] = [call.data for call in calls]
+                parts: Sequence[Bytes] = [peer.data for peer in peers]
             elif max(sizes) <= _FOLD_BYTES:
                 padded = np.zeros(max(sizes), np.uint8)
                 padded[: len(mine)] = mine
-                parts = [part[:n] for part, n in zip(turn.run(self._channel.gather, padded), sizes, strict=True)]
+                parts = [part[:n] for part, n in zip(call.run(self._channel.all_gather, padded), sizes, strict=True)]
             else:
-                parts = self._gather_pieces(mine, sizes, turn)
-            return [from_bytes(part, *parse(call.about)) for part, call in zip(parts, calls, strict=True)]
+                parts = self._gather_pieces(mine, sizes, call)
+            return [from_bytes(part, *parse(peer.about)) for part, peer in zip(parts, peers, strict=True)]
 
-    def _gather_pieces(self, mine: Bytes, sizes: Sequence[int], turn: Turn) -> Sequence[Bytes]:
+    def _gather_pieces(self, mine: Bytes, sizes: Sequence[int], call: CollectiveCall) -> Sequence[Bytes]:
         pieces = list(_pieces(max(sizes), _PIECE_BYTES // self.size))
         if len(pieces) == 1:
-            whole: Sequence[Bytes] = turn.run(self._channel.gather_uneven, mine, sizes)
+            whole: Sequence[Bytes] = call.run(self._channel.all_gather_uneven, mine, sizes)
             return whole
         parts = [np.empty(n, np.uint8) for n in sizes]
         for piece in pieces:
             lengths = [len(part[piece]) for part in parts]
-            for part, data in zip(parts, turn.run(self._channel.gather_uneven, mine[piece], lengths), strict=True):
+            for part, data in zip(parts, call.run(self._channel.all_gather_uneven, mine[piece], lengths), strict=True):
                 part[piece] = data
         return parts
 
@@ -226,14 +231,14 @@ class Collectives:
         purpose: Purpose | None = None,
         timeout: float | None = None,
     ) -> Array:
-        """The array of one worker, on all of them.
+        """Send the array of one worker to all.
 
         Args:
-          x: what the root sends; the others need not give anything, its dtype and shape travel with it.
+          x: what the root sends; the others need not pass anything, since dtype and shape travel along.
           root: the rank that sends.
-          name: what the call is about, the same on every worker. The workers compare it instead of the place in the program
-            where they make the call.
-          purpose: what the caller makes it for, compared too.
+          name: what the call is about, the same on every worker. The workers compare it instead of the line of the program
+            that makes the call.
+          purpose: what the caller makes the call for, compared, too.
           timeout: seconds to wait for the others.
 
         Raises:
@@ -251,21 +256,21 @@ class Collectives:
                 raise TypeError("broadcast: the root must give an array, got None")
             return as_array(x, "broadcast")
 
-        with self._turns.begin("broadcast", timeout, name, purpose) as turn:
-            array = turn.prepare(prepare)
+        with self._sequence.begin("broadcast", timeout, name, purpose) as call:
+            array = call.prepare(prepare)
             mine = np.zeros(0, np.uint8) if array is None else to_bytes(array)
-            calls = turn.compare(f"broadcast root={root}", "" if array is None else describe(array), mine)
-            sent = calls[root]
+            peers = call.compare(f"broadcast root={root}", "" if array is None else describe(array), mine)
+            sent = peers[root]
             data = sent.data
             if sent.nbytes > INLINE:
                 buffer = mine.copy() if array is not None else np.empty(sent.nbytes, np.uint8)
                 for piece in _pieces(sent.nbytes, _PIECE_BYTES):
-                    buffer[piece] = turn.run(self._channel.broadcast, buffer[piece], root)
+                    buffer[piece] = call.run(self._channel.broadcast, buffer[piece], root)
                 data = buffer
             return from_bytes(data, *parse(sent.about))
 
     def barrier(self, *, name: str = "", timeout: float | None = None) -> None:
-        """Return once every worker has come here.
+        """Return once every worker has called this.
 
         Args:
           name: as in `all_reduce`.
@@ -275,18 +280,18 @@ class Collectives:
           Mismatch: another worker called something else.
           CollectiveError: see its kinds.
         """
-        with self._turns.begin("barrier", timeout, name) as turn:
-            turn.compare("barrier", "", np.zeros(0, np.uint8))
+        with self._sequence.begin("barrier", timeout, name) as call:
+            call.compare("barrier", "", np.zeros(0, np.uint8))
 
     def agree(self, values: Sequence[int], about: str = "") -> Agreement:
-        """Begin to sum integers over all workers, and return at once.
+        """Start to sum integers over all workers, and return at once.
 
-        Agreements are apart from the other calls, so that one may be under way while those are made. They complete in
-        the order in which they were posted.
+        Agreements are independent of the other calls, which may be made while one is under way. They complete in the order
+        in which they were posted.
 
         Args:
-          values: as many on every worker, at most `AGREE_VALUES`; their sum must fit into 64 bits.
-          about: what it is about, the same on every worker.
+          values: equally many on every worker, at most `AGREE_VALUES`; their sums must fit into 64 bits.
+          about: what the agreement is about, the same on every worker.
 
         Raises:
           ValueError: too many, too large or not integers; the others get Mismatch from `result`.
@@ -295,47 +300,51 @@ class Collectives:
         return self._agreements.post(values, about)
 
     def dup(self, name: str, *, timeout: float | None = None) -> "Collectives":
-        """Another group of the same workers, whose calls do not meet those of this one; for another thread.
+        """Another group of the same workers, whose calls do not interfere with those of this one; for another thread.
 
         Raises:
           Mismatch: the workers did not give the same name.
           CollectiveError: see its kinds.
         """
-        with self._turns.begin("dup", timeout) as turn:
-            turn.compare(f"dup {name}", "", np.zeros(0, np.uint8))
+        with self._sequence.begin("dup", timeout) as call:
+            call.compare(f"dup {name}", "", np.zeros(0, np.uint8))
             self._dups += 1
             try:
-                channel = self._channel.dup(f"{self.name}/{name}.{self._dups}", turn.wait.left())
+                channel = self._channel.dup(f"{self.name}/{name}.{self._dups}", call.deadline.remaining())
             except ChannelLost as error:
-                self._operations.blame("dup", error, None)
-            return Collectives(channel, f"{self.name}/{name}", self.timeout, self._party)
+                self._operations.raise_loss("dup", error, None)
+            return Collectives(channel, f"{self.name}/{name}", self.timeout, self._membership)
 
     def abort(self, reason: str) -> None:
         """Tell all workers that this one cannot go on. Whatever they wait for raises `Aborted` with the reason.
 
-        May be called from any thread. The group and its dups are used up.
+        May be called from any thread. The group and those made by `dup` cannot be used any more.
         """
-        party = self._party
-        if party.failure is None:
-            party.fail(Aborted(f"this worker gave up: {reason}", self.rank, reason), End("aborted", reason))
-            party.linger(_LINGER)
+        membership = self._membership
+        if membership.failure is None:
+            membership.fail(
+                Aborted(f"this worker gave up: {reason}", self.rank, reason), FailureReport("aborted", reason)
+            )
+            membership.wait_until_others_left(_STAY_SECONDS)
 
     def close(self, timeout: float = 5.0) -> None:
-        """Give back connections, threads and memory. Others that still need this worker get `PeerLost`.
+        """Release connections, threads and memory. Workers that still need this one raise `PeerLost`.
 
         Args:
-          timeout: where this process hosts what the others need to end their own calls, how long it stays for them.
+          timeout: if this process hosts what the others need to complete their own calls, it stays for them at most so long.
         """
         if self._operations.closed:
             return
         self._operations.closed = True
         _open_groups.discard(self)
         done = self._agreements.close()
-        self._party.leave(self.name, self._turns.count, self._agreements.count)
-        if not self._party.open:
-            self._party.linger(min(timeout, _LINGER) if self._party.failure else timeout)
-            self._party.end()
-        self._channel.close(broken=not done or self._party.failure is not None)
+        self._membership.close_group(self.name, self._sequence.count, self._agreements.count)
+        if not self._membership.open_groups:
+            self._membership.wait_until_others_left(
+                min(timeout, _STAY_SECONDS) if self._membership.failure else timeout
+            )
+            self._membership.close()
+        self._channel.close(broken=not done or self._membership.failure is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -348,18 +357,18 @@ class Collectives:
         self.close()
 
 
-_open_groups: set[Collectives] = set()  # also those that nobody refers to any more when the process ends
+_open_groups: set[Collectives] = set()  # also those that nothing refers to any more when the process ends
 
 
 def _close_all() -> None:
-    """A process that ends says so, for engines where it would otherwise seem to be just late."""
+    """Say that this process ends, for engines on which it would otherwise only seem to be late."""
     for group in list(_open_groups):
         with suppress(CollectiveError):
-            group.close(timeout=_LINGER)
+            group.close(timeout=_STAY_SECONDS)
 
 
 def _pieces(total: int, limit: int, item: int = 1) -> Iterator[slice]:
-    """Slices of `total` bytes of items, each of at most `limit` bytes but at least one item."""
+    """Slices of items that have `total` bytes, each slice of at most `limit` bytes but at least one item."""
     step = max(1, limit // item)
     for at in range(0, total // item, step):
         yield slice(at, at + step)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions in rank order by NumPy: the meaning of `all_reduce`, on every engine."""
+"""Reductions in rank order by NumPy: what `all_reduce` means on every engine."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,11 +14,11 @@ OPS: dict[str, np.ufunc] = {"max": np.maximum, "min": np.minimum, "prod": np.mul
 
 
 def check_reducible(dtype: np.dtype[np.generic], op: str) -> None:
-    """Raise where `op` has no meaning for a dtype.
+    """Raise if `op` is not defined for a dtype.
 
     Raises:
       ValueError: an unknown operation.
-      TypeError: not a number, or a sum of truth values.
+      TypeError: not numbers, or a sum or product of bools.
     """
     if op not in OPS:
         raise ValueError(f"all_reduce: op must be one of {', '.join(sorted(OPS))}, got {op!r}")
@@ -50,7 +50,9 @@ def fold(parts: Sequence[Array], op: str) -> Array:
     array([4, 3], dtype=uint8)
     """
     shape = parts[0].shape
-    result = parts[0].reshape(-1).copy()  # at least one axis: NumPy's scalars warn where its arrays wrap
+    result = (
+        parts[0].reshape(-1).copy()
+    )  # at least one axis, since NumPy scalars warn when they wrap around and arrays do not
     with np.errstate(all="ignore"):
         for part in parts[1:]:
             OPS[op](result, part.reshape(-1), out=result)
@@ -58,9 +60,9 @@ def fold(parts: Sequence[Array], op: str) -> Array:
 
 
 def native_view(values: Array, op: str) -> Array:
-    """The same bytes with a dtype that more engines know, where that gives the same bytes of the result.
+    """The same bytes as a dtype that more engines support, if reducing that gives the same bytes.
 
-    Sums of unsigned numbers are those of signed ones, sums of complex numbers those of their two halves.
+    Sums of unsigned integers are those of signed ones; sums of complex numbers are those of their two parts.
 
     >>> native_view(np.array([1, 2], "u4"), "sum").dtype
     dtype('int32')

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of a group: the value of each, or within its time the error that says who is to blame."""
+"""Runs the operations of a group: each returns its value in time, or raises the error that names the worker at fault."""
 
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from distinput.distribute.collectives.channel import Channel, Handle
-from distinput.distribute.collectives.failures import ChannelLost
-from distinput.distribute.collectives.party import End, Need, Party
+from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
+from distinput.distribute.collectives.deadline import Deadline
+from distinput.distribute.collectives.membership import FailureReport, Membership
+from distinput.distribute.collectives.operation_id import OperationId
 from distinput.errors import (
     Aborted,
     CollectiveError,
@@ -18,54 +19,36 @@ from distinput.errors import (
     Poisoned,
 )
 
-__all__ = ["GLANCE", "Operations", "Wait"]
+__all__ = ["POLL_SECONDS", "Operations"]
 
-GLANCE = 0.05
-"""Seconds of waiting after which a worker looks at the notice board, and again each time."""
-_BLAME = 0.5  # seconds in which the death of a neighbour becomes visible after its connection broke
-
-
-class Wait:
-    """A time that runs.
-
-    Args:
-      seconds: from now.
-    """
-
-    __slots__ = ("_end", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        if isinstance(seconds, bool) or not seconds >= 0:
-            raise ValueError(f"timeout must be a number of seconds, at least 0, got {seconds!r}")
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds that are left, at least 0."""
-        return max(0.0, self._end - time.monotonic())
+POLL_SECONDS = 0.05
+"""A worker that waits looks at the status board this often."""
+_DETECTION_SECONDS = (
+    0.5  # after a connection broke, the death of the process behind it becomes visible within this time
+)
 
 
 class Operations:
-    """What one group asks of its engine.
+    """What one group asks of its channel.
 
     Args:
       channel: what the engine offers.
-      party: the workers, shared with the groups of the same origin.
-      name: of the group.
+      membership: the workers, shared with the groups of the same origin.
+      name: the name of the group.
       timeout: seconds that an operation waits for the others, unless it is given its own.
     """
 
-    def __init__(self, channel: Channel, party: Party, name: str, timeout: float) -> None:
-        self.channel, self.party, self.name, self.timeout = channel, party, name, timeout
+    def __init__(self, channel: Channel, membership: Membership, name: str, timeout: float) -> None:
+        self.channel, self.membership, self.name, self.timeout = channel, membership, name, timeout
         self.rank, self.size = channel.rank, channel.size
         self.closed = False
 
-    def wait(self, timeout: float | None) -> Wait:
-        """The time of one operation, which begins."""
-        return Wait(self.timeout if timeout is None else timeout)
+    def deadline(self, timeout: float | None) -> Deadline:
+        """The deadline of an operation that begins now; None is the group's own timeout."""
+        return Deadline(self.timeout if timeout is None else timeout)
 
     def check_open(self, what: object) -> None:
-        """Raise where the group cannot be used any more.
+        """Raise if the group cannot be used any more.
 
         Raises:
           FailedPreconditionError: it was closed.
@@ -73,111 +56,121 @@ class Operations:
         """
         if self.closed:
             raise FailedPreconditionError(f"{what}: the group {self.name!r} was closed; open another one")
-        if self.party.failure is not None:
+        if self.membership.failure is not None:
             raise Poisoned(
                 f"{what}: rank {self.rank} cannot use the group {self.name!r}, which failed before: "
-                f"{self.party.failure}; open another one"
+                f"{self.membership.failure}; open another one"
             )
 
-    def run(self, start: Callable[..., Handle], *args: Any, what: object, wait: Wait, need: Need | None) -> Any:
-        """The value of an operation.
+    def run(
+        self,
+        start: Callable[..., Handle],
+        *args: Any,
+        what: object,
+        deadline: Deadline,
+        operation: OperationId | None,
+    ) -> Any:
+        """Start an operation and return its value.
 
         Args:
-          start: begins the operation.
-          *args: what it takes.
+          start: starts the operation.
+          *args: its arguments.
           what: the call, for messages.
-          wait: how long.
-          need: which operation it is, so that a late worker can be told from one that is waiting too.
+          deadline: when to give up.
+          operation: which operation it is, to tell late workers from those that wait, too.
 
         Raises:
-          CollectiveError: there is none, see its kinds; the group is used up.
+          CollectiveError: see its kinds; the group cannot be used any more.
         """
         try:
-            return self._value(start(*args), what, wait, need)
+            return self._value(start(*args), what, deadline, operation)
         except ChannelLost as error:
-            self.blame(what, error, need)
+            self.raise_loss(what, error, operation)
         except CollectiveError:
             raise
-        except BaseException as error:  # interrupted: what is under way has an answer that belongs to nobody now
+        except BaseException as error:  # interrupted: what is under way will get a result that belongs to no call
             text = f"{what}: rank {self.rank} was interrupted by {type(error).__name__}"
-            self.party.fail(Aborted(text, self.rank), End("aborted", text))
+            self.membership.fail(Aborted(text, self.rank), FailureReport("aborted", text))
             raise
 
-    def _value(self, handle: Handle, what: object, wait: Wait, need: Need | None) -> Any:
-        if handle.wait(min(GLANCE, wait.left())):
+    def _value(self, handle: Handle, what: object, deadline: Deadline, operation: OperationId | None) -> Any:
+        if handle.wait(min(POLL_SECONDS, deadline.remaining())):
             return handle.value()
-        self.party.waits(need, what)
-        while not handle.wait(min(GLANCE, wait.left())):
-            if self.party.failure is not None:  # found by another thread
+        self.membership.report_waiting(operation, what)
+        while not handle.wait(min(POLL_SECONDS, deadline.remaining())):
+            if self.membership.failure is not None:  # found by another thread
                 self.check_open(what)
-            found = self.party.culprit(need)
+            found = self.membership.find_culprit(operation)
             if found is not None:
                 self._fail(what, *found)
-            if (met := self.party.crossed(need)) is not None:
-                self._cross(what, *met)
-            if wait.left() <= 0:
-                self._give_up(what, wait, need)
+            if (other := self.membership.find_deadlock(operation)) is not None:
+                self._fail_deadlocked(what, *other)
+            if deadline.remaining() <= 0:
+                self._fail_late(what, deadline, operation)
         return handle.value()
 
-    def blame(self, what: object, error: ChannelLost, need: Need | None) -> NoReturn:
-        """The engine says that a connection is gone: find out whose, for a short time, and raise.
+    def raise_loss(self, what: object, error: ChannelLost, operation: OperationId | None) -> NoReturn:
+        """The engine reports a broken connection: try for a short time to find out to which worker, and raise.
 
         Raises:
           CollectiveError: see its kinds.
         """
-        if self.party.failure is not None:
+        if self.membership.failure is not None:
             self.check_open(what)
         found = None
-        deadline = time.monotonic() + _BLAME
-        while found is None and time.monotonic() < deadline:
+        end = time.monotonic() + _DETECTION_SECONDS
+        while found is None and time.monotonic() < end:
             try:
-                found = self.party.culprit(need)
-            except ChannelLost:
-                found = (self.party.dead() or self.party.board_host, End("lost"))
+                found = self.membership.find_culprit(operation)
+            except ChannelLost:  # the board is gone too, so if nobody is seen to be dead it is the one that hosts it
+                dead = self.membership.first_dead()
+                found = (self.membership.host_rank if dead is None else dead, FailureReport("lost"))
             if found is None:
                 time.sleep(0.01)
         if found is None:
-            found = (1 - self.rank if self.size == 2 else None, End("lost"))
-        rank, end = found
+            found = (1 - self.rank if self.size == 2 else None, FailureReport("lost"))
+        rank, report = found
+        if not report.reason:
+            report = FailureReport(report.kind, f"the engine says: {error}", report.ranks)
         try:
-            self._fail(what, rank, end if end.reason else End(end.state, f"the engine says: {error}", end.ranks))
+            self._fail(what, rank, report)
         except CollectiveError as failure:
             raise failure from error
 
-    def _cross(self, what: object, rank: int, other: str) -> NoReturn:
+    def _fail_deadlocked(self, what: object, rank: int, other: str) -> NoReturn:
         text = (
             f"rank {self.rank} waits in {what} for rank {rank}, which waits for it in {other}; all ranks must make the same "
             f"calls in the same order. The group {self.name!r} cannot be used any more"
         )
         failure = Mismatch(text)
-        self.party.fail(failure, End("crossed", text))
+        self.membership.fail(failure, FailureReport("deadlock", text))
         raise failure
 
-    def _fail(self, what: object, rank: int | None, end: End) -> NoReturn:
+    def _fail(self, what: object, rank: int | None, report: FailureReport) -> NoReturn:
         who = "a worker" if rank is None else f"rank {rank}"
-        text = f": {end.reason}" if end.reason else ""
+        text = f": {report.reason}" if report.reason else ""
         failure: CollectiveError
-        if end.state == "timeout" and end.ranks and self.rank not in end.ranks:
-            late = ", ".join(map(str, end.ranks))
-            failure = CollectiveTimeout(f"{what}: {who} gave up waiting for rank {late}{text}", end.ranks)
-        elif end.state == "lost":
+        if report.kind == "timeout" and report.ranks and self.rank not in report.ranks:
+            late = ", ".join(map(str, report.ranks))
+            failure = CollectiveTimeout(f"{what}: {who} gave up waiting for rank {late}{text}", report.ranks)
+        elif report.kind == "lost":
             failure = PeerLost(f"{what}: {who} is gone while rank {self.rank} waited for it{text}", rank)
-            end = End("lost", end.reason, () if rank is None else (rank,))
-        elif end.state == "crossed":
-            failure = Mismatch(end.reason)
+            report = FailureReport("lost", report.reason, () if rank is None else (rank,))
+        elif report.kind == "deadlock":
+            failure = Mismatch(report.reason)
         else:
-            failure = Aborted(f"{what}: {who} gave up while rank {self.rank} waited for it{text}", rank, end.reason)
-            end = End("told", end.reason, () if rank is None else (rank,))
-        self.party.fail(failure, end)
+            failure = Aborted(f"{what}: {who} gave up while rank {self.rank} waited for it{text}", rank, report.reason)
+            report = FailureReport("told", report.reason, () if rank is None else (rank,))
+        self.membership.fail(failure, report)
         raise failure
 
-    def _give_up(self, what: object, wait: Wait, need: Need | None) -> NoReturn:
-        late, notes = self.party.late(need)
+    def _fail_late(self, what: object, deadline: Deadline, operation: OperationId | None) -> NoReturn:
+        late, notes = self.membership.find_late(operation)
         who = f"rank{'s' * (len(late) > 1)} {', '.join(map(str, late))}" if late else "the others"
-        text = f"{what}: rank {self.rank} waited {wait.seconds:g} s for {who}{notes}"
+        text = f"{what}: rank {self.rank} waited {deadline.seconds:g} s for {who}{notes}"
         failure = CollectiveTimeout(
             f"{text}; the group {self.name!r} cannot be used any more. Give a longer timeout if they may be that late",
             late,
         )
-        self.party.fail(failure, End("timeout", text, late))
+        self.membership.fail(failure, FailureReport("timeout", text, late))
         raise failure

@@ -11,7 +11,7 @@ from distinput.core.registry import Registry
 from distinput.distribute.collectives.agreements import Agreement
 from distinput.distribute.collectives.channel import Channel
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.engines.installed import why_not
+from distinput.distribute.engines.installed import why_unavailable
 from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
 
 __all__ = [
@@ -143,7 +143,7 @@ def find_engine(environment: Mapping[str, str] | None = None) -> str:
         # Only a program that imported it can have initialised it, and then asking costs nothing.
         if engine in sys.modules and import_module(f"distinput.distribute.engines.{engine}").is_running():
             return engine
-    reasons = {engine: why_not(engine, environment) for engine in ("mpi", "torch", "jax")}
+    reasons = {engine: why_unavailable(engine, environment) for engine in ("mpi", "torch", "jax")}
     for engine, reason in reasons.items():
         if not reason:
             return engine

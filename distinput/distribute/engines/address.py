@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a worker stands in a job: its rank, the `host:port` of rank 0, and by which address others reach it."""
+"""The place of a worker in a job: its rank, the `host:port` of rank 0, and the address by which others reach it."""
 
 import socket
 
-__all__ = ["check_place", "own_address", "split_address"]
+__all__ = ["check_rank_and_size", "local_address", "split_address"]
 
 
-def check_place(found_by: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
-    """Raise where the rank and size that the caller gives are not those of the engine.
+def check_rank_and_size(found_by: str, given: tuple[int | None, int | None], found: tuple[int, int]) -> None:
+    """Raise if the rank and size that the caller passes are not those of the engine.
 
     Raises:
       ValueError: they differ.
 
-    >>> check_place("engine 'mpi': mpiexec started this process", (None, 2), (1, 3))
+    >>> check_rank_and_size("engine 'mpi': mpiexec started this process", (None, 2), (1, 3))
     Traceback (most recent call last):
     ValueError: engine 'mpi': mpiexec started this process with size 3, got size 2; leave it out
     """
@@ -37,8 +37,8 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def own_address(host: str, port: int) -> str | None:
-    """The address from which this machine speaks to a host, None when there is no way to it; nothing is sent."""
+def local_address(host: str, port: int) -> str | None:
+    """The address of this machine that a host sees, None if there is no route to the host; nothing is sent."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:

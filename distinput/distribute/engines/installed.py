@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which engines can be used here, and why others cannot, for the choice of one and for its errors."""
+"""Which engines can be used here, and why others cannot: for the choice of an engine and for errors."""
 
 import importlib.util
 import re
 from collections.abc import Mapping
 from importlib import metadata
 
-__all__ = ["MPIEXEC", "too_old", "why_not"]
+__all__ = ["MPIEXEC", "too_old", "why_unavailable"]
 
 MPIEXEC = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 """What mpiexec puts into the environment of the processes that it starts."""
 
 _PACKAGES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
-_LEAST = {"jax": (0, 6), "mpi": (4, 1), "torch": (2, 6)}
+_MINIMUM = {"jax": (0, 6), "mpi": (4, 1), "torch": (2, 6)}
 
 
 def too_old(engine: str) -> str:
-    """What is wrong with the version of an engine's package; empty where nothing is."""
-    package, least = _PACKAGES[engine], _LEAST[engine]
+    """Why the version of an engine's package is too old; empty if it is not."""
+    package, minimum = _PACKAGES[engine], _MINIMUM[engine]
     try:
         version = metadata.version(package)
-    except metadata.PackageNotFoundError:  # built by hand, maybe; what it lacks will be seen
+    except metadata.PackageNotFoundError:  # perhaps built by hand; what it lacks will show
         return ""
     found = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-    if found >= least:
+    if found >= minimum:
         return ""
-    return f"{package} {version} is installed, {'.'.join(map(str, least))} or newer is needed"
+    return f"{package} {version} is installed, {'.'.join(map(str, minimum))} or newer is needed"
 
 
-def why_not(engine: str, environment: Mapping[str, str]) -> str:
-    """Why an engine is not taken where the program has not started it; empty where it is.
+def why_unavailable(engine: str, environment: Mapping[str, str]) -> str:
+    """Why an engine that the program has not started is not chosen; empty if it can be.
 
     Args:
       engine: "torch", "mpi" or "jax".

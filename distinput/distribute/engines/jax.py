@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX by the key-value store of its coordination service.
+"""JAX, through the key-value store of its coordination service.
 
-Device collectives of JAX block the thread that posts them and have no time-outs, and a wrong size ends the process. So
-nothing here touches a device: what workers tell each other goes through the store on rank 0, in pieces. That is right
-for flags, headers, metrics and states; arrays of many megabytes are better reduced inside a jitted function.
+Device collectives of JAX block the thread that posts them and have no timeouts, and a wrong size ends the process. So this
+engine uses no device: everything goes through the store on rank 0, in pieces. That suits flags, headers, metrics and
+states; arrays of many megabytes are better reduced inside a jitted function.
 """
 
 import atexit
@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.failures import ChannelLost
 from distinput.distribute.collectives.fold import fold
-from distinput.distribute.engines.address import check_place, split_address
-from distinput.distribute.engines.attempt import name_of_attempt
-from distinput.distribute.engines.board import HostedBoard
+from distinput.distribute.engines.address import check_rank_and_size, split_address
+from distinput.distribute.engines.attempt import attempt_name
+from distinput.distribute.engines.background import BackgroundThread
+from distinput.distribute.engines.hosted_board import HostedStatusBoard
 from distinput.distribute.engines.installed import too_old
-from distinput.distribute.engines.messenger import Messenger
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["JaxChannel", "is_running", "open_group"]
@@ -35,14 +34,14 @@ __all__ = ["JaxChannel", "is_running", "open_group"]
 _PIECE = 1 << 20  # bytes of one value; the service refuses messages of more than 4 MB
 _BLOCK = 64  # operations whose small keys are removed at once
 _SMALL = 4096  # bytes; larger values are removed as soon as everybody has them
-_SLICE = 0.02  # seconds that the thread of agreements waits for one before it looks for new ones
-_END = 5  # seconds that the end of a process waits for the others, where we initialised JAX
-_END_BROKEN = 1  # the same after a failure, when some may never come
-_LAST = 0.2  # seconds between the last word of the others and the end of the service
+_SLICE = 0.02  # seconds that a stream waits for a value before it looks for new operations
+_EXIT_SECONDS = 5  # a process that initialised JAX through us waits so long for the others before it exits
+_EXIT_SECONDS_BROKEN = 1  # the same after a failure, when some of them may never come
+_SHUTDOWN_SECONDS = 0.2  # between the last exit message of the others and the end of the service
 
 
 def _jax() -> tuple[Any, Any]:
-    """jax, and the state of jax.distributed; it has no public way to the client."""
+    """jax, and the state of jax.distributed, which offers no public access to the client."""
     if old := too_old("jax"):
         raise EngineMissing(f"engine 'jax': {old}; use `pip install -U 'distinput[jax]'`")
     try:
@@ -68,15 +67,15 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     if state.client is None:
         _initialize(rank, size, address, timeout)
     place = int(state.process_id), int(state.num_processes)
-    check_place("engine 'jax': jax.distributed was initialised", (rank, size), place)
+    check_rank_and_size("engine 'jax': jax.distributed was initialised", (rank, size), place)
     folder = f"distinput/{name}"
     try:
-        prefix = f"{folder}/{name_of_attempt(_Store(state.client), *place, folder, timeout)}"
+        prefix = f"{folder}/{attempt_name(_Store(state.client), *place, folder, timeout)}"
     except ChannelLost as error:
         raise CollectiveTimeout(
             f"engine 'jax': rank {place[0]} of {place[1]} did not meet the others: {error}"
         ) from error
-    board = _KeyBoard(state.client, place[0], prefix)
+    board = _StoreBoard(state.client, place[0], prefix)
     return Collectives(JaxChannel(state.client, *place, prefix, board), name, timeout)
 
 
@@ -91,12 +90,12 @@ def _initialize(rank: int | None, size: int | None, address: str | None, timeout
         given = {"coordinator_address": address, "num_processes": size, "process_id": rank}
         given["cluster_detection_method"] = "deactivate"
     known = inspect.signature(jax.distributed.initialize).parameters
-    limits = {"initialization_timeout": max(1, round(timeout)), "shutdown_timeout_seconds": _END}
+    limits = {"initialization_timeout": max(1, round(timeout)), "shutdown_timeout_seconds": _EXIT_SECONDS}
     given |= {key: value for key, value in limits.items() if key in known}
     recover = "jax_enable_recoverability"
     begin = time.monotonic()
     try:
-        if hasattr(jax.config, recover):  # else the service ends the processes that survive the death of another one
+        if hasattr(jax.config, recover):  # otherwise the service ends the processes that survive the death of another
             jax.config.update(recover, True)
         jax.distributed.initialize(**given)
     except ValueError as error:
@@ -113,32 +112,32 @@ def _initialize(rank: int | None, size: int | None, address: str | None, timeout
         late = time.monotonic() - begin >= timeout - 1
         failure: CollectiveError = CollectiveTimeout(message) if late else PeerLost(message)
         raise failure from error
-    atexit.register(_leave)  # after JAX's own, so it runs before that
+    atexit.register(_leave)  # after JAX's own handler, so it runs before that
 
 
 def _leave() -> None:
-    """Rank 0, which hosts the service, ends last: JAX ends a process whose service is gone before its own end."""
+    """Make rank 0, which hosts the service, exit last: JAX kills a process that loses the service before it has exited."""
     _, state = _jax()
     if state.client is None:
         return
-    seconds = _END_BROKEN if _broken.is_set() else _END
-    # By a messenger: a service that does not answer must not keep this process.
-    messenger, client = Messenger("distinput-exit"), state.client
-    goodbye = messenger.send(_say_goodbye, _Store(client), state.process_id, state.num_processes, seconds)
-    if not goodbye.wait(seconds + 2 * _LAST):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))  # its destructor would ask the service again
+    seconds = _EXIT_SECONDS_BROKEN if _broken.is_set() else _EXIT_SECONDS
+    # On a background thread: a service that does not answer must not keep this process from exiting.
+    thread, client = BackgroundThread("distinput-exit"), state.client
+    announced = thread.submit(_announce_exit, _Store(client), state.process_id, state.num_processes, seconds)
+    if not announced.wait(seconds + 2 * _SHUTDOWN_SECONDS):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))  # its destructor would call the service again
         state.client = state.preemption_sync_manager = None
 
 
-def _say_goodbye(store: "_Store", rank: int, size: int, seconds: float) -> None:
+def _announce_exit(store: "_Store", rank: int, size: int, seconds: float) -> None:
     with suppress(ChannelLost):
         if rank:
-            store.set(f"distinput/exit/{rank}", b"")
+            store.put_bytes(f"distinput/exit/{rank}", b"")
             return
         deadline = time.monotonic() + seconds
         while len(store.folder("distinput/exit")) < size - 1 and time.monotonic() < deadline:
             time.sleep(0.02)
-        time.sleep(_LAST)
+        time.sleep(_SHUTDOWN_SECONDS)
 
 
 def _first_line(error: BaseException) -> str:
@@ -146,20 +145,20 @@ def _first_line(error: BaseException) -> str:
 
 
 class _Store:
-    """The key-value store, with the errors of channels."""
+    """The key-value store, with `ChannelLost` for its errors."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def set(self, key: str, value: bytes) -> None:
-        """Write a value; a new one replaces the old one."""
+    def put_bytes(self, key: str, value: bytes) -> None:
+        """Write a value; it replaces an older one."""
         try:
             self._client.key_value_set_bytes(key, value, allow_overwrite=True)
         except RuntimeError as error:
             raise ChannelLost(_first_line(error)) from error
 
-    def get(self, key: str, seconds: float) -> bytes | None:
-        """The value, or None if there is none within the time."""
+    def get_bytes(self, key: str, seconds: float) -> bytes | None:
+        """The value, None if there is none within the time."""
         try:
             return bytes(self._client.blocking_key_value_get_bytes(key, max(1, round(1000 * seconds))))
         except RuntimeError as error:
@@ -168,12 +167,12 @@ class _Store:
             raise ChannelLost(_first_line(error)) from error
 
     def put(self, key: str, value: str) -> None:
-        """Write a text; a new one replaces the old one."""
-        self.set(key, value.encode())
+        """Write a text; it replaces an older one."""
+        self.put_bytes(key, value.encode())
 
-    def look(self, key: str) -> str | None:
+    def get(self, key: str) -> str | None:
         """The text, None if there is none; does not wait for one."""
-        value = self.get(key, 0.0)
+        value = self.get_bytes(key, 0.0)
         return None if value is None else value.decode()
 
     def folder(self, prefix: str) -> dict[str, bytes]:
@@ -193,32 +192,32 @@ class _Store:
             raise ChannelLost(_first_line(error)) from error
 
 
-class _KeyBoard(HostedBoard):
-    """Notices as keys."""
+class _StoreBoard(HostedStatusBoard):
+    """Statuses as keys of the store."""
 
     def __init__(self, client: Any, rank: int, prefix: str) -> None:
         super().__init__(0)
         self._store, self._rank, self.prefix = _Store(client), rank, prefix
 
-    def put(self, notice: str) -> None:
-        self._store.set(f"{self.prefix}/notice/{self._rank}", notice.encode())
+    def store_status(self, status: str) -> None:
+        self._store.put_bytes(f"{self.prefix}/status/{self._rank}", status.encode())
 
-    def take(self) -> Mapping[int, str]:
-        found = self._store.folder(f"{self.prefix}/notice")
-        notices = {int(key.rpartition("/")[2]): value.decode() for key, value in found.items()}
-        return {rank: text for rank, text in notices.items() if rank != self._rank}
+    def fetch_statuses(self) -> Mapping[int, str]:
+        found = self._store.folder(f"{self.prefix}/status")
+        statuses = {int(key.rpartition("/")[2]): value.decode() for key, value in found.items()}
+        return {rank: text for rank, text in statuses.items() if rank != self._rank}
 
 
 class _Stream:
     """Operations in order: each worker writes under its rank and number, and reads what the others wrote.
 
-    The store is asked by a thread, since it may stop answering; the thread writes what was posted last before it goes
-    on reading for what was posted first, so that workers may be several operations apart.
+    A background thread uses the store, since that may stop answering. The thread writes for the latest operation before it
+    goes on reading for the oldest one, so that workers may be several operations apart.
     """
 
     def __init__(self, store: _Store, rank: int, size: int, prefix: str) -> None:
         self._store, self._rank, self._size, self._prefix = store, rank, size, prefix
-        self._messenger = Messenger("distinput-keys")
+        self._thread = BackgroundThread("distinput-keys")
         self._next = 0
         self._waiting: deque[_Operation] = deque()
         self._kept: list[int] = []  # numbers of large values that the others may not have read yet
@@ -234,20 +233,20 @@ class _Stream:
         Args:
           mine: this worker's part, None if it only reads.
           sizes: whose parts to read, and how large they are.
-          finish: what to make of the parts.
+          finish: makes the result of the parts.
         """
         operation = _Operation(self._next, sizes, finish, meets=len(sizes) == self._size - 1)
         self._next += 1
-        self._messenger.send(self._advance, operation, mine)
+        self._thread.submit(self._advance, operation, mine)
         return operation
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Stop waiting for the others."""
         self._ended.set()
-        self._messenger.end()
+        self._thread.close()
 
     def _advance(self, operation: "_Operation", mine: Bytes | None) -> None:
-        """On the thread: write one part, then read on until something new is posted, or nothing is left to read."""
+        """On the thread: write one part, then read until a new operation is queued or nothing is left to read."""
         self._waiting.append(operation)
         try:
             if self._lost is None and mine is not None:
@@ -255,7 +254,7 @@ class _Stream:
             while self._lost is None and self._waiting and not self._ended.is_set():
                 if self._read(self._waiting[0]):
                     self._waiting.popleft().done.set()
-                elif self._messenger.busy():
+                elif self._thread.has_queued():
                     return
         except ChannelLost as error:
             self._lost = error
@@ -272,13 +271,13 @@ class _Stream:
         if len(mine) > _SMALL:
             self._kept.append(number)
         for at in range(0, max(1, len(mine)), _PIECE):
-            self._store.set(f"{self._key(self._rank, number)}/{at}", mine[at : at + _PIECE].tobytes())
+            self._store.put_bytes(f"{self._key(self._rank, number)}/{at}", mine[at : at + _PIECE].tobytes())
 
     def _read(self, operation: "_Operation") -> bool:
         """Read the next piece; True when there is none left."""
         if operation.missing:
             rank, at = operation.missing[-1]
-            data = self._store.get(f"{self._key(rank, operation.number)}/{at}", _SLICE)
+            data = self._store.get_bytes(f"{self._key(rank, operation.number)}/{at}", _SLICE)
             if data is None:
                 return False
             operation.parts[rank][at : at + _PIECE] = np.frombuffer(data, np.uint8)
@@ -290,7 +289,7 @@ class _Stream:
         return True
 
     def _tidy(self, number: int) -> None:
-        """Everybody began this operation, so everybody has read all before it."""
+        """Remove old keys: every worker has started this operation, so it has read all before it."""
         while self._kept and self._kept[0] < number:
             self._store.remove(self._key(self._rank, self._kept.pop(0)))
         while self._removed < number // _BLOCK:
@@ -299,7 +298,7 @@ class _Stream:
 
 
 class _Operation:
-    """One operation of a stream, as seen by whoever waits for it."""
+    """One operation of a stream, as its caller sees it."""
 
     def __init__(
         self, number: int, sizes: Mapping[int, int], finish: Callable[[dict[int, Bytes]], Any], *, meets: bool
@@ -325,18 +324,18 @@ class JaxChannel:
     """Two streams of keys, one for calls and one for agreements.
 
     Args:
-      client: the client of the coordination service.
+      client: that of the coordination service.
       rank: this worker.
-      size: how many there are.
+      size: how many workers there are.
       name: the prefix of the keys; no other channel may have it.
-      board: the notice board.
+      status_board: shared with the channels of the same origin.
     """
 
-    reducible: Mapping[str, frozenset[str]] = {}  # what has to be folded in rank order anyway
-    adds_at_once = True  # it has a thread of its own for that
+    reducible: Mapping[str, frozenset[str]] = {}  # it would have to fold in rank order, too
+    post_is_cheap = True  # it has a thread of its own for that
 
-    def __init__(self, client: Any, rank: int, size: int, name: str, board: _KeyBoard) -> None:
-        self.rank, self.size, self.board = rank, size, board
+    def __init__(self, client: Any, rank: int, size: int, name: str, status_board: _StoreBoard) -> None:
+        self.rank, self.size, self.status_board = rank, size, status_board
         self._client = client
         self._calls = _Stream(_Store(client), rank, size, f"{name}/calls")
         self._agreements = _Stream(_Store(client), rank, size, f"{name}/agreements")
@@ -348,11 +347,11 @@ class JaxChannel:
         own = mine.copy()
         return stream.begin(own, others, lambda parts: finish([{**parts, self.rank: own}[r] for r in range(self.size)]))
 
-    def gather(self, mine: Bytes) -> _Operation:
+    def all_gather(self, mine: Bytes) -> _Operation:
         """[n] of every worker -> [size, n]."""
         return self._exchange(self._calls, mine, [len(mine)] * self.size, np.stack)
 
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Operation:
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Operation:
         """[sizes[rank]] of every worker -> list of [sizes[i]]."""
         return self._exchange(self._calls, mine, sizes, list)
 
@@ -367,21 +366,21 @@ class JaxChannel:
         sizes = [len(mine)] * self.size
         return self._exchange(stream, mine, sizes, lambda parts: fold([part.view(values.dtype) for part in parts], op))
 
-    def reduce(self, values: Array, op: str) -> _Operation:
+    def all_reduce(self, values: Array, op: str) -> _Operation:
         """[n] of every worker -> [n]; not used, as no dtype is `reducible`."""
         return self._folded(self._calls, values, op)
 
-    def add(self, values: Array) -> _Operation:
+    def post_sum(self, values: Array) -> _Operation:
         """int64 [n] of every worker, summed."""
         return self._folded(self._agreements, values, "sum")
 
     def dup(self, name: str, timeout: float) -> "JaxChannel":
         """Another pair of streams."""
-        return JaxChannel(self._client, self.rank, self.size, f"{self.board.prefix}/{name}", self.board)
+        return JaxChannel(self._client, self.rank, self.size, f"{self.status_board.prefix}/{name}", self.status_board)
 
     def close(self, *, broken: bool) -> None:
         """End the threads."""
         if broken:
             _broken.set()
-        self._calls.end()
-        self._agreements.end()
+        self._calls.close()
+        self._agreements.close()

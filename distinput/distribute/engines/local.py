@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of one process as workers: the reference that every other engine equals."""
+"""Threads of one process as workers: the reference that every other engine must equal."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.failures import ChannelLost
 from distinput.distribute.collectives.fold import OPS, fold
 
 __all__ = ["LocalChannel", "open_group", "open_groups"]
@@ -33,12 +32,12 @@ def open_groups(size: int, *, timeout: float = 60.0, name: str = "distinput") ->
     """
     if size < 1:
         raise ValueError(f"open_groups: size must be at least 1, got {size}")
-    room = _Room(size)
+    shared = _SharedState(size)
     groups: list[Collectives | BaseException] = [ChannelLost("not opened")] * size
 
     def enter(rank: int) -> None:
         try:
-            groups[rank] = Collectives(LocalChannel(room, rank), name, timeout)
+            groups[rank] = Collectives(LocalChannel(shared, rank), name, timeout)
         except BaseException as error:  # noqa: BLE001 - raised again below
             groups[rank] = error
 
@@ -65,47 +64,47 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     return open_groups(1, timeout=timeout, name=name)[0]
 
 
-class _Room:
-    """Where the threads of all channels of one origin meet."""
+class _SharedState:
+    """What the threads of all channels of one origin share."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.changed = threading.Condition()
-        self.meetings: dict[tuple[str, int], _Meeting] = {}
-        self.notices: dict[int, str] = {}
+        self.exchanges: dict[tuple[str, int], _Exchange] = {}
+        self.statuses: dict[int, str] = {}
         self.gone: dict[tuple[str, int], bool] = {}
 
 
-class _Meeting:
-    """One operation: what the workers brought, and how many took it away."""
+class _Exchange:
+    """One operation: what each worker contributed, and how many have taken the result."""
 
-    __slots__ = ("brought", "taken")
+    __slots__ = ("contributions", "taken")
 
     def __init__(self) -> None:
-        self.brought: dict[int, Any] = {}
+        self.contributions: dict[int, Any] = {}
         self.taken = 0
 
 
 class _LocalHandle:
-    def __init__(self, room: _Room, key: tuple[str, int], finish: Callable[[list[Any]], Any]) -> None:
-        self._room, self._key, self._finish = room, key, finish
+    def __init__(self, shared: _SharedState, key: tuple[str, int], finish: Callable[[list[Any]], Any]) -> None:
+        self._shared, self._key, self._finish = shared, key, finish
         self._parts: list[Any] | None = None
 
     def wait(self, seconds: float) -> bool:
-        room = self._room
+        shared = self._shared
         if self._parts is not None:
             return True
-        with room.changed:
-            meeting = room.meetings[self._key]
-            if not room.changed.wait_for(lambda: len(meeting.brought) == room.size, seconds):
-                for rank in range(room.size):
-                    if rank not in meeting.brought and room.gone.get((self._key[0], rank)):
+        with shared.changed:
+            exchange = shared.exchanges[self._key]
+            if not shared.changed.wait_for(lambda: len(exchange.contributions) == shared.size, seconds):
+                for rank in range(shared.size):
+                    if rank not in exchange.contributions and shared.gone.get((self._key[0], rank)):
                         raise ChannelLost(f"thread {rank} closed its group")
                 return False
-            self._parts = [meeting.brought[rank] for rank in range(room.size)]
-            meeting.taken += 1
-            if meeting.taken == room.size:
-                del room.meetings[self._key]
+            self._parts = [exchange.contributions[rank] for rank in range(shared.size)]
+            exchange.taken += 1
+            if exchange.taken == shared.size:
+                del shared.exchanges[self._key]
         return True
 
     def value(self) -> Any:
@@ -114,79 +113,79 @@ class _LocalHandle:
 
 
 class _LocalBoard:
-    host = None
+    host_rank = None
 
-    def __init__(self, room: _Room, rank: int) -> None:
-        self._room, self._rank = room, rank
+    def __init__(self, shared: _SharedState, rank: int) -> None:
+        self._shared, self._rank = shared, rank
 
-    def write(self, notice: str) -> None:
-        with self._room.changed:
-            self._room.notices[self._rank] = notice
+    def publish(self, status: str) -> None:
+        with self._shared.changed:
+            self._shared.statuses[self._rank] = status
 
     def read(self) -> Mapping[int, str]:
-        with self._room.changed:
-            return {rank: text for rank, text in self._room.notices.items() if rank != self._rank}
+        with self._shared.changed:
+            return {rank: text for rank, text in self._shared.statuses.items() if rank != self._rank}
 
-    def end(self) -> None:
+    def close(self) -> None:
         pass
 
 
 class LocalChannel:
-    """A channel between threads: what one brings is copied, so that it may be changed afterwards.
+    """A channel between threads: contributions are copied, so that the arrays may be changed afterwards.
 
     Args:
-      room: shared by all threads.
+      shared: the state that all threads share.
       rank: the thread.
       name: the channel.
     """
 
     reducible: Mapping[str, frozenset[str]] = dict.fromkeys(OPS, _DTYPES)
-    adds_at_once = True
+    post_is_cheap = True
 
-    def __init__(self, room: _Room, rank: int, name: str = "") -> None:
-        self._room, self._name = room, name
-        self.rank, self.size = rank, room.size
-        self.board = _LocalBoard(room, rank)
+    def __init__(self, shared: _SharedState, rank: int, name: str = "") -> None:
+        self._shared, self._name = shared, name
+        self.rank, self.size = rank, shared.size
+        self.status_board = _LocalBoard(shared, rank)
         self._numbers = {"call": 0, "agree": 0}
 
-    def _bring(self, value: Array, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
+    def _contribute(self, value: Array, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
         number = self._numbers[kind]
         self._numbers[kind] += 1
         key = (f"{kind} {self._name}", number)
-        with self._room.changed:
-            meeting = self._room.meetings.setdefault(key, _Meeting())
-            meeting.brought[self.rank] = value.copy()
-            if len(meeting.brought) == self.size:
-                self._room.changed.notify_all()
-        return _LocalHandle(self._room, key, finish)
+        with self._shared.changed:
+            exchange = self._shared.exchanges.setdefault(key, _Exchange())
+            exchange.contributions[self.rank] = value.copy()
+            if len(exchange.contributions) == self.size:
+                self._shared.changed.notify_all()
+        return _LocalHandle(self._shared, key, finish)
 
-    def gather(self, mine: Bytes) -> _LocalHandle:
+    def all_gather(self, mine: Bytes) -> _LocalHandle:
         """[n] of every worker -> [size, n]."""
-        return self._bring(mine, np.stack)
+        return self._contribute(mine, np.stack)
 
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _LocalHandle:
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _LocalHandle:
         """[sizes[rank]] of every worker -> list of [sizes[i]]."""
-        return self._bring(mine, lambda parts: [part.copy() for part in parts])
+        return self._contribute(mine, lambda parts: [part.copy() for part in parts])
 
-    def reduce(self, values: Array, op: str) -> _LocalHandle:
+    def all_reduce(self, values: Array, op: str) -> _LocalHandle:
         """[n] of every worker -> [n]."""
-        return self._bring(values, lambda parts: fold(parts, op))
+        return self._contribute(values, lambda parts: fold(parts, op))
 
     def broadcast(self, values: Bytes, root: int) -> _LocalHandle:
         """[n] of the root -> [n]."""
-        return self._bring(values if self.rank == root else values[:0], lambda parts: parts[root].copy())
+        return self._contribute(values if self.rank == root else values[:0], lambda parts: parts[root].copy())
 
-    def add(self, values: Array) -> _LocalHandle:
+    def post_sum(self, values: Array) -> _LocalHandle:
         """int64 [n] of every worker, summed."""
-        return self._bring(values, lambda parts: fold(parts, "sum"), "agree")
+        return self._contribute(values, lambda parts: fold(parts, "sum"), "agree")
 
     def dup(self, name: str, timeout: float) -> "LocalChannel":
-        """Another channel in the same room."""
-        return LocalChannel(self._room, self.rank, name)
+        """Another channel between the same threads."""
+        return LocalChannel(self._shared, self.rank, name)
 
     def close(self, *, broken: bool) -> None:
-        """Tell the others that this thread does not come any more."""
-        with self._room.changed:
+        """Tell the others that this thread takes part no longer."""
+        with self._shared.changed:
             for kind in self._numbers:
-                self._room.gone[f"{kind} {self._name}", self.rank] = True
-            self._room.changed.notify_all()
+                self._shared.gone[f"{kind} {self._name}", self.rank] = True
+            self._shared.changed.notify_all()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI by mpi4py: the lightest engine, started by mpiexec.
+"""MPI through mpi4py: the lightest engine, started by mpiexec.
 
-MPI has no time-outs and waits by spinning, so every wait here is a loop of looks with short sleeps. After a time-out
-the operation is still under way, and MPI would give its messages to the next one; so the group is used up, and the job
-is ended when such a process exits, because MPI's own end would wait for ever.
+MPI has no timeouts and waits by spinning, so every wait here polls, with short sleeps in between. After a timeout the
+operation is still under way, and MPI would deliver its messages to the next one. So the group cannot be used any more, and
+when such a process exits the job is ended, because MPI_Finalize would wait for ever.
 
-A process that dies takes the whole job with it, unless mpiexec was told otherwise (`--with-ft ulfm` of Open MPI).
+A process that dies takes the whole job with it, unless mpiexec is told otherwise (`--with-ft ulfm` of Open MPI).
 """
 
 import atexit
@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.failures import ChannelLost
-from distinput.distribute.engines.address import check_place
+from distinput.distribute.engines.address import check_rank_and_size
 from distinput.distribute.engines.installed import MPIEXEC
 from distinput.errors import CollectiveTimeout, EngineMissing
 
@@ -31,11 +30,11 @@ __all__ = ["MpiChannel", "open_group"]
 
 _EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _DTYPES = _EXACT | {"float32", "float64"}
-_SPIN = 100e-6  # seconds of looking without sleeping: the others are usually there
-_SLEEPS = (20e-6, 1e-3)  # the shortest and the longest sleep between two looks; in between an eighth of what was waited
+_SPIN = 100e-6  # seconds of polling without sleeping: the others have usually come
+_SLEEPS = (20e-6, 1e-3)  # the shortest and the longest sleep between two polls; in between an eighth of the time waited
 _EXIT_GRACE = 1.0  # seconds that a process with operations under way leaves the others to report before it ends the job
-_EXIT_STEP = 0.3  # seconds more for each rank, as mpiexec may crash when several processes end the job at once
-_FINALIZE_SECONDS = 10  # after which a process that lost another one is ended, if MPI's own end has not come to one
+_EXIT_STEP = 0.3  # seconds more for each rank, since mpiexec may crash when several processes end the job at once
+_FINALIZE_SECONDS = 10  # a process that lost another one is killed if MPI_Finalize takes longer
 
 
 def _mpi() -> Any:
@@ -49,7 +48,7 @@ def _mpi() -> Any:
 
 
 def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:
-    """The group of all processes that mpiexec started; see `open_collectives`. An address is not looked at: mpiexec knows."""
+    """The group of all processes that mpiexec started; see `open_collectives`. The address is not needed."""
     del address
     mpi = _mpi()
     world = mpi.COMM_WORLD
@@ -58,12 +57,12 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
             f"engine 'mpi': mpi4py is installed, but mpiexec did not start this process, which should be one of {size}; use "
             f"`mpiexec -n {size} python ...`, or the engine 'torch', which needs no launcher"
         )
-    check_place("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
+    check_rank_and_size("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
     if mpi.Query_thread() < mpi.THREAD_MULTIPLE and world.size > 1:
         raise ValueError("engine 'mpi': needs MPI_THREAD_MULTIPLE; leave mpi4py.rc.thread_level at its default")
     try:
-        notices = _duplicate(world, timeout)
-        channel = MpiChannel(world, _MpiBoard(mpi, notices), timeout)
+        statuses = _duplicate(world, timeout)
+        channel = MpiChannel(world, _MpiBoard(mpi, statuses), timeout)
     except ChannelLost as error:
         raise CollectiveTimeout(
             f"engine 'mpi': rank {world.rank} of {world.size} did not meet the others: {error}"
@@ -72,14 +71,14 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
 
 
 _lost: list[str] = []
-"""What MPI said when another process was lost, where the job was told to go on."""
+"""What MPI reported when it lost another process, in jobs that go on after that."""
 
 _under_way: dict[int, "_Request"] = {}
-"""All operations that are not complete; MPI writes to their arrays, so they stay alive."""
+"""All operations that are not complete; MPI writes to their arrays, so they have to stay alive."""
 
 
 def _leave() -> None:
-    """End the job where MPI's own end would hang; runs before it."""
+    """End the job if MPI_Finalize would hang; runs before it."""
     world = _mpi().COMM_WORLD
     deadline = time.monotonic() + _EXIT_GRACE + _EXIT_STEP * min(world.rank, 10)
     while not all(request.quietly_done() for request in list(_under_way.values())):
@@ -87,7 +86,7 @@ def _leave() -> None:
             world.Abort(1)
         time.sleep(0.01)
     if _lost and threading.current_thread() is threading.main_thread():
-        # MPI's end seldom, but sometimes, waits for ever for a process that has died; the system's clock does not.
+        # MPI_Finalize may, though seldom, wait for ever for a process that has died; an alarm of the system ends that.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_FINALIZE_SECONDS)
 
@@ -120,7 +119,7 @@ class _Request:
         _under_way.pop(id(self), None)
 
     def quietly_done(self) -> bool:
-        """Whether MPI is through with it, well or not."""
+        """Whether MPI has completed it, or failed to."""
         try:
             return self._test()
         except ChannelLost:
@@ -157,23 +156,23 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class _MpiBoard:
-    """Notices as messages to everybody, on a communicator of their own."""
+    """Statuses as messages to all others, on a communicator of their own."""
 
-    host = None
+    host_rank = None
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self._mpi, self._comm = mpi, comm
-        self._notices: dict[int, str] = {}
+        self._statuses: dict[int, str] = {}
         self._sent: list[tuple[Any, Bytes]] = []
         self._lock = threading.Lock()
         self._others = [rank for rank in range(comm.size) if rank != comm.rank]
 
-    def write(self, notice: str) -> None:
-        data = np.frombuffer(notice.encode(), np.uint8).copy()
+    def publish(self, status: str) -> None:
+        data = np.frombuffer(status.encode(), np.uint8).copy()
         with self._lock:
             self._sent = [(request, data) for request, data in self._sent if not self._complete(request)]
             for rank in self._others:
-                with suppress(Exception):  # a dead one does not need it
+                with suppress(Exception):  # a dead worker does not need it
                     self._sent.append((self._comm.Isend(data, rank), data))
 
     @staticmethod
@@ -184,17 +183,17 @@ class _MpiBoard:
             return True
 
     def read(self) -> Mapping[int, str]:
-        status = self._mpi.Status()
+        arrived = self._mpi.Status()
         with self._lock:
             for rank in self._others:
-                with suppress(Exception):  # a dead one says nothing any more
-                    while self._comm.Iprobe(rank, self._mpi.ANY_TAG, status):
-                        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+                with suppress(Exception):  # a dead worker publishes nothing
+                    while self._comm.Iprobe(rank, self._mpi.ANY_TAG, arrived):
+                        data = np.empty(arrived.Get_count(self._mpi.BYTE), np.uint8)
                         self._comm.Recv(data, rank)
-                        self._notices[rank] = data.tobytes().decode()
-            return dict(self._notices)
+                        self._statuses[rank] = data.tobytes().decode()
+            return dict(self._statuses)
 
-    def end(self) -> None:
+    def close(self) -> None:
         pass
 
 
@@ -203,25 +202,25 @@ class MpiChannel:
 
     Args:
       comm: the communicator to duplicate; all its processes take part.
-      board: the notice board.
+      status_board: shared with the channels of the same origin.
       timeout: seconds to wait for the others.
     """
 
     reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
-    adds_at_once = True
+    post_is_cheap = True
 
-    def __init__(self, comm: Any, board: _MpiBoard, timeout: float) -> None:
+    def __init__(self, comm: Any, status_board: _MpiBoard, timeout: float) -> None:
         mpi = _mpi()
-        self.rank, self.size, self.board = comm.rank, comm.size, board
+        self.rank, self.size, self.status_board = comm.rank, comm.size, status_board
         self._operations = {"max": mpi.MAX, "min": mpi.MIN, "prod": mpi.PROD, "sum": mpi.SUM}
         self._calls, self._agreements = _duplicate(comm, timeout), _duplicate(comm, timeout)
 
-    def gather(self, mine: Bytes) -> _Request:
+    def all_gather(self, mine: Bytes) -> _Request:
         """[n] of every worker -> [size, n]."""
         rows = np.empty((self.size, len(mine)), np.uint8)
         return _Request(_call(self._calls.Iallgather, mine, rows), lambda: rows, mine)
 
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Request:
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Request:
         """[sizes[rank]] of every worker -> list of [sizes[i]]."""
         ends = np.cumsum(sizes).tolist()
         whole = np.empty(ends[-1], np.uint8)
@@ -233,22 +232,22 @@ class MpiChannel:
         """[n] of the root -> [n]."""
         return _Request(_call(self._calls.Ibcast, values, root), lambda: values)
 
-    def _all_reduce(self, comm: Any, values: Array, op: str) -> _Request:
+    def _reduce(self, comm: Any, values: Array, op: str) -> _Request:
         mine, result = values.copy(), np.empty_like(values)
         return _Request(_call(comm.Iallreduce, mine, result, self._operations[op]), lambda: result, mine)
 
-    def reduce(self, values: Array, op: str) -> _Request:
+    def all_reduce(self, values: Array, op: str) -> _Request:
         """[n] of every worker -> [n]."""
-        return self._all_reduce(self._calls, values, op)
+        return self._reduce(self._calls, values, op)
 
-    def add(self, values: Array) -> _Request:
+    def post_sum(self, values: Array) -> _Request:
         """int64 [n] of every worker, summed."""
-        return self._all_reduce(self._agreements, values, "sum")
+        return self._reduce(self._agreements, values, "sum")
 
     def dup(self, name: str, timeout: float) -> "MpiChannel":
         """Another pair of communicators."""
-        return MpiChannel(self._calls, self.board, timeout)
+        return MpiChannel(self._calls, self.status_board, timeout)
 
     def close(self, *, broken: bool) -> None:
-        """Forget the communicators. To free them is a call of all workers, so MPI does it at its end."""
+        """Drop the communicators. Freeing them needs a call of all workers, so MPI_Finalize does that."""
         self._calls = self._agreements = None

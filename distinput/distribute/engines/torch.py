@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed with gloo: needs no launcher, several independent channels, and notices a dead peer at once.
+"""torch.distributed with gloo: needs no launcher, has independent channels, and notices a dead peer at once.
 
-Every channel is two gloo groups made directly over a store, one for calls and one for agreements, so that nothing of
-the process's own `torch.distributed` state is touched, and a process may train with NCCL beside it. The groups
-themselves never time out: an agreement may be posted long before the others come to it, so only whoever waits counts.
+Every channel consists of two gloo groups made directly over a store, one for calls and one for agreements, so that the
+process's own `torch.distributed` state is not touched, and the process may train with NCCL at the same time. The groups
+themselves never time out, since an agreement may be posted long before the others do: only waiting has a time limit.
 """
 
 import ctypes
@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.collectives.channel import Array, Bytes
+from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.collectives.failures import ChannelLost
-from distinput.distribute.engines.address import check_place, own_address, split_address
-from distinput.distribute.engines.attempt import name_of_attempt
-from distinput.distribute.engines.board import HostedBoard
+from distinput.distribute.engines.address import check_rank_and_size, local_address, split_address
+from distinput.distribute.engines.attempt import attempt_name
+from distinput.distribute.engines.hosted_board import HostedStatusBoard
 from distinput.distribute.engines.installed import too_old
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
@@ -63,7 +62,7 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
     _, distributed = _torch()
     if address is None and distributed.is_initialized():
         place = distributed.get_rank(), distributed.get_world_size()
-        check_place("engine 'torch': torch.distributed was initialised", (rank, size), place)
+        check_rank_and_size("engine 'torch': torch.distributed was initialised", (rank, size), place)
         store = distributed.distributed_c10d._get_default_store()
         host = None if isinstance(store, distributed.FileStore) else 0
         address = "torch.distributed"
@@ -76,8 +75,8 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
         if store is None:
             store = _connect(distributed, place[0], address, timeout, listens=host is not None)
         folder = f"distinput/{name}"
-        prefix = f"{folder}/{name_of_attempt(_StoreKeys(store), *place, folder, deadline - time.monotonic())}"
-        device = None if address == "torch.distributed" else own_address(*split_address(address))
+        prefix = f"{folder}/{attempt_name(_StoreKeys(store), *place, folder, deadline - time.monotonic())}"
+        device = None if address == "torch.distributed" else local_address(*split_address(address))
         channel = TorchChannel(store, *place, prefix, _StoreBoard(store, *place, prefix, host), device, timeout)
     except (ChannelLost, RuntimeError) as error:
         raise _not_opened(error, place, address, deadline) from error
@@ -100,7 +99,7 @@ def _place(rank: int | None, size: int | None, address: str | None) -> tuple[tup
 
 
 def _connect(distributed: Any, rank: int, address: str, timeout: float, *, listens: bool) -> Any:
-    """The store on rank 0; its server is shared by all stores of this process with the same port."""
+    """The store on rank 0; all stores of this process with the same port share its server."""
     host, port = split_address(address)
     return distributed.TCPStore(
         host,
@@ -121,57 +120,57 @@ def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline
 
 
 class _StoreKeys:
-    """The keys of a store, with the errors of channels."""
+    """The keys of a store, with `ChannelLost` for its errors."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
 
     def put(self, key: str, value: str) -> None:
-        _ask(self._store.set, key, value)
+        _call(self._store.set, key, value)
 
-    def look(self, key: str) -> str | None:
-        return _ask(self._store.get, key).decode() if _ask(self._store.check, [key]) else None
+    def get(self, key: str) -> str | None:
+        return _call(self._store.get, key).decode() if _call(self._store.check, [key]) else None
 
 
-def _ask(function: Callable[..., Any], *args: Any) -> Any:
+def _call(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except RuntimeError as error:
         raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
 
 
-class _StoreBoard(HostedBoard):
-    """Notices as keys of the store."""
+class _StoreBoard(HostedStatusBoard):
+    """Statuses as keys of the store."""
 
-    def __init__(self, store: Any, rank: int, size: int, prefix: str, host: int | None) -> None:
-        super().__init__(host)
-        # A connection of its own: the other one is busy while a group waits for its members.
+    def __init__(self, store: Any, rank: int, size: int, prefix: str, host_rank: int | None) -> None:
+        super().__init__(host_rank)
+        # A connection of its own, since the other one is busy while a group waits for its members.
         self._store = store.clone() if hasattr(store, "clone") else store
         self._rank = rank
         self._others = [other for other in range(size) if other != rank]
         self.prefix = prefix
         self._complete = False
-        self.write("")
+        self.publish("")
 
-    def put(self, notice: str) -> None:
+    def store_status(self, status: str) -> None:
         key = self._key(self._rank)
-        _ask(self._store.set, key, notice)
-        _ask(self._store.check, [key])  # `set` does not wait until the store has it
+        _call(self._store.set, key, status)
+        _call(self._store.check, [key])  # `set` does not wait until the store has it
 
-    def take(self) -> Mapping[int, str]:
+    def fetch_statuses(self) -> Mapping[int, str]:
         keys = [self._key(other) for other in self._others]
-        self._complete = self._complete or _ask(self._store.check, keys)
+        self._complete = self._complete or _call(self._store.check, keys)
         if not self._complete or not keys:
             return {}
-        texts = _ask(self._store.multi_get, keys)
+        texts = _call(self._store.multi_get, keys)
         return {other: text.decode() for other, text in zip(self._others, texts, strict=True)}
 
     def _key(self, rank: int) -> str:
-        return f"{self.prefix}/notice/{rank}"
+        return f"{self.prefix}/status/{rank}"
 
 
 def _first_line(error: BaseException) -> str:
-    """The text of torch without the place in its source and without its advice."""
+    """The first line of torch's text, without the place in its source and without its advice."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"^\[[^]]*/[^]]*\]\s*", "", text).split(". This is typically")[0]
 
@@ -180,8 +179,8 @@ class _Works:
     """Operations of a gloo group that complete together.
 
     Args:
-      works: of torch.
-      under_way: all of the channel, from which those that have completed are taken out.
+      works: the `Work` objects of torch.
+      under_way: all of the channel; those that complete are removed.
       value: the result.
     """
 
@@ -198,7 +197,7 @@ class _Works:
 
     def _ended(self, work: Any, seconds: float) -> bool:
         try:
-            if seconds < 0.001:  # gloo takes less than a millisecond for no limit at all
+            if seconds < 0.001:  # gloo takes a limit below a millisecond for no limit at all
                 return bool(work.is_completed() and work.wait(_FOREVER))
             return bool(work.wait(timedelta(seconds=seconds)))
         except RuntimeError as error:
@@ -206,7 +205,7 @@ class _Works:
                 return False
             text = _first_line(error)
         try:
-            return bool(work.wait(_FOREVER))  # completed between the two looks
+            return bool(work.wait(_FOREVER))  # completed in between
         except RuntimeError:
             raise ChannelLost(text) from None
 
@@ -220,21 +219,21 @@ class TorchChannel:
     Args:
       store: a `torch.distributed.Store` that all workers share.
       rank: this worker.
-      size: how many there are.
+      size: how many workers there are.
       name: the prefix of the keys; no other channel may have it.
-      board: the notice board.
+      status_board: shared with the channels of the same origin.
       device: the address of this machine to listen on, None for gloo's own choice.
       timeout: seconds to wait for the others.
     """
 
     reducible: Mapping[str, frozenset[str]] = {"max": _EXACT, "min": _EXACT, "prod": _DTYPES, "sum": _DTYPES}
-    adds_at_once = False
+    post_is_cheap = False
 
     def __init__(
-        self, store: Any, rank: int, size: int, name: str, board: _StoreBoard, device: str | None, timeout: float
+        self, store: Any, rank: int, size: int, name: str, status_board: _StoreBoard, device: str | None, timeout: float
     ) -> None:
         self._torch, self._distributed = _torch()
-        self.rank, self.size, self.board = rank, size, board
+        self.rank, self.size, self.status_board = rank, size, status_board
         self._store, self._device = store, device
         operations = self._distributed.ReduceOp
         self._options = {
@@ -258,16 +257,16 @@ class TorchChannel:
         try:
             self._meet(name, limit)
             group = gloo(self._distributed.PrefixStore(name, self._store), self.rank, self.size, options)
-            group._set_default_timeout(_FOREVER)  # the first one was for finding the others
+            group._set_default_timeout(_FOREVER)  # the first limit was for connecting to the others
         except RuntimeError as error:
             raise ChannelLost(_first_line(error)) from error
-        # Its destructor waits for what is under way, so for ever where a peer is frozen, also when Python ends. Only a
-        # close with nothing under way takes this reference back.
+        # The destructor waits for what is under way, so for ever if a peer is frozen, even when Python exits. Only a close
+        # with nothing under way drops this reference.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
         return group
 
     def _meet(self, name: str, limit: timedelta) -> None:
-        """Wait for everybody, or say who does not come, which gloo does not."""
+        """Wait for all workers, or raise an error that names those that do not come, which gloo does not."""
         keys = [f"{name}/here/{rank}" for rank in range(self.size)]
         self._store.set(keys[self.rank], "")
         try:
@@ -287,14 +286,14 @@ class TorchChannel:
     def _tensor(self, values: Array) -> Any:
         return self._torch.from_numpy(values if values.flags.writeable else values.copy())
 
-    def gather(self, mine: Bytes) -> _Works:
+    def all_gather(self, mine: Bytes) -> _Works:
         """[n] of every worker -> [size, n]."""
         rows = np.empty((self.size, len(mine)), np.uint8)
         parts = list(self._torch.from_numpy(rows).unbind(0))
         work = self._start(self._groups[0].allgather, [parts], [self._tensor(mine)])
         return _Works([work], self._under_way, lambda: rows)
 
-    def gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Works:
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Works:
         """[sizes[rank]] of every worker -> list of [sizes[i]]; one broadcast for each that is not empty."""
         parts = [mine if rank == self.rank else np.empty(n, np.uint8) for rank, n in enumerate(sizes)]
         works = [self._broadcast(part, root) for root, part in enumerate(parts) if len(part)]
@@ -314,30 +313,30 @@ class TorchChannel:
         options.reduceOp = operation
         return options
 
-    def _all_reduce(self, group: Any, values: Array, op: str) -> _Works:
+    def _reduce(self, group: Any, values: Array, op: str) -> _Works:
         result = values.copy()
         work = self._start(group.allreduce, [self._torch.from_numpy(result)], self._options[op])
         return _Works([work], self._under_way, lambda: result)
 
-    def reduce(self, values: Array, op: str) -> _Works:
+    def all_reduce(self, values: Array, op: str) -> _Works:
         """[n] of every worker -> [n]."""
-        return self._all_reduce(self._groups[0], values, op)
+        return self._reduce(self._groups[0], values, op)
 
-    def add(self, values: Array) -> _Works:
+    def post_sum(self, values: Array) -> _Works:
         """int64 [n] of every worker, summed."""
-        return self._all_reduce(self._groups[1], values, "sum")
+        return self._reduce(self._groups[1], values, "sum")
 
     def dup(self, name: str, timeout: float) -> "TorchChannel":
         """Another pair of groups over the same store."""
-        prefix = f"{self.board.prefix}/{name}"
-        return TorchChannel(self._store, self.rank, self.size, prefix, self.board, self._device, timeout)
+        prefix = f"{self.status_board.prefix}/{name}"
+        return TorchChannel(self._store, self.rank, self.size, prefix, self.status_board, self._device, timeout)
 
     def close(self, *, broken: bool) -> None:
-        """Give the groups back; those with something under way live until the process ends."""
+        """Drop the groups; those with something under way live until the process ends."""
         groups, self._groups = self._groups, []
         if broken:
-            # The thread that drops an operation drops its tensors, and needs the interpreter for that. One that is dropped
-            # while Python ends would abort the process, so those under way are never dropped.
+            # A thread that drops an operation also drops its tensors, and needs the interpreter for that. Doing so while
+            # Python exits would abort the process, so operations under way are never dropped.
             for work in self._under_way:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(work))
         else:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from distinput.distribute.collectives.agreements import _checked
-from distinput.distribute.collectives.failures import ChannelLost
+from distinput.distribute.collectives.channel import ChannelLost
 from distinput.distribute.engines import Collectives, PeerLost, Poisoned
 from distinput.distribute.engines.local import LocalChannel, open_groups
 from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fault_threads
@@ -20,7 +20,7 @@ from distinput.testing.collectives import CHECKS, IN_THREADS, check_threads, fau
 
 @pytest.fixture(autouse=True)
 def _posted_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalChannel, "adds_at_once", False)
+    monkeypatch.setattr(LocalChannel, "post_is_cheap", False)
 
 
 @contextmanager
@@ -57,13 +57,13 @@ def test_faults(fault: str) -> None:
 
 
 def test_whoever_posts_does_not_wait_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = LocalChannel.add
+    post_sum = LocalChannel.post_sum
 
     def slow(channel: LocalChannel, values: Any) -> Any:
         time.sleep(0.2)
-        return add(channel, values)
+        return post_sum(channel, values)
 
-    monkeypatch.setattr(LocalChannel, "add", slow)
+    monkeypatch.setattr(LocalChannel, "post_sum", slow)
     with groups_of(2) as groups:
         begin = time.monotonic()
         under_way = [[group.agree([place, group.rank]) for place in range(3)] for group in groups]
@@ -83,13 +83,13 @@ def test_what_is_complete_is_taken_in_before_anybody_asks() -> None:
 
 
 def test_closing_posts_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = LocalChannel.add
+    post_sum = LocalChannel.post_sum
 
     def slow(channel: LocalChannel, values: Any) -> Any:
         time.sleep(0.05)
-        return add(channel, values)
+        return post_sum(channel, values)
 
-    monkeypatch.setattr(LocalChannel, "add", slow)
+    monkeypatch.setattr(LocalChannel, "post_sum", slow)
     with groups_of(2) as (here, other):
         for _ in range(3):
             other.agree([1])
@@ -104,7 +104,7 @@ def test_what_the_engine_raises_comes_to_whoever_asks(error: Exception, monkeypa
 
     with groups_of(2) as (here, _):
         here.agree([1])
-        monkeypatch.setattr(LocalChannel, "add", fails)
+        monkeypatch.setattr(LocalChannel, "post_sum", fails)
         agreement = here.agree([1])
         here._agreements._pending.popleft()  # the first one waits for the other worker
         deadline = time.monotonic() + 10

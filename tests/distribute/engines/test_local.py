@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from distinput.distribute.collectives.call import Call
+from distinput.distribute.collectives.call_record import CallRecord
 from distinput.distribute.engines import (
     Aborted,
     Collectives,
@@ -66,8 +66,8 @@ def test_workers_that_wait_for_one_another_in_different_calls(size: int) -> None
 def test_a_broken_engine_is_seen_by_the_suite() -> None:
     with groups_of(2) as groups:
         channel = groups[1]._channel
-        real = channel.reduce
-        channel.reduce = lambda values, op: real(values + 1, op)  # type: ignore[method-assign]
+        real = channel.all_reduce
+        channel.all_reduce = lambda values, op: real(values + 1, op)  # type: ignore[method-assign]
         report = check_threads(groups, ["all_reduce_large"])
     assert report.problems != []
 
@@ -177,9 +177,9 @@ def test_an_interrupted_call_uses_the_group_up() -> None:
         def interrupted(_: float) -> bool:
             raise Stop
 
-        handle = groups[0]._channel.gather(Call(0, "barrier").encode())
+        handle = groups[0]._channel.all_gather(CallRecord(0, "barrier").encode())
         handle.wait = interrupted  # type: ignore[method-assign]
-        groups[0]._channel.gather = lambda _: handle  # type: ignore[method-assign]
+        groups[0]._channel.all_gather = lambda _: handle  # type: ignore[method-assign]
         with pytest.raises(Stop):
             groups[0].barrier()
         with pytest.raises(Poisoned, match="interrupted by Stop"):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixed-size record that workers exchange before a call, so that a wrong one harms nobody.
+"""The fixed-size record that workers exchange before a call, so that a wrong call does no harm.
 
-Bare engines answer arrays of different sizes with garbage, or by ending the process. So every worker first says what it
-is about to do; when that differs, all of them see the same records, tell each other the words, and raise. A small array
-travels inside the record, which makes it the only exchange.
+When arrays differ in size, bare engines return garbage or end the process. So every worker first says what it is about to
+do; if that differs, all of them see the same records, exchange descriptions of their calls, and raise. A small array
+travels inside the record, and then nothing else has to be sent.
 """
 
 import hashlib
@@ -15,22 +15,22 @@ import numpy as np
 
 from distinput.distribute.collectives.channel import Bytes
 
-__all__ = ["ABOUT", "INLINE", "RECORD", "Call", "Purpose", "from_words", "table", "words"]
+__all__ = ["ABOUT", "INLINE", "RECORD", "CallRecord", "Purpose", "decode_text", "encode_text", "list_by_rank"]
 
 # magic, version, refused, length of `same`, of `about`, number, bytes, near, path
 _HEAD = struct.Struct("<2sBBHHQQQQ")
 _VERSION = 2
 _SAME, ABOUT = 128, 104
-_WORDS = 1024
+_TEXT_BYTES = 1024
 INLINE = 128
-"""Bytes of an array that travel inside the record."""
+"""How many bytes an array may have to travel inside the record."""
 RECORD = _HEAD.size + _SAME + ABOUT + INLINE
-"""Bytes of a record."""
+"""How many bytes a record has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a call is made for, where that says more than the call itself.
+    """What a call is made for, for callers that know more than the call itself tells.
 
     Args:
       text: what has to be equal on all workers, such as "reduce SUM, axis=0".
@@ -42,17 +42,17 @@ class Purpose:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallRecord:
     """What one worker is about to do.
 
     Args:
-      number: how many calls it made on this channel before.
-      same: what has to be equal on all workers, readable.
-      about: dtype and shape of its own array (`wire.describe`), or why it refuses its call.
+      number: how many calls it has made on this group before.
+      same: what has to be equal on all workers, as readable text.
+      about: dtype and shape of its own array (`array_bytes.describe`).
       nbytes: how many bytes it will send.
-      refused: its call cannot be made; the others must not wait for it.
+      refused: its call cannot be made, so the others must not wait for it.
       inline: the array itself, if it is small.
-      near: as of a `CallSite`, 0 where places are not compared.
+      near: that of its `CallSite`, 0 where call sites are not compared.
       path: likewise.
     """
 
@@ -77,8 +77,8 @@ class Call:
         return record
 
     @classmethod
-    def decode(cls, record: Bytes) -> "Call":
-        """The call of another worker.
+    def decode(cls, record: Bytes) -> "CallRecord":
+        """The record that `encode` wrote on another worker.
 
         Raises:
           ValueError: the record is of another version of distinput.
@@ -102,27 +102,27 @@ class Call:
 
 
 def _fit(text: bytes, room: int) -> bytes:
-    """The text, or its beginning and a digest of the whole, so that different texts stay different."""
+    """The text, or its beginning and a digest of all of it, so that different texts stay different."""
     if len(text) <= room:
         return text
     digest = hashlib.blake2b(text, digest_size=8).hexdigest().encode()
     return text[: room - len(digest) - 3] + b".. " + digest
 
 
-def words(text: str) -> Bytes:
-    """[1024] bytes of a text, its beginning if it is longer."""
-    return np.frombuffer(text.encode()[:_WORDS].ljust(_WORDS, b"\0"), np.uint8)
+def encode_text(text: str) -> Bytes:
+    """A text as [1024] bytes, cut off if it is longer."""
+    return np.frombuffer(text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0"), np.uint8)
 
 
-def from_words(data: Bytes) -> str:
-    """The text that `words` wrote."""
+def decode_text(data: Bytes) -> str:
+    """The text that `encode_text` wrote."""
     return data.tobytes().rstrip(b"\0").decode(errors="replace")
 
 
-def table(texts: Sequence[str]) -> str:
-    """Who called what, with equal neighbours in one line.
+def list_by_rank(texts: Sequence[str]) -> str:
+    """Lines that say who called what, with equal neighbours in one line.
 
-    >>> print(table(["barrier", "barrier", "all_reduce sum <f4 3"]))
+    >>> print(list_by_rank(["barrier", "barrier", "all_reduce sum <f4 3"]))
       ranks 0-1: barrier
       rank 2: all_reduce sum <f4 3
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as bytes, without pickle: a short text that says dtype and shape, and the contents.
 
-Numbers, dates, fixed-width strings and the extension numbers of `ml_dtypes` travel as they lie in memory; object arrays
-of bytes and str as lengths followed by contents.
+Numbers, dates, fixed-width strings and the extension dtypes of `ml_dtypes` travel as they lie in memory; object arrays of
+bytes and str travel as lengths followed by contents. Nothing that is received is executed.
 """
 
 import math
@@ -18,12 +18,16 @@ _TEXT = np.uint64(1 << 63)  # in a length: the contents are str, not bytes
 
 
 def as_array(value: Any, call: str) -> Array:
-    """A C-contiguous array in this machine's byte order that can travel; 0-d stays 0-d.
+    """A value as a C-contiguous array in this machine's byte order that can be sent; 0-d stays 0-d.
+
+    Args:
+      value: an array, or what NumPy makes one of.
+      call: who sends it, for messages.
 
     Raises:
       TypeError: it holds Python objects other than bytes and str, or has fields.
     """
-    array = np.asarray(value, order="C")  # not ascontiguousarray, which turns () into (1,)
+    array = np.asarray(value, order="C")  # not ascontiguousarray, which sequence () into (1,)
     if array.dtype.names is not None or (array.dtype.kind == "V" and not _is_extension(array.dtype)):
         raise TypeError(f"{call}: needs numbers, dates, bytes or str, got {array.dtype}; send the fields one by one")
     if array.dtype.kind == "O":
@@ -49,7 +53,7 @@ def _code(dtype: np.dtype[np.generic]) -> str:
 
 
 def family(dtype: np.dtype[np.generic]) -> str:
-    """What the dtypes of all workers must have in common to be gathered: all of it, but the width of strings.
+    """What the dtypes of all workers must have in common to be gathered: everything but the width of strings.
 
     >>> family(np.dtype("S5")), family(np.dtype("f4"))
     ('bytes', 'float32')
@@ -58,7 +62,7 @@ def family(dtype: np.dtype[np.generic]) -> str:
 
 
 def describe(array: Array) -> str:
-    """Dtype and shape as a text for `parse`.
+    """Dtype and shape as text, for `parse`.
 
     >>> describe(np.zeros((2, 3), "f4"))
     '<f4 2,3'
@@ -84,15 +88,18 @@ def to_bytes(array: Array) -> Bytes:
     """The contents of an array from `as_array`; a view where possible."""
     if array.dtype.kind != "O":
         return array.reshape(-1).view(np.uint8)
-    items = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1)]
-    lengths = np.array([len(item) for item in items], np.uint64)
-    text = np.array([isinstance(item, str) for item in array.reshape(-1)], np.bool_)
-    lengths[text] |= _TEXT
+    items = array.reshape(-1).tolist()
+    lengths = np.zeros(len(items), np.uint64)
+    for i, item in enumerate(items):
+        if isinstance(item, str):
+            items[i] = item.encode()
+            lengths[i] = _TEXT
+    lengths |= np.fromiter(map(len, items), np.uint64, len(items))
     return np.frombuffer(lengths.tobytes() + b"".join(items), np.uint8)
 
 
 def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
-    """A fresh, writable, C-contiguous array from what `to_bytes` gave."""
+    """A new, writable, C-contiguous array from what `to_bytes` returned."""
     if dtype.kind != "O":
         array = np.empty(shape, dtype)
         if array.size and dtype.itemsize:
@@ -100,11 +107,12 @@ def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...])
         return array
     count = math.prod(shape)
     lengths = data[: 8 * count].copy().view(np.uint64)
+    is_text = (lengths & _TEXT).astype(bool).tolist()
     contents = data[8 * count :].tobytes()
     result = np.empty(count, object)
     at = 0
     for i, length in enumerate((lengths & ~_TEXT).tolist()):
         item = contents[at : at + length]
-        result[i] = item.decode() if lengths[i] & _TEXT else item
+        result[i] = item.decode() if is_text[i] else item
         at += length
     return result.reshape(shape)

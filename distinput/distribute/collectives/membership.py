@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who takes part in a job and whether they still do: what all groups with a common origin share.
+
+When a wait does not end, this is where the worker at fault is found.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import get_ident
+from typing import Any
+
+from distinput.distribute.collectives.channel import Channel, ChannelLost, StatusBoard
+from distinput.distribute.collectives.operation_id import OperationId
+from distinput.distribute.collectives.process_identity import ProcessIdentity
+from distinput.errors import CollectiveError
+
+__all__ = ["FailureReport", "Membership"]
+
+_MAX_BLOCKED = 16  # threads for which a status says what they wait for
+_MAX_DESCRIPTIONS = 16  # agreements for which a status says what they were about
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """Why a worker does not go on, as it tells the others.
+
+    Args:
+      kind: "aborted" if it decided so itself; "told" if it stopped because of another worker's report; "timeout" if it waited
+        too long; "lost" if it lost another worker; "deadlock" if workers wait for one another in different calls.
+      reason: for messages.
+      ranks: the worker at fault, or those that it waited for.
+    """
+
+    kind: str
+    reason: str = ""
+    ranks: tuple[int, ...] = ()
+
+
+class Membership:
+    """The workers of a job, whether the job has failed, and the status that this worker publishes.
+
+    A status is a JSON object. `reached`: the number of the latest operation of each stream in which the worker waits or has
+    waited. `blocked`: what each of its threads waits for. `descriptions`: what it called where agreements differ. `closed`:
+    how many calls and agreements it made on each group that it has closed. `failure`: its `FailureReport`. `left`: whether
+    it has closed all groups.
+
+    Args:
+      channel: to the other workers.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._board: StatusBoard = channel.status_board
+        self.rank, self.size = channel.rank, channel.size
+        self.host_rank = channel.status_board.host_rank
+        self.own_process = ProcessIdentity.current()
+        self.processes: list[ProcessIdentity] = []
+        """The process of each worker, by rank; empty until all have told theirs."""
+        self.failure: CollectiveError | None = None
+        self.open_groups = 0
+        self._lock = threading.Lock()
+        self._status: dict[str, Any] = {"reached": {}, "closed": {}}
+        self._started: dict[str, tuple[int, int]] = {}
+
+    def _publish(self) -> None:
+        with suppress(ChannelLost):  # a status only helps the others to name the worker at fault
+            self._board.publish(json.dumps(self._status))
+
+    def record_start(self, operation: OperationId) -> None:
+        """This thread starts an operation, so whoever waits for a later one of its stream waits for this thread."""
+        self._started[operation.stream] = (operation.number + 1, get_ident())
+
+    def report_waiting(self, operation: OperationId | None, what: object) -> None:
+        """Tell the others that this worker has reached an operation, and waits in it."""
+        if operation is None:
+            return
+        with self._lock:
+            self._status["reached"][operation.stream] = operation.number
+            thread = get_ident()
+            started = {stream: count for stream, (count, by) in list(self._started.items()) if by == thread}
+            blocked = self._status.setdefault("blocked", {})
+            blocked.pop(str(thread), None)
+            while len(blocked) >= _MAX_BLOCKED:
+                del blocked[next(iter(blocked))]
+            blocked[str(thread)] = [operation.stream, operation.number, str(what)[:500], started]
+            self._publish()
+
+    def find_deadlock(self, operation: OperationId | None) -> tuple[int, str] | None:
+        """A worker that waits for this one in another operation, and which; neither will ever reach the other's.
+
+        A status may be old: a worker that has gone on since then got what it waited for, so this one had started that.
+        """
+        if operation is None:
+            return None
+        thread = get_ident()
+        for rank, status in self._read().items():
+            for stream, number, what, started in status.get("blocked", {}).values():
+                count, by = self._started.get(stream, (0, None))
+                # A stream that no thread here has started is taken for this thread's, as it is on the other worker.
+                ours = by == thread or not count
+                reached_by_it = started.get(operation.stream, operation.number + 1)
+                if ours and stream != operation.stream and count <= number and reached_by_it <= operation.number:
+                    return rank, what
+        return None
+
+    def publish_description(self, operation: OperationId, text: str) -> None:
+        """Tell the others what was called here, where the workers called different things."""
+        with self._lock:
+            descriptions = self._status.setdefault("descriptions", {})
+            descriptions[f"{operation.stream} {operation.number}"] = text[:500]
+            while len(descriptions) > _MAX_DESCRIPTIONS:
+                del descriptions[next(iter(descriptions))]
+            self._publish()
+
+    def collect_descriptions(self, operation: OperationId, mine: str, seconds: float) -> list[str]:
+        """What each worker says that it called, in rank order, as far as they say it within the time."""
+        deadline = time.monotonic() + seconds
+        key = f"{operation.stream} {operation.number}"
+        while True:
+            statuses = self._read_or_nothing()
+            found = {rank: status.get("descriptions", {}).get(key) for rank, status in statuses.items()}
+            texts = [mine if rank == self.rank else found.get(rank) for rank in range(self.size)]
+            if None not in texts or time.monotonic() >= deadline:
+                return [text or "it has not said" for text in texts]
+            time.sleep(0.01)
+
+    def fail(self, failure: CollectiveError, report: FailureReport) -> None:
+        """Remember the first failure, and tell the others."""
+        with self._lock:
+            if self.failure is None:
+                self.failure = failure
+                self._status["failure"] = [report.kind, report.reason[:500], report.ranks]
+                self._publish()
+
+    def close_group(self, group: str, calls: int, agreements: int) -> None:
+        """Tell the others that this worker has closed a group, after so many calls and agreements."""
+        with self._lock:
+            self._started.pop(f"call {group}", None)
+            self._started.pop(f"agree {group}", None)
+            self.open_groups -= 1
+            self._status["closed"][f"call {group}"] = calls
+            self._status["closed"][f"agree {group}"] = agreements
+            self._status["left"] = not self.open_groups
+            self._publish()
+
+    def wait_until_others_left(self, seconds: float) -> None:
+        """Where this process hosts the status board, wait until the others no longer need it."""
+        if self.host_rank != self.rank:
+            return
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            statuses = self._read()
+            dead = list(self._all_dead())
+            if all(r in dead or statuses.get(r, {}).get("left") for r in range(self.size) if r != self.rank):
+                return
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Release the status board; the last group is closed."""
+        self._board.close()
+
+    def _read(self) -> dict[int, dict[str, Any]]:
+        return {rank: json.loads(text) for rank, text in self._board.read().items() if text}
+
+    def _read_or_nothing(self) -> dict[int, dict[str, Any]]:
+        try:
+            return self._read()
+        except ChannelLost:
+            return {}
+
+    def _process_state(self, rank: int) -> str:
+        return self.own_process.state_of(self.processes[rank]) if self.processes and rank != self.rank else "alive"
+
+    def first_dead(self) -> int | None:
+        """The first worker on this machine whose process has ended."""
+        return next(self._all_dead(), None)
+
+    def _all_dead(self) -> Iterator[int]:
+        return (rank for rank in range(self.size) if self._process_state(rank) == "dead")
+
+    def find_culprit(self, operation: OperationId | None) -> tuple[int | None, FailureReport] | None:
+        """The worker because of which it is pointless to wait, and why; None while there is hope.
+
+        Raises:
+          ChannelLost: the status board cannot be read.
+        """
+        dead = self.first_dead()
+        try:
+            statuses = self._read()
+        except ChannelLost:
+            if dead is not None:
+                return dead, FailureReport("lost")
+            raise
+        reports = _reports(statuses)
+        # A worker that said why it stops knows best; then what can be seen from here; then what others have seen.
+        for kind in ("aborted", "deadlock", "timeout", "told"):
+            for rank, report in reports.items():
+                if report.kind == kind:
+                    if kind == "told" and report.ranks:
+                        return report.ranks[0], FailureReport("aborted", report.reason)
+                    return rank, report
+        # One that exited in order took part in what it called before; its share may still be on its way.
+        stream = "" if operation is None else operation.stream
+        number = 0 if operation is None else operation.number
+        for rank in self._all_dead():
+            if statuses.get(rank, {"closed": {}})["closed"].get(stream, 0) <= number:
+                return rank, FailureReport("lost")
+        for report in reports.values():
+            if report.kind == "lost":
+                return (report.ranks[0] if report.ranks else None), FailureReport("lost", report.reason)
+        if operation is not None:
+            for rank, status in statuses.items():
+                if status["closed"].get(stream, number + 1) <= number:
+                    return rank, FailureReport("lost", "it closed the group")
+        return None
+
+    def find_late(self, operation: OperationId | None) -> tuple[tuple[int, ...], str]:
+        """The workers that are not known to wait in the same operation, and what can be seen of them."""
+        statuses = self._read_or_nothing()
+        stream = "" if operation is None else operation.stream
+        number = 0 if operation is None else operation.number
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        late = [rank for rank in others if statuses.get(rank, {"reached": {}})["reached"].get(stream, -1) < number]
+        stopped = [rank for rank in others if self._process_state(rank) == "stopped"]
+        notes = f" (the process of rank {', '.join(map(str, stopped))} is stopped)" if stopped else ""
+        return tuple(stopped or late), notes
+
+
+def _reports(statuses: Mapping[int, Mapping[str, Any]]) -> dict[int, FailureReport]:
+    """The failure reports of the workers that have stopped, by rank."""
+    reports = {}
+    for rank, status in statuses.items():
+        if "failure" in status:
+            kind, reason, ranks = status["failure"]
+            reports[rank] = FailureReport(kind, reason, tuple(ranks))
+    return reports
