@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Dense
 from distinput.core.nest import LEAF
 from distinput.core.run import Run
@@ -30,7 +30,7 @@ def test_rows_are_streamed_and_fetched_by_their_position(monkeypatch: pytest.Mon
 
 def test_a_node_freezes_its_rows() -> None:
     array = np.arange(6).reshape(3, 2)
-    row = Rows(Block(LEAF, [Dense(array)], 3)).block.row(0)
+    row = Rows(ColumnBlock(LEAF, [Dense(array)], 3)).block.row(0)
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 7
     array[0] = 7  # the user's own array stays as it was
