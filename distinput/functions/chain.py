@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions one after the other, as one function: what neighbouring `map` steps become.
+"""Several functions called one after the other as one function, which neighbouring `map` steps become.
 
-Between two functions a result has to become what an element is: a list a tuple, a number of Python a NumPy scalar of
-TensorFlow's dtype, text bytes. From the results of the first element a function is written, in Python, that only looks
-whether the next results are of the same kind, as they nearly always are, and which has each function on a line of its own,
-so that the line in a traceback tells whose error it was. What is of another kind than was claimed of a function's results is
-an error, as where the function is the last one.
+Between two functions a result has to become an element: a list becomes a tuple, a Python number a NumPy scalar of
+TensorFlow's dtype, text becomes bytes. From the results for the first element a Python function is generated that only checks
+whether the next results are of the same kind, as they nearly always are. It calls each function on a line of its own, so that
+the line in a traceback tells which function failed. A result that does not fit the claim about its function is an error, as it
+is for the last function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,16 +31,16 @@ __all__ = ["Chain", "Kinds"]
 _FILE = "<neighbouring maps>"
 
 Kinds = tuple[Spec | None, ...]
-"""What the functions of a chain but the last return; None where nobody knows yet."""
+"""The spec of what each function of a chain but the last returns; None while it is unknown."""
 
 
 class Chain:
     """Functions of one element each, called one after the other.
 
     Args:
-      functions: the first is given the elements, each other one what the one before it returned; a tuple as arguments.
-      claims: on what each of them but the last returns.
-      asks: give the spec of each of them but the last, which may allow more than the first result shows.
+      functions: the first one gets the elements, each other one the result of the one before it; tuples are unpacked.
+      claims: about the results of each function but the last.
+      asks: give the spec of each function but the last, which may allow more than the first result shows.
     """
 
     def __init__(
@@ -53,26 +53,26 @@ class Chain:
         self._claims = tuple(claims) or tuple([Claim() for _ in functions[1:]])
         self._asks: tuple[Callable[[], Spec] | None, ...] = tuple(asks) or (None,) * len(self._claims)
         self._step: Callable[[Any], Any] | None = None
-        self._plain: bool | None = None  # whether the first result was numbers and text, which nobody can change
+        self._plain: bool | None = None  # whether the first result was numbers and text, which cannot be changed
 
     @property
     def kinds(self) -> Kinds:
-        """What the functions but the last return, without ranks that only a first result has shown."""
+        """The specs of all functions but the last, without ranks that only a first result has shown."""
         return tuple([claim.spec or (claim.kind and claim.kind.map(_of_any_rank)) for claim in self._claims])
 
     @property
     def settled(self) -> bool:
-        """Whether that is known: until then it is the first element that tells it, so no other may be ahead of that."""
+        """Whether these are known; until then the first element decides them, so no other element may be ahead of it."""
         return None not in self.kinds
 
     def settle(self, kinds: Kinds) -> None:
-        """Take over what is known elsewhere."""
+        """Take over specs that are known elsewhere."""
         for claim, kind in zip(self._claims, kinds, strict=False):
             if claim.wanted is None:
                 claim.kind = kind
 
     def results(self, rows: Block) -> Iterator[Any]:
-        """What the last function returns for each of the rows, made as it is asked for; arrays are nobody else's."""
+        """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""
         if self._plain:
             return self._results(rows)
         results = map(owned, self._results(rows))
@@ -93,13 +93,13 @@ class Chain:
         return map(self._step, rows.elements())
 
     def __call__(self, element: Any) -> Any:
-        """What the last function returns for one element."""
+        """The result of the last function for one element."""
         if self._step is not None:
             return self._step(element)
         return self._learnt(element)
 
     def place(self, error: BaseException, element: Any) -> tuple[int, Any]:
-        """Which function raised an error that came of `element`, and what it was given."""
+        """Which function raised an error for `element`, and its argument."""
         step = None if self._step is None else self._step.__code__
         trace = error.__traceback__
         while trace is not None:
@@ -124,7 +124,7 @@ class Chain:
             yield from map(self._step, elements)
 
     def _learnt(self, element: Any) -> Any:
-        """The result for the first element; `_step` does the same for the next ones."""
+        """The result for the first element; generates `_step`, which does the same for the next ones."""
         links = []
         value = element
         for index, function in enumerate(self.functions[:-1]):
@@ -163,13 +163,13 @@ class Chain:
                 checks.append(f"return {result}")
             lines += ["    " + check for check in checks] + ["    pass"] * (_LINES - len(checks))
         source = "\n".join(lines)
-        exec(_compiled(source), names)  # noqa: S102 - only our own words
+        exec(_compiled(source), names)  # noqa: S102 - the source holds no text of the user's
         return names["step"]  # type: ignore[no-any-return]
 
 
 _FIRST_LINE = 2
 _LINES = 4
-"""Where the body begins in what `Chain` writes, and the lines in it for each function."""
+"""The first line of the body of the function that `Chain` generates, and its lines for each function."""
 
 
 @lru_cache(maxsize=1024)
@@ -183,7 +183,7 @@ def _call(
     given: Any,
     said: "tuple[Claim, Callable[[], Spec] | None] | None",
 ) -> Any:
-    """A call as the written function makes it."""
+    """A call as the generated function makes it."""
     value = function(*given) if type(given) is tuple else function(given)
     if said is None:
         return value
@@ -193,11 +193,11 @@ def _call(
 
 @dataclass(frozen=True)
 class _Link:
-    """What comes from one function and goes to the next.
+    """What one function returns and the next one gets.
 
     Args:
-      spec: what is claimed of it.
-      kinds: the types of the first one's leaves; None for what has to be converted.
+      spec: the claim about it.
+      kinds: the types of the leaves of the first result; None for leaves that have to be converted.
       ask: gives a spec that may allow more.
     """
 
@@ -220,17 +220,17 @@ class _Link:
 
     @property
     def width(self) -> int:
-        """How many arguments the next function gets, where they are leaves; 0 where it gets one."""
+        """How many arguments the next function gets, if all are leaves; 0 if it gets a single one."""
         structure = self.spec.structure
         return len(structure.children) if structure.is_flat_tuple else 0
 
     @property
     def spread(self) -> bool:
-        """Whether the next function gets the members of a tuple."""
+        """Whether the next function gets the items of a tuple as arguments."""
         return self.spec.structure.kind == "tuple"
 
     def tests(self, parts: list[str], names: dict[str, Any], prefix: str) -> str | None:
-        """An expression that is true when a leaf is not what it was at first; None when leaves have to be settled always."""
+        """An expression that is true if a leaf is not of its first kind; None if leaves always have to be converted."""
         structure = self.spec.structure
         if not (structure.is_leaf or structure.is_flat_tuple):
             return None
@@ -257,7 +257,7 @@ class _Link:
         """`value` as an element.
 
         Raises:
-          TypeError: it is not as claimed, or cannot be an array; it is what a function made of `given`.
+          TypeError: it does not fit the claim, or cannot be an array; the message names `given`, the function's argument.
         """
         value = tuple(value) if type(value) is list else value
         structure = self.spec.structure

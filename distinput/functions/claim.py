@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said about the results of a function, and what they are held to.
+"""What is claimed about the results of a function, and the check that every result fits it.
 
-Nobody knows what a function returns before it did. So a spec that was found out is a claim: every element is compared with it,
-a block at a time, and one that differs is an error. Where nobody has asked for the spec, the first element makes the claim.
+What a function returns is not known before it is called. So a spec that was found by trying it is a claim: every element is
+compared with it, a block at a time, and one that differs is an error. If nobody asked for the spec, the first element makes the
+claim.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,22 +27,22 @@ from distinput.functions.signature import Misfit, first_misfit, widened
 __all__ = ["Claim", "Made", "SelfReferenceError", "alike", "behind", "between", "formed", "held", "unlike"]
 
 Made = tuple[Block, Callable[[int], Mark], Block]
-"""What a function made of some elements, the mark after so many of them, and these elements."""
+"""The results for some elements, a function that gives the mark after so many of them, and these elements."""
 
 _MOST_AT_ONCE = 32
-"""Threads that may find out the same at a time; more of them are a function that asks for itself on other threads."""
+"""Threads that may ask for the same spec at a time; if there are more, a function asks for its own spec on other threads."""
 
 
 class SelfReferenceError(FailedPreconditionError):
-    """What a function returns was asked for by the function itself."""
+    """A function asked for the spec of its own results."""
 
 
 class Claim:
-    """What a step says about its elements; shared by all copies that rewriting makes of the step.
+    """What a step claims about its elements; shared by all copies that rewriting makes of the step.
 
     Attributes:
-      spec: what was said when somebody asked.
-      kind: structure, dtypes and ranks of the first element of an iteration that began before anybody had asked.
+      spec: found when somebody asked for it.
+      kind: structure, dtypes and ranks of the first element of an iteration that began before anybody asked.
     """
 
     def __init__(self) -> None:
@@ -55,11 +56,11 @@ class Claim:
 
     @property
     def wanted(self) -> Spec | None:
-        """What elements are compared with; None before the first."""
+        """The spec with which elements are compared; None before the first element."""
         return self.spec or self.kind
 
     def asked(self, op: str, find: Callable[[], Spec]) -> Spec:
-        """The spec, found out by `find` when it is asked for first.
+        """The spec, which `find` computes on the first request.
 
         Raises:
           SelfReferenceError: `find` asks for the spec itself.
@@ -78,7 +79,7 @@ class Claim:
         try:
             found = find()
         except Exception as failure:
-            if self._endless:  # that is why the function failed
+            if self._endless:  # which is why the function failed
                 raise error from failure
             raise
         finally:
@@ -92,10 +93,10 @@ class Claim:
         return self.spec
 
     def misfit(self, block: Block, ask: Callable[[], Spec]) -> Misfit | None:
-        """The first row of a block that is not as claimed.
+        """The first row of a block that does not fit the claim.
 
         Args:
-          block: elements, at least one.
+          block: at least one element.
           ask: gives the spec, which may allow more than the first element shows.
         """
         if self.wanted is None:
@@ -104,7 +105,7 @@ class Claim:
         assert wanted is not None
         found = first_misfit(block, wanted, datasets_alike=False)
         if found is not None and self.spec is None:
-            with suppress(Exception):  # then there is nothing that allows more
+            with suppress(Exception):  # without a spec nothing allows more
                 found = first_misfit(block, ask(), datasets_alike=False)
         return found
 
@@ -119,19 +120,19 @@ def held(
     *,
     tolerant: bool,
 ) -> Stream:
-    """The blocks of `made`, as long as they are what was said.
+    """The blocks of `made`, each compared with the signature or the claim.
 
     Args:
       op: for the message.
-      made: what a function makes.
-      claim: what is said about the elements, unless there is a signature.
-      signature: what the user said about them.
+      made: results of a function.
+      claim: what is claimed about them, unless there is a signature.
+      signature: what the user says about them.
       ask: gives the spec.
-      note: told of the error.
-      tolerant: whether an element that differs is a failure.
+      note: is called with the error.
+      tolerant: whether an element that differs becomes a failure.
 
     Raises:
-      TypeError: an element differs; those before it are sent, and `note` is told.
+      TypeError: an element differs; those before it are sent first, and `note` is called.
     """
     for block, at, given in made:
         rows = block if signature is None or not block.size else widened(block, signature)
@@ -155,20 +156,20 @@ def held(
 
 
 def behind(at: Callable[[int], Mark], first: int) -> Callable[[int], Mark]:
-    """The mark after so many rows from number `first` on."""
+    """The mark after so many rows, counted from row `first`."""
     return lambda done: at(first + done)
 
 
 def between(before: Mark, after: Mark, size: int) -> Callable[[int], Mark]:
-    """The mark after so many of the `size` elements between two marks."""
+    """A function that gives the mark after so many of the `size` elements between two marks."""
     return lambda done: after if done == size else {**before, "skip": before["skip"] + done}
 
 
 def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given: Any, *, tolerant: bool) -> Stream:
-    """The elements of a dataset that a function made of `given`, as long as they are what is claimed of all of them.
+    """The elements of a dataset that a function made of `given`, each compared with the claim about all such elements.
 
     Raises:
-      TypeError: one is not.
+      TypeError: one differs.
     """
     for block, after in stream:
         found = claim.misfit(block, ask) if block.size else None  # a failure has no rows
@@ -186,14 +187,14 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
 
 
 def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) -> TypeError:
-    """The error for a result that is not as it was said to be.
+    """The error for a result that does not fit the claim or the signature.
 
     Args:
-      op: whose function it is.
-      wanted: what was said.
+      op: the op that called the function.
+      wanted: what the result must be.
       got: the result.
-      given: the element it is the result of.
-      signed: whether the user has said it.
+      given: the element that the function was called with.
+      signed: whether that is what the user's signature says.
     """
     if signed:
         return TypeError(
@@ -207,22 +208,22 @@ def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) 
 
 
 def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
-    """Results of a function as blocks, each of one kind, with the first and the last but one place; or why one is no element.
+    """Results of a function as blocks of one kind each: (block, first place, end); an error in the place of a bad result.
 
-    Nearly always they are all of one kind, and then no single one is looked at.
+    Nearly always all results are of one kind, and then none is looked at on its own.
     """
     if list in set(map(type, results)):
         results = [tuple(result) if type(result) is list else result for result in results]
     try:
         yield Block.of_elements(structure_of(results[0]), results), 0, len(results)
         return
-    except Exception as error:  # noqa: BLE001 - which of them it is about is found out below
+    except Exception as error:  # noqa: BLE001 - which result is at fault is found below
         whole: Exception = error
     kinds: list[Any] = []
     for result in results:
         try:
             kinds.append(_kind_of_one(result))
-        except Exception as error:  # noqa: BLE001 - it comes in the place of the result
+        except Exception as error:  # noqa: BLE001 - yielded in the place of the result
             kinds.append(error)
     if not any(isinstance(kind, Exception) or kind != kinds[0] for kind in kinds):
         raise whole
@@ -243,7 +244,7 @@ def _kind_of_one(result: Any) -> tuple[Structure, list[Any]]:
 
 
 def _kind_of(block: Block) -> Spec:
-    """Structure, dtypes and ranks of a block's first element."""
+    """Structure, dtypes and ranks of the first element of a block."""
     return opened(Spec(block.structure, tuple(map(_leaf_of, block.columnar().columns))))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function compiled by numba, called for every element in compiled code."""
+"""Functions compiled by numba, called for every element of a block in compiled code."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -20,7 +20,7 @@ from distinput.kernels.rows import RowLoop, row_loop
 __all__ = ["Compiled", "compiled"]
 
 _FEWEST = 64
-"""Rows of the first call, which tells how many may be done before the results have to be sent."""
+"""Rows of the first call, whose time tells how many rows the next ones may take before results have to be sent."""
 
 
 class Compiled:
@@ -37,16 +37,16 @@ class Compiled:
         self._given = spec
 
     def settle(self, kinds: tuple[Spec | None, ...]) -> None:
-        """Its results are what numba says they are."""
+        """Do nothing: numba knows what the function returns."""
 
     @cached_property
     def loop(self) -> RowLoop | None:
-        """The compiled loop; None where numba finds that the function is none of numbers."""
+        """The compiled loop; None if numba finds that the function does not take and return numbers."""
         return row_loop(self.functions[0], [leaf.dtype for leaf in self._given.leaves if isinstance(leaf, TensorSpec)])
 
     @cached_property
     def spec(self) -> Spec:
-        """Of the results: numbers of the types that numba infers."""
+        """The spec of the results: numbers of the types that numba infers."""
         assert self.loop is not None
         leaves: tuple[LeafSpec, ...] = tuple([TensorSpec((), dtype) for dtype in self.loop.dtypes])
         structure: Structure = tuple_of([LEAF] * len(leaves)) if self.loop.is_tuple else LEAF
@@ -64,12 +64,12 @@ class Compiled:
         """The results one by one, up to an error."""
         try:
             made = self.block(rows)
-        except Exception:  # noqa: BLE001 - raised again by the row at fault
+        except Exception:  # noqa: BLE001 - raised again by the row that fails
             return (self.block(rows.rows(row, row + 1)).row(0) for row in range(rows.size))
         return made.elements()
 
     def place(self, error: BaseException, element: Any) -> tuple[int, Any]:
-        """Which function raised an error, and what it was given."""
+        """Which function raised an error, and its argument."""
         return 0, element
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ class Compiled:
     def stream(
         self, upstream: Stream, state: State, run: Run, note: Callable[[Exception, Any], None]
     ) -> Iterator[Made]:
-        """Blocks of the results; they are sent after a few milliseconds, and before an error is raised."""
+        """Blocks of results, which are sent every few milliseconds, and before an error is raised."""
         most = run.at_once(_FEWEST)
         for rows, _, _, at in passing_over(upstream, state):
             if type(rows) is Failure:
@@ -106,9 +106,9 @@ class Compiled:
 
 
 def compiled(function: Any, spec: Spec) -> Compiled | None:
-    """`function`, which is numba's, for elements of this spec; None where it has to be called from Python.
+    """A function compiled by numba, for elements of this spec; None if it has to be called from Python.
 
-    Elements must be numbers or tuples of numbers, and so must what it returns.
+    Elements and results must be numbers or tuples of numbers.
     """
     numbers = all(
         isinstance(leaf, TensorSpec) and leaf.shape == () and leaf.dtype.kind in "biufc" for leaf in spec.leaves

@@ -8,7 +8,7 @@ __all__ = ["calling"]
 
 
 def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """`function` as a function of one element: a tuple is unpacked into arguments, a list that it returns is a tuple.
+    """`function` as a function of one element: a tuple is unpacked into arguments, and a returned list becomes a tuple.
 
     Source: the convention of `tf.data.Dataset.map`.
     """

@@ -34,10 +34,10 @@ def node_of(op: str, result: Any) -> Node:
 
 
 def check_first(op: str, function: Callable[..., Any], source: Node) -> None:
-    """Refuse a function that returns no dataset for the first element, where that is in memory.
+    """Refuse a function that returns no dataset for the first element, if that element is in memory.
 
     Raises:
-      TypeError: it does so. What else it raises is raised in the iteration.
+      TypeError: it returns something else. Errors that the function itself raises are left to the iteration.
     """
     first = source.first_in_memory
     if first is None:
@@ -50,7 +50,7 @@ def check_first(op: str, function: Callable[..., Any], source: Node) -> None:
 
 
 def making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], Node]:
-    """The function of one element that makes a node; seeds that it draws follow from `seed` and the element."""
+    """A function from an element to a node; seeds that the user's function draws are derived from `seed` and the element."""
     call = calling(function)
 
     def make(element: Any) -> Node:
@@ -61,7 +61,7 @@ def making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], 
 
 
 def hash_of(element: Any) -> int:
-    """A number that follows from an element alone, the same in every process."""
+    """A hash of an element, the same in every process."""
     found = hashlib.blake2s(digest_size=8)
     for leaf in structure_of(element).flatten(element):
         array = np.asarray(leaf)
@@ -71,7 +71,7 @@ def hash_of(element: Any) -> int:
 
 
 def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[Node | Failure, Any]:
-    """The dataset made of the next element, which is there, or the failure that comes in its place; and the element."""
+    """The dataset made of the next element of a queue that is not empty, or the failure in its place; and the element."""
     if not queue.size:
         return queue.passed(), None
     element = queue.take(1).row(0)

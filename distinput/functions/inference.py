@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function returns, as far as that can be told before the iteration.
+"""What a function returns, as far as that can be found before the iteration by trying it on samples.
 
-There is no tracer, so what is said here is a claim (`functions/claim.py`), to which all elements are held.
+Functions are not traced, so a spec found here is a claim (`functions/claim.py`), with which every element is compared.
 """
 
 import warnings
@@ -23,7 +23,7 @@ __all__ = ["infer", "results_of", "spec_of_value"]
 
 
 def spec_of_value(value: Any) -> Spec:
-    """The spec that exactly this value has."""
+    """The exact spec of a value."""
     structure = structure_of(value)
     return Spec(structure, tuple([_leaf_spec(as_leaf(leaf)) for leaf in structure.flatten(value)]))
 
@@ -37,20 +37,20 @@ def _leaf_spec(leaf: Any) -> LeafSpec:
 def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:
     """The spec of what `call` returns for the elements of `source`.
 
-    Where these are plain numbers of known shapes, `call` is tried on some of them, or on made-up ones: a dimension is known
-    where it came out the same for all. No text and no bytes are made up: the first real element tells dtype and rank, and
-    every dimension is unknown. So it is where samples give different answers; and where a dimension of the input is unknown,
-    or it is a dataset, the first real element must agree with the samples.
+    If these are numbers of known shapes, `call` is tried on some of them, or on made-up ones; a dimension is known if it is the
+    same in all results. Text and bytes are never made up: the first real element shows dtype and rank, and every dimension is
+    unknown. The same holds if the samples give different answers. If a dimension of the input is unknown, or the input is a
+    dataset, the first real element must agree with the samples.
 
     Args:
       op: for the message.
-      call: from an element to the result.
+      call: element -> result.
       source: the elements.
-      functions: those of the user's that `call` calls.
+      functions: the user's functions that `call` calls.
 
     Raises:
       InvalidArgumentError: there is no element, and `call` fails on all made-up ones.
-      TypeError: elements in memory show that it returns several kinds of results.
+      TypeError: elements in memory show that it returns results of several kinds.
     """
     leaves = source.spec.leaves
     told = _told_by_samples(op, call, source, functions) if all(map(_is_numeric, leaves)) else None
@@ -64,9 +64,9 @@ def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callabl
 
 
 def results_of(call: Callable[[Any], Any], source: Node) -> Iterator[Any]:
-    """What `call` returns for some elements of `source`, those aside for which it fails: to see which datasets it makes.
+    """What `call` returns for some elements of `source`, skipping those on which it fails: shows which datasets it makes.
 
-    They are real ones where they are in memory; else made up, or the first real one where `call` fails on all of these.
+    The elements are real ones if they are in memory; otherwise made up, or the first real one if `call` fails on all of those.
     """
     found = False
     for result in _results(call, samples(source)):
@@ -89,7 +89,7 @@ def _is_known(leaf: LeafSpec) -> bool:
 def _told_by_samples(
     op: str, call: Callable[[Any], Any], source: Node, functions: tuple[Callable[..., Any], ...]
 ) -> Spec | None:
-    """What holds for all samples for which the function gives something; None where they tell too little."""
+    """The spec that fits the results for all samples on which the function works; None if they tell too little."""
     real = in_memory(source)
     specs = list(_specs(call, samples(source)))
     if len(specs) < (1 if real else 2):
@@ -106,23 +106,23 @@ def _told_by_samples(
         raise TypeError(
             f"{op}: the function must return one {what}; give output_signature=, or return one kind of result"
         )
-    # None often stands for what a function does not know.
+    # A function often returns None for what it does not know.
     return None if told is None or _holds_none(told.structure) else told
 
 
 def _specs(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Spec]:
-    """The specs of what `call` returns for elements, those aside for which it fails."""
+    """The specs of what `call` returns for elements, skipping those on which it fails."""
     for result in _results(call, elements):
         try:
             yield spec_of_value(result)
         except SelfReferenceError:
             raise
-        except Exception:  # noqa: BLE001 - of elements that may be made up
+        except Exception:  # noqa: BLE001 - the element may be made up
             continue
 
 
 def _merged(specs: Sequence[Spec]) -> Spec | None:
-    """The spec that all fit, if there is one."""
+    """The spec that fits all, if there is one."""
     found: Spec | None = specs[0] if specs else None
     for spec in specs[1:]:
         found = None if found is None else merge_specs(found, spec)
@@ -130,7 +130,7 @@ def _merged(specs: Sequence[Spec]) -> Spec | None:
 
 
 def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Any]:
-    """What `call` returns for elements on which it may fail."""
+    """What `call` returns for elements, skipping those on which it fails."""
     for element in elements:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -138,7 +138,7 @@ def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[An
                 result = call(element)
             except SelfReferenceError:
                 raise
-            except Exception:  # noqa: BLE001 - it need not work for what was made up
+            except Exception:  # noqa: BLE001 - it need not work for made-up elements
                 continue
         yield result
 
@@ -154,18 +154,18 @@ def _knows_a_dimension(leaf: LeafSpec) -> bool:
 
 
 _MOST_FAILURES = 100
-"""Real elements on which a function may fail before the first that shows what it returns."""
+"""Real elements on which a function may fail before the first one that shows what it returns."""
 
 
 def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
-    """The spec of what `call` returns for the first real element for which it works; None where there are no elements."""
+    """The spec of what `call` returns for the first real element on which it works; None if there are no elements."""
     failure: Exception | None = None
     for count, element in enumerate(real_elements(source)):
         try:
             return spec_of_value(call(element))
         except SelfReferenceError:
             raise
-        except Exception as error:  # noqa: BLE001 - raised where no element shows more
+        except Exception as error:  # noqa: BLE001 - raised if no element shows more
             failure = failure or error
             if count >= _MOST_FAILURES:
                 break
@@ -175,7 +175,7 @@ def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
 
 
 def _without_elements(op: str, call: Callable[[Any], Any], source: Node) -> Spec:
-    """A spec that no element can contradict, since there is none."""
+    """A spec for a source without elements, which none can contradict."""
     failure: Exception | None = None
 
     def tried(element: Any) -> Any:

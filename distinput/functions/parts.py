@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of a stream in parts for threads and processes, and what calls of functions make of a part.
+"""The elements of a stream in parts for threads and processes, and the results of calling functions on a part.
 
-A part takes a few milliseconds, however long one call takes: it costs some microseconds on a thread and some tens of them in a
-process, and the first element waits for its part.
+A part takes a few milliseconds, however long one call takes: handing it over costs some microseconds for a thread and some tens
+of microseconds for a process, and the first element waits for its whole part.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ __all__ = ["Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
 Calls = Chain | Compiled
 
 Note = Callable[[Exception, int, str], None]
-"""Told of an error: which function of the chain raised it, and on which element."""
+"""Called with an error, the index of the function that raised it, and the element in words."""
 
 Results = Iterator[Made]
 
@@ -34,9 +34,9 @@ _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 
 
 class Parts:
-    """The elements of a stream in parts, and where each ends; an error of the stream comes after what came before it.
+    """The elements of a stream in parts, with the marks after their rows.
 
-    A failure of the stream is a part of its own.
+    An error of the stream is raised after the elements before it; a failure in the stream is a part of its own.
     """
 
     def __init__(self, upstream: Stream, state: State, most: int | None = None) -> None:
@@ -51,7 +51,7 @@ class Parts:
         self.ended = False
 
     def next(self) -> tuple[Block, Callable[[int], Mark]] | None:
-        """The next elements, `size` at most, and the mark after so many of them; None when there are no more."""
+        """At most `size` elements, with a function that gives the mark after so many of them; None at the end."""
         if self._rows is None or self._first >= self._rows.size:
             try:
                 self._rows, _, _, self._at = next(self._blocks)
@@ -71,7 +71,7 @@ class Parts:
         return part, lambda done: at(first + done)
 
     def took(self, done: "Done") -> None:
-        """Choose the size of the next parts by how long one took, and by the bytes of what came of it."""
+        """Choose the size of the next parts by the time that one took, and by the bytes of its results."""
         if rows := done.rows:
             nbytes = sum([part.nbytes for part in done.parts if isinstance(part, Block)])
             most = min(4 * self.size, rows_within(rows, nbytes, self._most))
@@ -79,7 +79,7 @@ class Parts:
             self.large = nbytes > MOST_BYTES * rows
 
     def waiting(self, workers: int) -> int:
-        """How many parts may be under way: one more for each worker, so that none waits, unless they take much memory."""
+        """How many parts may be in progress: two for each worker, so that none is idle, unless they take much memory."""
         return workers if self.large else 2 * workers
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Parts:
 
 @dataclass
 class Trouble:
-    """An error of a call, with whose it was, on which element, and the traceback of another process."""
+    """An error of a call: the index of the function, the element in words, and the traceback of another process."""
 
     error: Exception
     index: int
@@ -100,9 +100,9 @@ class Trouble:
 
 @dataclass
 class Done:
-    """What came of a part: blocks of results, and an error in the place of each result that there is none of.
+    """The results of a part in blocks, with an error in the place of each missing result.
 
-    From another process, also what functions between others returned first.
+    From another process, also the specs of what the functions before the last return.
     """
 
     parts: list[Block | Trouble]
@@ -115,7 +115,7 @@ class Done:
         return sum([part.size for part in self.parts if isinstance(part, Block)])
 
     def delivered(self, given: Block, at: Callable[[int], Mark], note: Note, *, tolerant: bool) -> Results:
-        """The results of the elements `given`, and errors as failures; unless `tolerant`, the first one is raised."""
+        """The results for the elements `given`. If `tolerant`, errors are failures; otherwise the first one is raised."""
         done = 0
         for part in self.parts:
             if isinstance(part, Block):
@@ -130,7 +130,7 @@ class Done:
 
 
 def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:
-    """Call the functions on the elements of a part, until `over` says that this was long enough, or there is an error."""
+    """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
     stride = 1 if over is not None else part.size
     parts: list[Block | Trouble] = []
     begin = Run.clock()
@@ -145,7 +145,7 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
                 results.extend(islice(calls, stride))
                 if len(results) < wanted:
                     raise stopped()
-        except Exception as error:  # noqa: BLE001 - raised again in its turn
+        except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.row(first + len(results)))
             trouble = Trouble(error, index, element_text(given))
         for made, place, _ in formed(results) if results else ():

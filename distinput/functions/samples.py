@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements to try a function on, to find out what it returns: real ones where they are in memory, else made up.
+"""Elements on which a function is tried to find out what it returns: real ones if they are in memory, otherwise made up.
 
-What a function does with one number it may do otherwise with the next, so numbers that stand in its code are tried too.
+A function may treat one number differently from the next, so numbers that occur in its code are tried too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,21 +26,21 @@ _VALUES = ((1, 2), (2, 3), (3, 1), (5, 4), (0, 2), (8, 5), (4, 7), (12, 3), (-3,
 """(value, size of an unknown dimension) of the made-up elements."""
 
 _SHAPED = ((1, 3, "same"), (0, 4, "same"), (7, 5, "falling"), (3, 6, "mixed"), (-2, 4, "mixed"))
-"""As above, with the way in which an array is filled."""
+"""The same, with how an array is filled."""
 
 _ROWS = 12
-"""Elements in memory that are tried first: all where there are no more."""
+"""Elements in memory that are tried first."""
 
 _MOST_FAILURES = 100
-"""Elements for which the functions behind a source may fail before the first for which they do not."""
+"""Elements on which the functions of a source may fail before the first one on which they work."""
 
 _MOST_NUMBERS, _LARGEST, _LARGEST_SIZE, _DEPTH = 16, 4096, 256, 3
-"""How many numbers of a function's code are tried; how large they may be where they are no real elements, and as sizes; and
-how far functions that it names are looked into."""
+"""How many numbers in the code of a function are tried; how large made-up elements may be, and sizes; and how deeply the
+functions that it names are searched."""
 
 
 def samples(source: Node) -> Iterator[Any]:
-    """Some elements of `source`, or elements as its spec says."""
+    """Some elements of `source`, or made-up ones that fit its spec."""
     base = in_memory(source)
     if base is None:
         return made_up_samples(source.spec)
@@ -51,14 +51,14 @@ def samples(source: Node) -> Iterator[Any]:
 
 
 def made_up_samples(spec: Spec) -> Iterator[Any]:
-    """Elements as a spec says, none where it leaves a rank open."""
+    """Made-up elements that fit a spec; none if it leaves a rank open."""
     if any(isinstance(leaf, TensorSpec) and leaf.shape is None for leaf in spec.leaves):
         return iter(())
     return (_made_up(spec, value, size, "rising") for value, size in _VALUES)
 
 
 def further_samples(source: Node, functions: tuple[Callable[..., Any], ...]) -> Iterator[Any]:
-    """More of them: near to the numbers that stand in the code of `functions`, and arrays of other kinds."""
+    """More samples: numbers that occur in the code of `functions` with their neighbours, and arrays filled in other ways."""
     numbers = sorted({c + d for function in functions for c in _numbers(function) for d in (-1, 0, 1)}, key=abs)
     base = in_memory(source)
     if base is not None:
@@ -70,7 +70,7 @@ def further_samples(source: Node, functions: tuple[Callable[..., Any], ...]) -> 
 
 
 def in_memory(source: Node) -> InMemory | None:
-    """The range or the rows in memory of which `source` gives all or some elements as they are; None if it is no such."""
+    """The source in memory whose elements `source` hands on, all or some of them; None if there is no such source."""
     node = source
     while isinstance(node, SameElements):
         node = node.input
@@ -78,13 +78,13 @@ def in_memory(source: Node) -> InMemory | None:
 
 
 def _made_up(spec: Spec, value: int, size: int, fill: str) -> Any:
-    """An element as `spec` says.
+    """An element that fits `spec`.
 
     Args:
       spec: of the element.
-      value: for its numbers to begin with.
+      value: the first number.
       size: of unknown dimensions.
-      fill: how arrays go on: "rising", "same", "falling" or "mixed".
+      fill: how arrays continue: "rising", "same", "falling" or "mixed".
     """
     return spec.structure.build([_made_up_leaf(leaf, value, size, fill) for leaf in spec.leaves])
 
@@ -119,7 +119,7 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
 
 
 def real_elements(source: Node) -> Iterator[Any]:
-    """The elements of `source` in any order, each made without those behind it; those left out for which a function fails."""
+    """The elements of `source` in any order, each made without the later ones, skipping those on which a function fails."""
     node = _at_once(source)
     failures: list[Exception] = []
     found = False
@@ -142,7 +142,7 @@ def real_elements(source: Node) -> Iterator[Any]:
 
 
 def _at_once(node: Node) -> Node:
-    """The same elements, in any order, without steps that make or keep many of them before the first."""
+    """The same elements in any order, without steps that make or hold many of them before the first."""
     inputs = tuple(map(_at_once, node.inputs))
     if isinstance(node, SameElements) and node.delays:
         return inputs[0]
@@ -152,7 +152,7 @@ def _at_once(node: Node) -> Node:
 
 
 def _numbers(function: Any) -> set[int]:
-    """Whole numbers in the code of a function, in what it encloses, and in the functions that it names."""
+    """Integers in the code of a function, in its closure, and in the functions that it names."""
     found: set[int] = set()
     _look_into(function, found, set(), _DEPTH)
     return set(sorted(found, key=abs)[:_MOST_NUMBERS])
@@ -179,7 +179,7 @@ def _look_into(value: Any, found: set[int], seen: set[int], depth: int) -> None:
 
 
 def _parts(function: Any) -> Iterator[Any]:
-    """What may decide what a function does: its code, defaults, what it encloses, and the globals it names."""
+    """Everything on which the result of a function may depend: its code, defaults, closure, and the globals that it names."""
     function = getattr(function, "__func__", function)
     for name in ("func", "args", "keywords", "__wrapped__"):  # of partial objects and wrappers
         yield getattr(function, name, ())
@@ -196,7 +196,7 @@ def _parts(function: Any) -> Iterator[Any]:
     for cell in getattr(function, "__closure__", None) or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # an empty cell
             continue
     known = getattr(function, "__globals__", {})
     for name in code.co_names:

@@ -22,7 +22,7 @@ Misfit = tuple[int, str, str]
 
 
 def widened(block: Block, spec: Spec) -> Block:
-    """The rows with whole numbers of the dtypes of `spec`, where these can hold all numbers of their own."""
+    """The rows with integers cast to the dtypes of `spec`, where that is safe."""
     columns = block.columnar().columns
     if len(columns) != len(spec.leaves):
         return block
@@ -48,12 +48,12 @@ def _wider(column: Column, leaf: LeafSpec) -> Column:
 
 
 def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Misfit | None:
-    """The first row that does not fit; None where all do.
+    """The first row that does not fit a spec; None if all fit.
 
     Args:
       block: elements.
       spec: what they must be.
-      datasets_alike: whether datasets in them must have elements of the same spec.
+      datasets_alike: whether the elements of datasets among them must fit as well.
     """
     if not block.size:
         return None
@@ -68,7 +68,7 @@ def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Mi
 
 
 def _alike(a: Structure, b: Structure) -> bool:
-    """Whether nests are the same, but that a list may stand for a tuple."""
+    """Whether nests are the same, except that a list may stand for a tuple."""
     sequences = ("list", "tuple")
     if a.kind != b.kind and not (a.kind in sequences and b.kind in sequences):
         return False
@@ -76,7 +76,7 @@ def _alike(a: Structure, b: Structure) -> bool:
 
 
 def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
-    """The first row of a column that a spec does not fit; arrays and spans are looked at as a whole."""
+    """The first row of a column that does not fit a spec; arrays and spans are checked as a whole."""
     if isinstance(leaf, DatasetSpec):
         if isinstance(column, Datasets) and not datasets_alike:
             return None

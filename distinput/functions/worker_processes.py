@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of functions called by worker processes, with the results in the order of the elements."""
+"""Call a chain of functions in worker processes, with the results in the order of the elements."""
 
 import pickle
 import traceback
@@ -21,13 +21,13 @@ __all__ = ["Task", "called_in_processes", "workforce_of"]
 
 
 def workforce_of(chain: Calls, count: int) -> Workforce:
-    """So many workers for the functions, started when they are first needed."""
+    """`count` workers for the functions, started when they are first needed."""
     task = Task(chain)
     return Workforce(lambda: Processes(task, count, "map"))
 
 
 class Task:
-    """What a worker process does with a part of the elements.
+    """The work of a worker process on a part of the elements.
 
     Args:
       chain: the functions.
@@ -56,7 +56,7 @@ class Task:
 def called_in_processes(
     upstream: Stream, state: State, workforce: Workforce, chain: Calls, run: Run, counter: Counter, note: Note
 ) -> Results:
-    """Blocks of the results of a `Task` for `chain`, done by worker processes."""
+    """Blocks of the results of `chain`, called in worker processes."""
     parts = Parts(upstream, state, None if run.run_ahead is None else 1)
     waiting: deque[tuple[int, Block, Callable[[int], Mark]]] = deque()  # the worker, with a part or a failure
     sent = 0
@@ -95,15 +95,15 @@ def called_in_processes(
                         waiting.append((worker, rows, at))
                         sent += 1
     except Closed:
-        return  # the run was closed while a worker was waited for
+        return  # the run was closed while it waited for a worker
     parts.close()
 
 
 def _sendable(error: Exception) -> Exception:
-    """`error`, or one that says the same and can be pickled."""
+    """`error`, or an error with the same message that can be pickled."""
     try:
         copy = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - any class may be wrong about pickling itself
+    except Exception:  # noqa: BLE001 - a class may be pickled wrongly in any way
         copy = None
     if type(copy) is type(error) and str(copy) == str(error):
         return error.with_traceback(None)
@@ -111,7 +111,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def _packed(block: Block) -> Block:
-    """The same elements in memory that holds nothing else, so that little is sent."""
+    """The same elements in memory that holds nothing else, so that no more than they are sent."""
     return ColumnBlock(block.structure, [_packed_column(column) for column in block.materialize().columns], block.size)
 
 

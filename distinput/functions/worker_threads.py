@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of functions called by several threads, with the results in the order of the elements."""
+"""Call a chain of functions on several threads, with the results in the order of the elements."""
 
 from collections import deque
 from collections.abc import Callable, Generator
@@ -18,8 +18,8 @@ from distinput.streaming.autotune import Trial
 __all__ = ["called_as_measured", "called_in_threads", "trial"]
 
 _LEAST_CALL, _BEFORE_TRIAL, _TRIAL_PARTS, _GAIN = 10e-6, 0.02, 16, 5 / 6
-"""AUTOTUNE tries threads for calls of at least so many seconds, after so many seconds of them, for so many parts, and keeps
-them where an element then takes less than this part of its time without."""
+"""AUTOTUNE tries threads if a call takes at least so many seconds, after so many seconds of calls, for so many parts, and keeps
+them if an element then takes less than this fraction of its time without them."""
 
 _NOT_FASTER = "inline, since threads were not faster"
 
@@ -36,7 +36,7 @@ def called_in_threads(
 def _on_threads(
     parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
 ) -> Results:
-    """Until the parts have ended or are `enough`."""
+    """Results until the parts have ended, or `enough` returns true."""
     over = Event()
     waiting: deque[tuple[Future[Done], Block, Callable[[int], Mark]]] = deque()
     counter.workers = threads
@@ -68,11 +68,11 @@ def _on_threads(
                             task = pool.submit(work, chain, rows, given_up, tolerant=run.tolerant)
                         waiting.append((task, rows, at))
         finally:
-            over.set()  # what is under way ends early
+            over.set()  # calls in progress end early
 
 
 def trial() -> Trial:
-    """Of threads that call functions, for `called_as_measured`."""
+    """A trial for `called_as_measured`."""
     return Trial(_TRIAL_PARTS, _GAIN)
 
 
@@ -86,10 +86,10 @@ def called_as_measured(
     note: Note,
     found: Trial,
 ) -> Results:
-    """Blocks of the results of `chain`, called here or on threads: AUTOTUNE.
+    """Blocks of the results of `chain`, called inline or on threads: AUTOTUNE.
 
-    Threads are tried when a call takes long enough for them to pay, and kept when results come faster with them, which they
-    do where the functions release the interpreter's lock. The next pass begins with what was `found`.
+    Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
+    the functions release the GIL. The next pass begins with what was `found`.
     """
     parts = Parts(upstream, state)
     fresh = found.begin()
@@ -103,9 +103,9 @@ def called_as_measured(
 def _on_trial(
     parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial, fresh: bool
 ) -> Results:
-    """On threads, until the parts have ended, or that is to be measured again; for a few if results do not come faster.
+    """Results from threads until the parts have ended, or it is time to measure again; only a few if they are not faster.
 
-    The first part of a `fresh` pass is not looked at: it waits for files to be opened and buffers to be filled.
+    The first part of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
     """
     counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
     faster: bool | None = None
@@ -130,7 +130,7 @@ def _on_trial(
 def _inline(
     parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial
 ) -> Generator[Made, None, bool]:
-    """Until the parts have ended, or until threads may pay; then True."""
+    """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
     counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:

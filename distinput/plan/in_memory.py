@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources whose elements are in memory: functions may be tried on them before the iteration."""
+"""Sources whose elements are in memory, so that functions can be tried on them before the iteration."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class InMemory(Node):
 
     @abstractmethod
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
-        """The rows in which some of these numbers stand; none where elements are not numbers."""
+        """The rows that hold one of these numbers; none if the elements are not numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Rows(InMemory):
     Args:
       block: the elements.
       description: what to print for them.
-      leaves: what is known of the elements beyond what the rows themselves show, for blocks cut from a stream.
+      leaves: what is known about the elements beyond these rows, for blocks cut from a stream.
     """
 
     block: Block

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What AUTOTUNE found out about threads for one step of a pipeline, kept from pass to pass."""
+"""What AUTOTUNE has measured about threads for one step of a pipeline, kept from pass to pass."""
 
 from dataclasses import dataclass, field
 
@@ -8,24 +8,24 @@ from distinput.core.run import Run
 __all__ = ["AGAIN", "Trial"]
 
 AGAIN, _SELDOM = 0.5, 60.0
-"""Seconds after which a choice is measured again, whichever it was; twice as many after each, up to the second figure."""
+"""Seconds after which a choice is measured again; doubled after each measurement, up to the second figure."""
 
 
 @dataclass
 class Trial:
     """Whether elements come faster with threads: measured without, then with them, and again from time to time.
 
-    It belongs to a step of the tree that runs, so a later pass goes on where an earlier one came to, also in the middle of
-    a trial. No state holds it: the elements are the same either way.
+    It belongs to a step of the running tree, so a later pass continues where an earlier one stopped, even in the middle of
+    a trial. No state holds it, since the elements are the same either way.
 
     Args:
-      blocks: with threads, after which it is decided.
-      gain: threads are kept when an element takes less than this part of its time without.
-      alone: seconds of an element without threads.
-      faster: what was decided last.
+      blocks: how many blocks are made with threads before the decision.
+      gain: threads are kept if an element takes less than this fraction of its time without them.
+      alone: seconds per element without threads.
+      faster: the last decision.
       not_before: when threads may be tried again.
-      until: when elements are to be measured without threads again, where those were faster.
-      lasts: seconds for which the next choice holds.
+      until: when elements are measured without threads again, if threads were faster.
+      lasts: seconds for which the next decision holds.
     """
 
     blocks: int
@@ -40,13 +40,13 @@ class Trial:
     _seconds: float = 0.0
 
     def begin(self) -> bool:
-        """A pass begins; True when it should begin with threads, since they were faster, or on trial, in the last one."""
+        """Begin a pass; True if it should begin with threads, because they were faster, or on trial, in the last one."""
         return not self.again() and (self.faster or self._tried > 0)
 
     def again(self) -> bool:
-        """Whether elements are now to be measured without threads again, though those were faster.
+        """Whether elements should now be measured without threads again, although threads were faster.
 
-        What they took without may have been measured while something else had the processor.
+        The time without them may have been measured while something else had the processor.
         """
         if not self.faster or Run.clock() < self.until:
             return False
@@ -55,10 +55,10 @@ class Trial:
         return True
 
     def counted(self, rows: int, seconds: float) -> bool | None:
-        """One block more came with threads: whether they are faster, None while that is open.
+        """Count one more block made with threads; whether they are faster, or None while that is undecided.
 
-        Where they were and do not seem to be any more, something else may have had the processor for a while, so they may be
-        tried again at once; after that, only when the choice has held for its time.
+        If they were faster and no longer seem to be, something else may have had the processor for a while, so they may be
+        tried again at once; after that, only once the decision has held for its time.
         """
         self._tried, self._rows, self._seconds = self._tried + 1, self._rows + rows, self._seconds + seconds
         if self._tried < self.blocks:
@@ -74,6 +74,6 @@ class Trial:
         return self.faster
 
     def hold(self) -> None:
-        """The next choice holds for twice as long."""
+        """Let the next decision hold for twice as long."""
         self.lasts = min(2 * self.lasts, _SELDOM)
         self.until = Run.clock() + self.lasts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The next blocks of a stream are made on a thread while those before them are used, where that is measured to pay."""
+"""Make the next blocks of a stream on a thread while earlier ones are used, where measurements show that it pays."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "blocks_ahead"]
 
 _TASKS, _TASK_BYTES = 2, 4 << 20
-"""Blocks that a thread is told to make ahead, so that neither side waits for the other's lock at once; and room for one: a
-chunk of a file, and where the records in it are."""
+"""Blocks that a thread makes ahead, so that neither side has to wait for the other's lock at once; and the room for one of
+them: a chunk of a file, and the offsets of the records in it."""
 
 _WORTH_SECONDS, _WORTH_PART = 0.003, 0.125
-"""Time that a thread must save before it is worth its start, which takes about a millisecond; and how much of all the time that
-must be."""
+"""Seconds that a thread must save before it is worth starting, which takes about a millisecond; and the fraction of the total
+time that they must be."""
 
 _HAND_OVER_SECONDS = 3e-4
-"""What each block costs more that a thread makes, since both sides wait for Python's lock several times: it was 0.2 to 0.3 ms,
-whatever the size of the block."""
+"""Extra seconds for each block that a thread makes, because both sides wait for the GIL several times: 0.2 to 0.3 ms were
+measured, whatever the size of the block."""
 
 _COUNTED_SECONDS = 0.05
-"""How much of the time that was measured counts, the last: a block for which kernels are loaded is soon forgotten."""
+"""Only the last so many seconds that were measured count, so that a block that had to load kernels is soon forgotten."""
 
 
 class Pace:
-    """How long the blocks of a stream take to be made, and to be used: a thread that makes them ahead saves the shorter.
+    """How long it takes to make the blocks of a stream, and to use them; a thread saves at most the shorter of the two.
 
-    One is kept for all passes over a node, so that a later one begins as the earlier ones have shown to be best. Only blocks
-    that were made and used in turn are counted, since those of a thread wait for Python's lock; the last ones count most.
+    One is kept for all passes over a node, so that a later pass begins in the way that was best in earlier ones. Only blocks
+    that were made and used in turn are counted, since those made on a thread wait for the GIL; the last ones count most.
     """
 
     def __init__(self) -> None:
         self._made = self._used = self._blocks = 0.0
 
     def begin(self) -> None:
-        """A pass begins; what was known before counts less."""
+        """Begin a pass; earlier measurements count less from now on."""
         self._keep(0.75)
 
     def took(self, made: float, used: float) -> None:
-        """A block took so many seconds to be made, and then to be used."""
+        """Count a block: the seconds to make it, and then to use it."""
         self._made, self._used, self._blocks = self._made + made, self._used + used, self._blocks + 1
         self._keep(min(1.0, _COUNTED_SECONDS / (self._made + self._used + 1e-9)))
 
@@ -58,25 +58,25 @@ class Pace:
 
     @property
     def pays(self) -> bool:
-        """Whether a thread is worth its start and its hand-overs."""
+        """Whether a thread is worth its start and the hand-overs."""
         saved = min(self._made, self._used) - self._blocks * _HAND_OVER_SECONDS
         return saved > _WORTH_SECONDS and saved > _WORTH_PART * (self._made + self._used)
 
 
 def blocks_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> Stream:
-    """The blocks of a stream that is made of bytes of files.
+    """The blocks of a stream that is read from files.
 
-    Once a thread pays, the next blocks are made on it, in which Python's lock is free most of the time; none on a single
-    core, or where the run has no room. A state knows nothing of that, and errors keep their place.
+    Once a thread pays, it makes the next blocks, during which the GIL is free most of the time; never on a single core, or
+    where the run has no room. States do not depend on it, and errors keep their place.
 
     Args:
-      open_stream: opens it with a run whose `reading` is its own.
-      run: ends the thread; its `reading` goes with the blocks that have been given.
-      pace: of this stream in the passes before.
+      open_stream: opens the stream with a run that has a `reading` of its own.
+      run: ends the thread; its `reading` follows the blocks that have been delivered.
+      pace: of this stream in earlier passes.
     """
     aside = run.aside()
     with ExitStack() as stack:
-        # Closed where it is let go of last: here, or by a task that is under way when this ends.
+        # Closed by whoever drops it last: this function, or a task that is still running when this function ends.
         stream = open_stream(aside)
         pool: ThreadPoolExecutor | None = None
         ahead: deque[Future[_Made]] = deque()
@@ -102,12 +102,12 @@ def blocks_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> 
 
 
 class _Made(NamedTuple):
-    """What came next in a stream.
+    """The next item of a stream.
 
     Attributes:
       item: a block, the error in its place, or None at the end.
-      reading: what the run's `reading` said then.
-      seconds: how long it took.
+      reading: what the run's `reading` said at that time.
+      seconds: how long it took to make.
     """
 
     item: tuple[Block, State] | Exception | None

@@ -25,13 +25,13 @@ _Item = tuple[Block, State] | BaseException | None
 
 
 class Buffer:
-    """Blocks between the thread that makes them and the consumer; an error travels in their place.
+    """Blocks between the thread that makes them and the consumer; an error takes the place of a block.
 
     Args:
-      rows: room for so many elements; None: for a few blocks, and more where the consumer has to wait for long after the
-        buffer was full, since then the two of them only take turns at being late.
-      most_bytes: the most that may wait, a block aside.
-      blocks: how many blocks are a few at first.
+      rows: room for so many elements. None: room for a few blocks, and for more if the consumer has to wait for long although
+        the buffer had been full, since then the two only take turns at being late.
+      most_bytes: how many bytes may wait, not counting one block.
+      blocks: how many blocks are "a few" at first.
     """
 
     def __init__(self, rows: int | None, most_bytes: float, blocks: int = 2) -> None:
@@ -50,7 +50,7 @@ class Buffer:
         return full or self.bytes >= self.most_bytes
 
     def put(self, item: _Item) -> bool:
-        """Wait for room and hand over; False when the consumer has gone or wants no more."""
+        """Wait for room and hand over an item; False if the consumer has gone or wants no more."""
         with self.changed:
             while self._is_full() and not self.closed:
                 self.was_full = True
@@ -77,9 +77,9 @@ class Buffer:
             return item
 
     def _waited(self, seconds: float) -> None:
-        """The consumer had to wait though the buffer had been full; where that goes on, a larger one is wanted.
+        """The consumer had to wait although the buffer had been full; if that goes on, the buffer grows.
 
-        Source: tf.data's prefetch autotuner, which asks neither how long nor how often, and grows by single late threads.
+        Source: tf.data's prefetch autotuner, which grows whenever the thread is late once, however short the wait.
         """
         self.was_full = False
         self.late += seconds
@@ -89,18 +89,18 @@ class Buffer:
 
     def _count(self, item: _Item, sign: int) -> None:
         if isinstance(item, tuple):
-            self.rows += sign * (item[0].size or 1)  # a failure takes a place, too
+            self.rows += sign * (item[0].size or 1)  # a failure takes up a place too
             if self.most_bytes < inf:
                 self.bytes += sign * item[0].nbytes
 
     def stop(self) -> None:
-        """Let the thread end after the block it is making; what waits may still be taken."""
+        """Let the thread end after the block that it is making; waiting blocks can still be taken."""
         with self.changed:
             self.stopping = True
             self.changed.notify_all()
 
     def close(self) -> None:
-        """The consumer has gone."""
+        """Drop everything: the consumer has gone."""
         with self.changed:
             self.closed = True
             self.items.clear()
@@ -108,17 +108,17 @@ class Buffer:
 
 
 class Stopped(Exception):
-    """Nothing more comes from the thread, but the stream goes on."""
+    """The thread has stopped, but the stream goes on."""
 
 
 class _Source:
-    """The stream that a thread reads. It belongs to the consumer: the thread refers to it only while it makes a block."""
+    """The stream that a thread reads. The consumer owns it: the thread refers to it only while it makes a block."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
 
     def next(self) -> _Item:
-        """A block; the end, or an error, closes the stream."""
+        """The next block, an error, or None at the end; the last two close the stream."""
         try:
             item = next(self.stream, None)
             if item is not None:
@@ -131,17 +131,17 @@ class _Source:
         return None
 
     def close(self) -> None:
-        """The consumer has gone."""
+        """Close the stream."""
         self.stream.close()  # type: ignore[attr-defined]
 
 
 def _fill(source: "weakref[_Source]", buffer: Buffer) -> None:
     while True:
         stream = source()
-        if stream is None:  # nobody refers to the consumer any more
+        if stream is None:  # the consumer has been collected
             return
         item = stream.next()
-        del stream  # so that a consumer that is dropped now can be collected
+        del stream  # lets a consumer that is dropped now be collected
         if not buffer.put(item):
             break
         if not isinstance(item, tuple):
@@ -153,11 +153,15 @@ def _fill(source: "weakref[_Source]", buffer: Buffer) -> None:
 
 
 def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
-    """The stream, made on a thread; ends early, with the stream to go on with, when `buffer` was stopped."""
+    """The blocks of a stream, made on a thread.
+
+    Raises:
+      Stopped: the buffer was stopped; the caller can go on with the stream itself.
+    """
     source = _Source(upstream)
     thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
     with ExitStack() as stack:
-        counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # which waits for the thread to begin
+        counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start
         while True:
             item = counter.waits(buffer.get)
             if item is None:

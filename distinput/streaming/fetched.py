@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements that an op has chosen by their numbers."""
+"""Fetching the elements whose positions an op has chosen, in blocks of a good size."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -19,21 +19,21 @@ from distinput.plan.node import Node
 __all__ = ["fetched"]
 
 _GROWTH = 64
-"""A block is at most so many times as large as the one before it."""
+"""A block has at most so many times the rows of the one before it."""
 
 
 def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: Run) -> Iterator[Block]:
-    """The elements of `source` with these numbers.
+    """The elements of `source` at these positions.
 
-    Blocks are small, so that what was copied stays in the cache. Where nothing is copied before an element is handed out, they
-    become as large as can be fetched in a short time.
+    Blocks are small, so that copied rows stay in the cache. Where rows are copied only when they are handed out, blocks grow to
+    what can be fetched in a short time.
 
     Args:
       source: an input with random access.
-      choices: arrays of positions, of whole groups but for the last.
+      choices: arrays of positions, in whole groups except for the last.
       epoch: of the input.
-      group: positions that a block must hold together.
-      run: which says whether elements are handed out one by one.
+      group: how many positions must be in the same block.
+      run: says whether elements are handed out one by one.
     """
     grows = run.by_element and run.run_ahead is None and group > 1
     most = run.at_once(gathered_rows(source.spec.row_bytes, group))
@@ -65,7 +65,7 @@ def _fetched(source: Node, numbers: Ints, epoch: int, first: int, end: int) -> B
 
 
 def _is_picked(block: Block) -> bool:
-    """Whether the elements are gathered later, but for a few bytes."""
+    """Whether the elements are gathered later, except for a few bytes."""
     columns = block.columnar().columns
     now = [column for column in columns if not isinstance(column, Picked)]
     return len(now) < len(columns) and sum(column.nbytes for column in now) <= WIDE_BYTES * block.size

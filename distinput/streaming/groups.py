@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements that wait by key until there are enough of them, and the positions from which a restart finds them again."""
+"""Groups of elements with the same key that wait until they are full, and the positions from which a restart finds them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,16 +18,16 @@ from distinput.plan.node import Node
 __all__ = ["Groups"]
 
 _MOST_SENT = 64
-"""Keys whose groups a state tells of; where there are more, a restart looks at all elements again."""
+"""Keys whose sent groups a state lists; if there are more, a restart looks at all elements again."""
 
 _MOST_BLOCKS = 16
-"""Blocks that a group may keep alive for the sake of single rows."""
+"""Blocks that a group may keep alive for single rows of them."""
 
 
 class _Group:
-    """The elements of one key that wait: the number of the first one, where it stands in the input, and all of them.
+    """The waiting elements of one key: the row number of the first, its mark in the input, and all of them.
 
-    `failures` tells how many there were before it.
+    `failures` counts the failures before the first.
     """
 
     __slots__ = ("failures", "first", "fresh", "mark", "parts")
@@ -38,7 +38,7 @@ class _Group:
         self.fresh = 0
 
     def add(self, rows: Block) -> None:
-        """Let rows of a block wait. Spans refer to the whole block, so they are copied before they refer to many."""
+        """Let rows of a block wait. Spans keep the whole block alive, so they are copied before they keep many alive."""
         self.parts.append(rows)
         self.fresh += 1
         if self.fresh > _MOST_BLOCKS:
@@ -47,21 +47,21 @@ class _Group:
 
 
 class _Parts:
-    """Places of a block sorted by the groups that they join: first those of complete groups, then those that wait.
+    """The rows of a block sorted by the groups that they join: first those of complete groups, then those that wait.
 
     Args:
-      order: the places.
-      bounds: where in `order` each part begins, and the last one ends.
+      order: places of rows in the block.
+      bounds: where in `order` each part begins, and where the last one ends.
       owners: the number of each part's key.
-      behind: the place behind the last one of each complete group.
-      waiting: the numbers of the keys of which elements waited before: their first part is not a whole group.
+      behind: for each complete group, the place after its last row.
+      waiting: numbers of the keys whose elements waited before this block, so that their first part is not a whole group.
     """
 
     def __init__(self, order: Ints, bounds: list[int], owners: list[int], behind: list[int], waiting: set[int]) -> None:
         self._order, self.bounds, self.owners, self.behind = order, bounds, owners, behind
         self.complete = len(behind)
         self.opened: list[tuple[int, int]] = []
-        """The first place of each group that begins here, and its part; the last ones first."""
+        """The first place of each group that begins in this block, and its part; the last ones first."""
         waiting, whole = set(waiting), []
         for part, owner in enumerate(owners):
             whole.append(owner not in waiting)
@@ -72,33 +72,33 @@ class _Parts:
         self._apart = [part for part, is_whole in enumerate(whole[: self.complete]) if not is_whole][::-1]
 
     def places(self, part: int, end: int) -> Ints:
-        """Of the parts from one to before another."""
+        """The places of the parts from `part` up to `end`."""
         return self._order[self.bounds[part] : self.bounds[end]]
 
     def together(self, part: int) -> int:
-        """How many complete groups from this one on have all their elements here; to be asked with ascending parts."""
+        """How many complete groups, from this one on, have all their rows in this block; call it with ascending parts."""
         while self._apart and self._apart[-1] < part:
             self._apart.pop()
         return (self._apart[-1] if self._apart else self.complete) - part
 
 
 class Groups:
-    """The elements that wait, by key, and the positions from which they can be found again.
+    """The waiting elements by key, and the positions from which they can be found again.
+
+    All rows before the oldest one that waits have been sent. So a restart from there only needs to know, for the groups that
+    were sent since, up to which row they reached. If these are too many for a state, it restarts from the first row of all.
 
     Args:
       source: the input.
       state: where to begin.
-      results: what the user's function gave for the elements from there on, as `called` yields it.
-      key_of: such a result -> a key; it raises an error for one that is none.
-      size_of: key -> elements in a group of that key.
-      made: (key, its elements, state inside of what is made or None) -> what is made of a group.
-      keys_of: as `key_of` for many whole numbers at once, where that can be.
-      made_together: (rows, how many of them are of each group) -> what is made of groups of consecutive rows, a block with one
-        row for each of some groups; None where groups have to be made one by one.
-      tolerant: whether an error is a failure in the place of the element, or of what is made of a group.
-
-    At the oldest row that waits all earlier ones have been sent. So a restart from there needs to know only, for groups that
-    were sent since, up to which row that was. Where these are too many for a state it restarts from the first row of all.
+      results: what the user's function returned for the elements from there on, as `called` yields it.
+      key_of: result -> key; raises an error for a result that is no key.
+      size_of: key -> number of elements in a group of that key.
+      made: (key, its elements, state within the output or None) -> the output for a group.
+      keys_of: as `key_of` for many integers at once, if possible.
+      made_together: (rows, how many of them belong to each group) -> the output for groups of consecutive rows, in blocks with
+        one row for each group; None if groups have to be made one by one.
+      tolerant: whether an error becomes a failure in the place of the element, or of the output of a group.
     """
 
     def __init__(
@@ -121,21 +121,21 @@ class Groups:
         self.saved = state
         self.done: int = state["row"]
         self.flushed: int | None = state["flushed"]
-        # Both in ascending order of rows, since dicts keep the order of insertion.
+        # Both in ascending order of rows, since dicts keep insertion order.
         self.sent: dict[int, int] = {int(k): n for k, n in state["sent"]}
         self.groups: dict[int, _Group] = {}
         self.row: int = state["from"]
-        # Failures from the first row of all on: those before `mark`, and those that were handed on.
+        # Failures counted from the first row of all: those before `mark`, and those that were passed on.
         self.failures, self.known = state.get("failures", (0, 0))
         self.mark: Mark = {"input": state["input"], "skip": state["skip"]}
-        # Keys are numbered as they come; by these numbers: key, elements of a full group, elements that wait.
+        # Keys are numbered in the order in which they appear; by number: key, size of a full group, waiting elements.
         self.numbers: dict[int, int] = {}
         self.keys: list[int] = []
         self.sizes: Ints = np.empty(0, np.int64)
         self.waiting: Ints = np.empty(0, np.int64)
 
     def stream(self) -> Stream:
-        """Blocks of what was made of full groups, and at the end of the others."""
+        """Blocks of the output for full groups, and at the end for the others."""
         inner = self.saved["inner"]
         for results, rows, first, after in self.results:
             if type(rows) is Failure:
@@ -144,7 +144,7 @@ class Groups:
                 numbers, error = self._numbered(results)
                 size = len(numbers)
                 end = after if size == len(results) else None
-                # What was sent before the state was saved is collected again in silence.
+                # What was sent before the state was saved is collected again without being sent.
                 again = min(max(0, self.done - self.row), size)
                 if again:
                     yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
@@ -171,7 +171,7 @@ class Groups:
             yield failure, self._state(None)
 
     def _numbered(self, results: Any) -> tuple[Ints, Exception | None]:
-        """The numbers of the keys of results, up to one that is an error."""
+        """The key numbers of results, up to the first that is an error."""
         if self.keys_of is not None:
             whole = isinstance(results, np.ndarray) or set(map(type, results)) <= {int, np.int32, np.int64}
             given = np.asarray(results) if whole else None
@@ -200,7 +200,7 @@ class Groups:
         return number
 
     def _join(self, rows: Block, first: int, numbers: Ints, after: Mark | None, *, replayed: bool) -> Stream:
-        """Let rows of a block, from `first` on, wait in their groups; and send the groups that become full."""
+        """Let the rows of a block from `first` on wait in their groups, and send the groups that become full."""
         begin, before, keys, failures = self.mark, self.row, self.keys, self.failures
 
         def at(place: int) -> Mark:
@@ -209,7 +209,7 @@ class Groups:
             return {"input": begin["input"], "skip": begin["skip"] + place}
 
         def come_to(place: int, part: int) -> None:
-            """Open the groups that begin before `place`, without those of the parts before `part`, and stand there."""
+            """Advance to `place`: open the groups that begin before it, except those of parts before `part`."""
             while parts.opened and parts.opened[-1][0] < place:
                 place_of_first, opened = parts.opened.pop()
                 if opened >= part:
@@ -231,7 +231,7 @@ class Groups:
                     come_to(parts.behind[part - 1], part)
                     yield made, self._state(None)
                     together -= made.size
-                alone = part if together else -1  # that fails, and is looked at alone
+                alone = part if together else -1  # this group fails, so it is made on its own
                 continue
             come_to(parts.behind[part], part)
             self.groups[key].add(rows.take(parts.places(part, part + 1) + first))
@@ -247,9 +247,9 @@ class Groups:
                 self.groups[keys[parts.owners[part]]].add(rows.take(waiting + first))
 
     def _parted(self, numbers: Ints, *, replayed: bool) -> "_Parts":
-        """The places from here on by the groups that their elements join."""
+        """The rows from here on, sorted by the groups that they join."""
         places = np.arange(len(numbers))
-        if replayed:  # of these some do not wait any more
+        if replayed:  # some of these no longer wait
             gone = np.asarray([self.sent.get(key, 0) for key in self.keys], np.int64)
             places = np.flatnonzero(self.row + places >= gone[numbers])
         joining, groups = numbers[places], len(self.keys)
@@ -262,19 +262,19 @@ class Groups:
         return _Parts(places[order], bounds, owners, behind, {self.numbers[key] for key in self.groups})
 
     def _remove(self, key: int, row: int) -> None:
-        """The group of `key` is sent, up to before this row."""
-        self.groups.pop(key, None)  # there is none of a group that came and went since the last state
+        """Note that the group of `key` has been sent, with its elements before this row."""
+        self.groups.pop(key, None)  # a group that came and went since the last state is not there
         self.sent.pop(key, None)
         self.sent[key] = row
 
     def _emit(self, key: int, inner: State | None, *, flush: bool = False) -> Stream:
-        """Everything that is made of the group of `key`."""
+        """All output for the group of `key`."""
         held = None
         for block, after in self._made(key, self.groups[key].parts, inner):
             if held is not None:
                 yield held[0], self._state({"key": key, "state": held[1], "flush": flush})
             held = block, after
-        # With the last block the group is gone, so that the state after it needs none of its rows.
+        # The group is removed before its last block is sent, so that the state after it needs none of its rows.
         if flush:
             self.flushed = key
             del self.groups[key]
@@ -284,7 +284,7 @@ class Groups:
             yield held[0], self._state(None)
 
     def _made_together(self, rows: Block, counts: Ints) -> Iterator[Block]:
-        """What is made of groups of consecutive rows, up to one that fails."""
+        """The output for groups of consecutive rows, up to the first that fails."""
         assert self.made_together is not None
         try:
             yield from self.made_together(rows, counts)
@@ -293,7 +293,7 @@ class Groups:
                 raise
 
     def _made(self, key: int, parts: list[Block], inner: State | None) -> Stream:
-        """What is made of a group; a failure where that cannot be."""
+        """The output for a group; in a tolerant run, a failure if that raises an error."""
         try:
             yield from self.made(key, parts, inner)
         except Exception as error:
@@ -308,7 +308,7 @@ class Groups:
             first, mark, failures = oldest.first, oldest.mark, oldest.failures
         while self.sent and next(iter(self.sent.values())) <= first:
             del self.sent[next(iter(self.sent))]
-        # The sizes of groups are known again from the first row on; the last ones then are those that wait.
+        # A restart from the first row counts the groups again; the last ones are then those that wait.
         far = len(self.sent) > _MOST_SENT
         if far:
             first, mark, failures = 0, {"input": self.source.start(self.epoch), "skip": 0}, 0

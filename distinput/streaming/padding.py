@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding: how elements of several lengths become the rows of a batch.
+"""Padding: how elements of different lengths become the rows of a batch.
 
-Rows that differ in their first dimension alone, spans of one array or arrays of their own, are copied once, from where they
-are to where they are wanted, many batches without a look at single rows. All others are padded one by one.
+Rows that differ only in their first dimension, whether spans of one array or arrays of their own, are copied once, straight
+into the batch, many batches at a time. All other rows are padded one by one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ __all__ = ["Padding"]
 
 Dims = tuple[int | None, ...]
 _Spans = tuple[Array, Ints, Ints]
-"""An array in one piece [m, ...], and where in it each row begins and how long it is, [n]."""
+"""A contiguous array [m, ...], and for each row where it begins in the array and how long it is, [n]."""
 
 _LARGE_BYTES = 1 << 24
-"""Batches sent in one block where they are padded when they are handed out: enough for the cost of a block to vanish."""
+"""Bytes of batches in one block, if they are padded when they are handed out: enough for the cost of a block to vanish."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Padding:
     """What to pad the leaves of elements to.
 
     Args:
-      shapes: the padded shape of each leaf; None: as long as the longest of the batch.
+      shapes: the padded shape of each leaf; None in a dimension means the longest of the batch.
       fills: the padding value of each leaf.
     """
 
@@ -43,7 +43,7 @@ class Padding:
     fills: tuple[Any, ...]
 
     def batch(self, parts: Sequence[Block]) -> Block:
-        """All rows of some blocks as one batch.
+        """All rows of several blocks as one batch.
 
         Raises:
           DataLossError: a row is longer than its shape.
@@ -55,15 +55,15 @@ class Padding:
         return ColumnBlock(parts[0].structure, [_batch(columns, shape, fill) for columns, shape, fill in leaves], 1)
 
     def batches(self, rows: Block, counts: Ints, late: Late | None = None) -> Iterator[tuple[Block, int]]:
-        """Batches of consecutive rows, `counts` of them, each at least 1: blocks of batches, and the rows in each block.
+        """Batches of consecutive rows: blocks of batches, each with the number of rows in it.
 
         Args:
           rows: all rows.
-          counts: [k], which sum to them.
-          late: where batches are looked at one by one, so that they need not be padded before that: told of the time it takes.
+          counts: [k] the rows of each batch, at least 1; they sum to all rows.
+          late: given if batches are handed out one by one: they are padded then, and `late` counts the time that takes.
 
         Raises:
-          DataLossError: a row is longer than its shape; what comes before it is sent.
+          DataLossError: a row is longer than its shape; the batches before it are yielded first.
         """
         if not len(counts):
             return
@@ -79,7 +79,7 @@ class Padding:
                 yield self.batch([rows.rows(first, end)]), end - first
                 first = end
             return
-        whole = min(map(len, columns), default=len(counts))  # before one that is an error
+        whole = min(map(len, columns), default=len(counts))  # batches before one that is an error
         sizes: Ints = sum([c.sizes[:whole] for c in columns if isinstance(c, Padded)], np.zeros(whole, np.int64))
         first = 0
         for begin, end in groups(sizes.tolist(), GROUP_BYTES if late is None else _LARGE_BYTES):
@@ -94,7 +94,7 @@ class Padding:
 
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
-    """A leaf of many batches, those before the first with a row that is too long; None where each needs a look at its rows."""
+    """A leaf of many batches, up to the first with a row that is too long; None if rows must be looked at one by one."""
     if column.inner is not None and _fits(shape, column.inner):
         return column.split(counts)
     spans = None if isinstance(column, LazyColumn) else _spans(column)  # that is gathered a batch at a time
@@ -138,7 +138,7 @@ def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
 
 
 def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
-    """Rows that differ in their first dimension alone as one batch, by one call of a kernel for each block they come from."""
+    """Rows that differ only in their first dimension as one batch, with one kernel call for each block that they come from."""
     item = _item(fill, spans[0][0])
     out, at, count = room(sum(len(starts) for _, starts, _ in spans) * width * item.nbytes), 0, 0
     for flat, starts, lengths in spans:
@@ -150,7 +150,7 @@ def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
 
 
 def _spans(column: Column) -> _Spans | None:
-    """Rows of one or more dimensions of which the first may differ, as spans; None where items hold nothing, too."""
+    """Rows whose first dimension may differ, as spans; None for other columns, and where the inner dimensions hold nothing."""
     column = column.materialize()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         flat, starts, lengths = column.flat.array, column.starts, column.sizes
@@ -171,12 +171,12 @@ def _item(fill: Any, flat: Array) -> Array:
 
 
 def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
-    """Whether rows of this shape have nothing added or taken away."""
+    """Whether rows of shape `own` need no padding."""
     return len(shape) == len(own) and all(wanted in (None, size) for wanted, size in zip(shape, own, strict=True))
 
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:
-    """The shape that all rows are padded to: as given, or that of the longest."""
+    """The shape to which all rows are padded: as given, or that of the longest."""
     ranks = {len(dims) for dims in own}
     if ranks != {len(shape)}:
         raise InvalidArgumentError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reading stands, one file after the other: the notes on errors tell it, and a tolerant run goes on behind it."""
+"""Reading one file after the other, and where it stands: for notes on errors, and to go on after a file that fails."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,12 +16,12 @@ __all__ = ["Place", "PlacedPortion", "blocks_in", "places", "portions_in"]
 Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
 
-And the mark "behind" the file, where reading goes on after an "error" that came before its first record, or when the file is
-"lost" because of a later one.
+Also the mark "behind" the file, where reading resumes after an "error" before its first record, or once the file is "lost"
+because of a later error.
 """
 
 PlacedPortion = tuple[Mark, Place, Portion | Failure]
-"""A portion, or the error in its stead, with the mark of its file and where reading then stands."""
+"""A portion, or the error in its place, with the mark of its file and where reading stands."""
 
 
 def places(
@@ -30,10 +30,10 @@ def places(
     """Where to begin in each file, with the mark of its element.
 
     Args:
-      queue: an element for each file.
-      state: holds the position in the first of them.
-      run: whether the next file follows one that cannot be read.
-      opened: (element, position) -> the place there.
+      queue: one element for each file.
+      state: holds the position in the first file.
+      run: says whether reading goes on after a file that cannot be opened.
+      opened: (element, position) -> the place at which to begin.
     """
     position = state["position"]
     while queue.fill(1) or queue.failure is not None:
@@ -53,12 +53,12 @@ def places(
 def blocks_in(
     files: Iterator[tuple[Mark, Place]], read: Callable[[Place], Iterator[tuple[Block, Any]]], run: Run
 ) -> Stream:
-    """The records of files; in a tolerant run, the next file follows an error, which is a failure.
+    """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
 
     Args:
       files: from `places`.
-      read: the records from a place on, with the position behind each block.
-      run: whether it is tolerant.
+      read: gives the records from a place on, with the position after each block.
+      run: says whether it is tolerant.
     """
     for mark, place in files:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The next portions of files are decoded on threads while those before them are used."""
+"""Decode the next portions of files on threads while earlier ones are used."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,13 +21,13 @@ __all__ = ["portions_ahead"]
 
 
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
-    """The rows of portions, in their order.
+    """The rows of portions, in order.
 
-    Once a second block is asked for, the portions that come next are decoded on threads, in which Python's lock is free; as
-    many as the run has room for, and none on a single core. A state knows nothing of that, and errors keep their place.
+    Once a second block is requested, the next portions are decoded on threads, during which the GIL is free: as many as the
+    run has room for, and none on a single core. States do not depend on it, and errors keep their place.
 
     Args:
-      portions: each with the mark of its file and the place that `run.reading` tells, which is kept up to date.
+      portions: each with the mark of its file and the place that `run.reading` reports, which is kept up to date.
       run: ends the threads.
     """
     with ExitStack() as stack:
@@ -41,7 +41,7 @@ def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
 
 
 def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
-    """The rows of what was pulled. Its own function, so that nothing of a portion is held while the next one is decoded."""
+    """The rows of one portion. A function of its own, so that nothing of it is held while the next one is decoded."""
     if pulled.reading is not None:
         run.reading = pulled.reading
     if isinstance(pulled.item, Exception):
@@ -52,7 +52,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         return
     try:
         decoded = ahead.decoded(pulled, portion)
-        ahead.go_on(run.room.nbytes)  # a large one has to wait until what came before is no longer in use
+        ahead.go_on(run.room.nbytes)  # a large portion has to wait until the one before it is no longer in use
         for block, after in portion.blocks(decoded):
             place["position"] = after
             yield block, {**mark, "position": after}
@@ -66,10 +66,10 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
 
 
 class _Pulled:
-    """What came from the portions: one of them, or the error in its place; and what `run.reading` said then.
+    """A portion or the error in its place, with what `run.reading` said at that time.
 
     Attributes:
-      future: of the decoded portion, if a thread has it.
+      future: of the decoded portion, if a thread decodes it.
     """
 
     __slots__ = ("future", "item", "reading")
@@ -80,10 +80,10 @@ class _Pulled:
 
 
 class _Ahead:
-    """The portions that were pulled and not yet used: those that threads have, and one that has to wait.
+    """The portions that were pulled and not yet used: those that threads decode, and one that has to wait.
 
     Attributes:
-      asked: true once a second block was asked for; who looks at the first element alone pays for one portion.
+      asked: true once a second block was requested; a consumer that takes only the first element pays for one portion.
     """
 
     def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
@@ -96,14 +96,14 @@ class _Ahead:
         self._reading: Callable[[], str] | None = None
 
     def next(self) -> _Pulled | None:
-        """What comes next; None at the end."""
+        """The next portion or error; None at the end."""
         if self._decoding:
             return self._decoding.popleft()
         held, self._held = self._held, None
         return held or self._pull()
 
     def decoded(self, pulled: _Pulled, portion: Portion) -> Any:
-        """What `portion.blocks` is given."""
+        """The decoded portion, as `portion.blocks` takes it."""
         if pulled.future is None:
             return portion.decode()
         try:
@@ -112,13 +112,13 @@ class _Ahead:
             self._run.room.leave(portion.nbytes)
 
     def drop(self, pulled: _Pulled) -> None:
-        """What was pulled is not wanted."""
+        """Release a portion that is no longer wanted."""
         if pulled.future is not None and isinstance(pulled.item, tuple) and isinstance(pulled.item[2], Portion):
             with suppress(Exception):
                 self.decoded(pulled, pulled.item[2])
 
     def go_on(self, most: float = inf) -> None:
-        """Let threads decode portions of at most so many bytes, as long as there is room."""
+        """Let threads decode portions of at most `most` bytes, as long as there is room."""
         while self.asked and len(self._decoding) < self._threads:
             pulled = self._held or self._pull()
             if pulled is None:
@@ -144,7 +144,7 @@ class _Ahead:
 
     def _pull(self) -> _Pulled | None:
         before = self._run.reading
-        if self._reading is not None:  # only the first portion of a file says where it is
+        if self._reading is not None:  # only the first portion of a file sets it
             self._run.reading = self._reading
         try:
             item: PlacedPortion | Exception | None = next(self._portions, None)
@@ -156,7 +156,7 @@ class _Ahead:
         return None if item is None else _Pulled(item, reading)
 
     def give_up(self) -> None:
-        """Nothing more is wanted."""
+        """Release everything: the consumer has gone."""
         for pulled in self._decoding:
             if not isinstance(pulled.item, Exception):
                 self._run.room.leave(pulled.item[2].nbytes)
