@@ -270,7 +270,7 @@ def test_workers_with_counted_files_of_their_own_know_their_steps_and_do_not_spe
     def body(strategy: Any, worker: int) -> Any:
         dataset = with_policy(di.data.FixedLengthRecordDataset(paths, 1).batch(batch), POLICY.FILE)
         distributed = strategy.experimental_distribute_dataset(dataset)
-        assert (distributed._control() is None) != speaks
+        assert distributed._source.agrees == speaks
         steps = rows_of(strategy, distributed)
         assert distributed.num_steps == (-2 if speaks else len(steps))
         with iter(distributed) as iterator:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.distribute import InputOptions
+from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.own_batches import OwnBatches
+from distinput.distribute.input.own_pieces import OwnPieces
 from distinput.errors import AbortedError
 from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 from tests.sharding.counting import bytes_read, put
@@ -38,7 +40,7 @@ def own(strategy: Any, dataset: Any, options: Any = None) -> Any:
     """Distributed so that only own rows are read, which is asserted."""
     distributed = strategy.experimental_distribute_dataset(dataset, options)
     alone = strategy.num_replicas_in_sync == strategy._replicas.count
-    assert distributed._feed.own is not None or alone or distributed.cardinality == 0
+    assert isinstance(distributed._source, OwnPieces) or alone or distributed.cardinality == 0
     return distributed
 
 
@@ -200,7 +202,7 @@ def test_own_rows_are_read_by_all_workers_or_by_none() -> None:
     def body(strategy: Any, worker: int) -> Any:
         worker_of[threading.get_ident()] = worker
         distributed = strategy.experimental_distribute_dataset(with_policy(Dataset.range(20).batch(4), DATA))
-        assert distributed._feed.own is None
+        assert isinstance(distributed._source, CutBatches)
         return rows_of(strategy, distributed)
 
     OwnBatches.of = staticmethod(sometimes)  # type: ignore[method-assign]

@@ -210,3 +210,16 @@ def test_the_error_names_the_rows_of_a_short_step_between_others() -> None:
     twice = Dataset.range(6).batch(4).repeat(2)
     with pytest.raises(InvalidArgumentError, match="every step needs 4 rows, one has 2"):
         mirrored(2).experimental_distribute_dataset(with_policy(twice, POLICY.DATA), InputOptions(tail="error"))
+
+
+@pytest.mark.parametrize("replicas", [[1, 1], [2, 2]])
+def test_data_without_end_that_each_worker_reads_for_itself_keeps_its_full_steps(replicas: list[int]) -> None:
+    """A worker's own part is never as large as a full step; only all parts together tell whether one is."""
+
+    def body(strategy: Any, worker: int) -> Any:
+        endless = with_policy(di.data.Dataset.range(10).repeat().batch(4), di.data.experimental.AutoShardPolicy.OFF)
+        steps = strategy.experimental_distribute_dataset(endless, di.distribute.InputOptions(tail="drop"))
+        with iter(steps) as iterator:
+            return [sum(len(part) for part in strategy.experimental_local_results(next(iterator))) for _ in range(4)]
+
+    assert on_workers(replicas, body) == [[2] * 4] * 2

@@ -19,7 +19,7 @@ from distinput.plan.node import Node
 from distinput.sharding.batches import batch_size_of
 from distinput.sharding.decision import policy_of
 
-__all__ = ["Place", "compare_datasets", "compare_inputs", "compare_places"]
+__all__ = ["Beginning", "compare_beginnings", "compare_datasets", "compare_inputs"]
 
 _INFINITE = -1
 
@@ -112,7 +112,7 @@ def _compare(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Beginning:
     """Where a worker begins to take steps.
 
     Args:
@@ -135,12 +135,12 @@ class Place:
         return [self.step, self.ended, self.number, seeds, self.restored]
 
 
-def compare_places(peers: Peers, place: Place) -> None:
+def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
     """Go on only if all workers are at the same place.
 
     Args:
       peers: the workers.
-      place: of this one.
+      beginning: of this one.
 
     Raises:
       StateError: some are restored, and not all to the same place.
@@ -148,7 +148,7 @@ def compare_places(peers: Peers, place: Place) -> None:
     """
     # Named, since one worker may go on from a checkpoint and another begin, at other places of the program.
     request = Request("DistributedIterator: where it begins", name="where an iteration begins")
-    places = [note for note, _ in peers.exchange(request, lambda: (place.as_json(), []), peers.control)]
+    places = [note for note, _ in peers.exchange(request, lambda: (beginning.as_json(), []), peers.control)]
     first, *others = groups([one[:-1] for one in places])
     if not others:
         return

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a distributed dataset says of itself."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from distinput.distribute.input.distributed_dataset import DistributedDataset
+from distinput.distribute.input.source import Source
+from distinput.distribute.input.terms import INFINITE
 
 __all__ = ["explanation"]
 
@@ -16,50 +14,30 @@ _TAILS = {
 }
 
 
-def explanation(dataset: "DistributedDataset") -> str:
+def explanation(source: Source) -> str:
     """The text of `DistributedDataset.explain`."""
-    replicas, feed = dataset._replicas, dataset._feed
+    replicas, tail = source.terms.replicas, source.terms.tail
     mine = ", ".join(map(str, range(replicas.first, replicas.first + replicas.count)))
     where = f"worker {replicas.rank} of {replicas.workers}" if replicas.workers > 1 else "one worker"
     facts = {
         "replicas": f"{mine} of {replicas.total}, on {where}",
-        "cut": _cut(dataset),
-        "reads": _reads(dataset),
-        "end": _end(dataset),
-        "tail": f"{feed.tail}: {_TAILS[feed.tail]}",
+        "cut": source.cut,
+        "reads": source.reads if replicas.workers > 1 else "everything",
+        "end": _end(source),
+        "tail": f"{tail}: {_TAILS[tail]}",
     }
     lines = ["distributed:", *[f"  {name + ':':<9} {text}" for name, text in facts.items()]]
-    plan = getattr(feed.sources[0], "explain", None)
-    if plan is not None:
-        lines += ["input of this worker:", *["  " + line for line in plan().splitlines()]]
+    if source.plan is not None:
+        lines += ["input of this worker:", *["  " + line for line in source.plan.splitlines()]]
     return "\n".join(lines)
 
 
-def _cut(dataset: "DistributedDataset") -> str:
-    feed = dataset._feed
-    if feed.assignment is not None and feed.assignment.balanced:
-        return "each global batch on its own, into parts whose sizes differ by at most one"
-    if feed.assignment is not None:
-        return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
-    return "one element of the input for each replica, in turn"
-
-
-def _reads(dataset: "DistributedDataset") -> str:
-    if dataset._replicas.workers == 1:
-        return "everything"
-    if dataset._feed.own is not None:
-        return "only this worker's rows of each global batch"
-    if dataset._feed.is_global:
-        return "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
-    return "this worker's part of the data"
-
-
-def _end(dataset: "DistributedDataset") -> str:
-    steps = dataset.num_steps
+def _end(source: Source) -> str:
+    steps = source.num_steps
     if steps >= 0:
         return f"known beforehand: {steps} steps"
-    if steps == -1:
+    if steps == INFINITE:
         return "none"
-    if dataset._control() is None:
-        return "where the input ends"
-    return "workers agree on it while they use earlier steps"
+    if source.agrees:
+        return "workers agree on it while they use earlier steps"
+    return "where the input ends"

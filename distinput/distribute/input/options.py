@@ -78,6 +78,11 @@ class InputOptions:
         put(self, "balanced_split", balanced_split)
         put(self, "tail", tail)
 
+    @property
+    def per_replica(self) -> bool:
+        """True when each replica is to have an input pipeline of its own."""
+        return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+
 
 @dataclass(frozen=True)
 class RunOptions:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distinput.distribute.input.distribution import check_dataset_function
+from distinput.distribute.input.checks import check_dataset_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, RunOptions
 from distinput.distribute.modes import require_cross_replica
@@ -24,6 +24,7 @@ class DefaultStrategy(SingleReplica):
     """
 
     is_default = True
+    per_replica_input = "ignored"
 
     def run(
         self,
@@ -48,7 +49,7 @@ class DefaultStrategy(SingleReplica):
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
     ) -> Any:
         """What `dataset_fn` returns; see `Strategy.distribute_datasets_from_function`."""
-        check_dataset_function(dataset_fn, options or InputOptions(), "ignored")
+        check_dataset_function(dataset_fn, options or InputOptions(), self._consumer())
         return dataset_fn(InputContext())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DefaultStrategy":

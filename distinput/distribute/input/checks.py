@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused before a dataset is distributed: options, datasets, functions and workers that do not go together."""
+
+from typing import Any
+
+from distinput.core.nest import component
+from distinput.core.spec import Spec, TensorSpec
+from distinput.distribute.input.consumer import Consumer
+from distinput.distribute.input.distributed_dataset import DistributedDataset
+from distinput.distribute.input.options import InputOptions
+from distinput.distribute.replicas import Replicas
+
+__all__ = [
+    "check_batched",
+    "check_dataset",
+    "check_dataset_function",
+    "check_equal_workers",
+    "check_options",
+    "check_uncut",
+]
+
+
+def check_options(options: InputOptions, consumer: Consumer) -> None:
+    """Check the options of `Strategy.experimental_distribute_dataset`.
+
+    Raises:
+      NotImplementedError: PER_REPLICA replication.
+      ValueError: a tail other than "partial", of replicas that get whole batches.
+    """
+    if options.per_replica:
+        raise NotImplementedError(
+            "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`, not in "
+            "`experimental_distribute_dataset`"
+        )
+    if options.tail != "partial" and not consumer.splits_batches and consumer.replicas.total > 1:
+        raise ValueError(
+            f"InputOptions(tail={options.tail!r}): {consumer.name} gives whole batches to its replicas; only 'partial' works"
+        )
+
+
+def check_dataset(dataset: Any, what: str) -> None:
+    """Check that something is a dataset that can be distributed.
+
+    Raises:
+      TypeError: it is none; the message begins with `what`.
+    """
+    if isinstance(dataset, DistributedDataset):
+        raise TypeError(f"{what} a dataset, got one that is distributed already")
+    if not all(hasattr(dataset, name) for name in ("element_spec", "cardinality", "restore")):
+        raise TypeError(f"{what} a dataset, got a {type(dataset).__name__}")
+
+
+def check_batched(spec: Spec) -> None:
+    """Check that every component has an axis to be cut.
+
+    Raises:
+      ValueError: one is a scalar.
+    """
+    for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
+        if isinstance(leaf, TensorSpec) and leaf.shape == ():
+            raise ValueError(
+                f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
+                "replicas; call .batch(global_batch_size) on the dataset first"
+            )
+
+
+def check_equal_workers(replicas: Replicas) -> None:
+    """Check that all workers have the same number of replicas.
+
+    Raises:
+      ValueError: they have not.
+    """
+    if replicas.peers is not None and len(set(replicas.peers.replicas)) > 1:
+        raise ValueError(
+            "tf.distribute expects every worker to have the same number of replicas; cut the batches with "
+            "InputOptions(balanced_split=True) for workers of different sizes"
+        )
+
+
+def check_dataset_function(dataset_fn: Any, options: InputOptions, consumer: Consumer) -> None:
+    """Check what was given to `Strategy.distribute_datasets_from_function`.
+
+    Raises:
+      TypeError: `dataset_fn` is not callable.
+      ValueError: options that exclude one another.
+      NotImplementedError: PER_REPLICA replication, which this strategy does not have.
+    """
+    if options.experimental_place_dataset_on_device and not options.per_replica:
+        raise ValueError(
+            "`experimental_place_dataset_on_device` is only supported together with "
+            "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
+        )
+    device = options.experimental_place_dataset_on_device and options.experimental_fetch_to_device
+    if device and consumer.per_replica_input == "made":  # the other strategies refuse or ignore PER_REPLICA itself
+        raise ValueError(
+            "`experimental_place_dataset_on_device` with PER_REPLICA needs experimental_fetch_to_device=False: a dataset "
+            "on the device has nothing to fetch"
+        )
+    if not callable(dataset_fn):
+        raise TypeError(
+            f"distribute_datasets_from_function: dataset_fn must be callable, got a {type(dataset_fn).__name__}"
+        )
+    if options.per_replica and consumer.per_replica_input == "refused":
+        raise NotImplementedError(
+            f"InputReplicationMode.PER_REPLICA is only supported in `MirroredStrategy`, not in {consumer.name}"
+        )
+
+
+def check_uncut(options: InputOptions) -> None:
+    """Check that no option asks for a cut of global batches.
+
+    Raises:
+      ValueError: one does.
+    """
+    for name, given, usual in (("tail", options.tail, "partial"), ("balanced_split", options.balanced_split, False)):
+        if given != usual:
+            raise ValueError(
+                f"distribute_datasets_from_function: {name}={given!r} is for global batches, which "
+                "experimental_distribute_dataset cuts; here you batch for each replica yourself"
+            )

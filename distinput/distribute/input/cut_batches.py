@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A source: every worker goes through all global batches and cuts its pieces out of each."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.distribute.input.dealing import Cutter
+from distinput.distribute.input.source import (
+    WHOLE,
+    Seen,
+    close_input,
+    cut_in_words,
+    lockstep_of,
+    plan_of,
+    resumed_input,
+    rows_in,
+    saved_input,
+)
+from distinput.distribute.input.step_builder import StepBuilder
+from distinput.distribute.input.terms import END, INFINITE, UNKNOWN, Terms
+
+__all__ = ["CutBatches", "CutSteps"]
+
+
+@final
+@dataclass(frozen=True)
+class CutBatches:
+    """Each worker reads all global batches and keeps its pieces of them.
+
+    Args:
+      terms: what holds of all steps.
+      dataset: of global batches.
+      cutter: cuts them.
+      spec: of a piece.
+      balanced: whether the pieces of a batch differ by at most one row.
+    """
+
+    terms: Terms
+    dataset: Any
+    cutter: Cutter
+    spec: Spec
+    balanced: bool
+
+    fails_alone = False  # all workers read the same, and meet the same error
+    layout = WHOLE
+    reads = "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
+
+    @property
+    def agrees(self) -> bool:
+        return self.terms.agrees
+
+    @property
+    def cut(self) -> str:
+        return cut_in_words(self.balanced)
+
+    @property
+    def num_steps(self) -> int:
+        if self.terms.cardinality == INFINITE:
+            return INFINITE
+        return UNKNOWN if self.terms.steps is None or self.terms.full_rows else self.terms.steps
+
+    @property
+    def plan(self) -> str | None:
+        return plan_of(self.dataset)
+
+    def begin(self) -> "CutSteps":
+        return CutSteps(self, iter(self.dataset), None)
+
+    def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> "CutSteps":
+        return CutSteps(self, resumed_input(self.dataset, inputs[0], may_differ), seen)
+
+
+@final
+class CutSteps:
+    """One iteration over `CutBatches`.
+
+    Args:
+      source: what is iterated.
+      iterator: of the global batches.
+      seen: the shapes of the last element of a restored iteration.
+    """
+
+    def __init__(self, source: CutBatches, iterator: Any, seen: Seen) -> None:
+        terms = self._terms = source.terms
+        self._iterator, self._cutter = iterator, source.cutter
+        self._full = terms.full_rows > 0
+        self._rows = partial(rows_in, source.spec.structure)
+        self._seen = seen
+        # Only where workers agree may one have run out of batches while others go on.
+        self._build = StepBuilder(source.spec, terms.replicas, seen) if source.agrees else None
+        self._lockstep = lockstep_of(terms, iterator, 1, self._rows, alike=terms.alike) if source.agrees else None
+
+    def next(self, keeps_partial: bool) -> Any:
+        if self._lockstep is None:
+            batch = next(self._iterator, END)
+            if batch is END or (self._full and self._terms.leaves_out(self._rows([batch]))):
+                return END
+            return self._cutter(batch)
+        drawn = self._lockstep.next()
+        if drawn is None:
+            return END
+        if self._full and self._terms.leaves_out(self._rows(drawn)):
+            self._lockstep.close()
+            return END
+        if drawn:
+            return self._cutter(drawn[0])
+        assert self._build is not None
+        return self._build([], self._terms.replicas.count)
+
+    @property
+    def seen(self) -> Seen:
+        return self._seen if self._build is None else self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
+
+    def inputs(self, step: int) -> list[State]:
+        return [saved_input(self._iterator, self._lockstep)]
+
+    def close(self) -> None:
+        if self._build is not None:
+            self._build.close()
+        if self._lockstep is not None:
+            self._lockstep.close()
+        close_input(self._iterator)

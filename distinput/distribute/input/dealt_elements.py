@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A source: one element of an input pipeline for each replica, in turn."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, final
+
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.distribute.input.source import (
+    HALF_WAY,
+    WHOLE,
+    Seen,
+    close_input,
+    lockstep_of,
+    plan_of,
+    resumed_input,
+    rows_in,
+    saved_input,
+)
+from distinput.distribute.input.step_builder import StepBuilder
+from distinput.distribute.input.terms import END, INFINITE, UNKNOWN, Terms
+from distinput.errors import StateError
+
+__all__ = ["DealtElements", "DealtSteps"]
+
+
+@final
+@dataclass(frozen=True)
+class DealtElements:
+    """Element k of this worker's dataset goes to its replica k mod R in step k div R; or each replica has a dataset of its own.
+
+    Args:
+      terms: what holds of all steps.
+      datasets: one for all replicas of this worker, or one for each of them.
+      spec: of an element.
+      whole: the elements are global batches for the only replica there is, so a place in them is one in the whole data.
+      has_rows: whether elements are parts of global batches; a step in which no worker has a row is passed over then.
+    """
+
+    terms: Terms
+    datasets: Sequence[Any]
+    spec: Spec
+    whole: bool = False
+    has_rows: bool = True
+
+    fails_alone = True
+    cut = "one element of the input for each replica, in turn"
+    reads = "this worker's part of the data"
+
+    @property
+    def agrees(self) -> bool:
+        terms = self.terms
+        # No worker can see in its own part alone whether a step is full, even where there is no end.
+        return terms.agrees or (terms.full_rows > 0 and terms.replicas.workers > 1)
+
+    @property
+    def num_steps(self) -> int:
+        terms = self.terms
+        if terms.cardinality == INFINITE:
+            return INFINITE
+        if terms.steps is not None and not terms.full_rows:
+            return terms.steps
+        if self.whole or len(self.datasets) > 1 or terms.replicas.workers > 1 or terms.full_rows:
+            return UNKNOWN
+        elements = int(self.datasets[0].cardinality())
+        if elements < 0:
+            return elements
+        return -(-elements // terms.replicas.count) if terms.keeps_partial else elements // terms.replicas.count
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        if self.whole:
+            return WHOLE
+        replicas, cut = self.terms.replicas, "per_replica" if len(self.datasets) > 1 else "per_worker"
+        return {"replicas": replicas.total, "workers": replicas.workers, "cut": cut}
+
+    @property
+    def plan(self) -> str | None:
+        return plan_of(self.datasets[0])
+
+    def begin(self) -> "DealtSteps":
+        return DealtSteps(self, [iter(dataset) for dataset in self.datasets], 0, None)
+
+    def restore(
+        self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]
+    ) -> "DealtSteps":
+        pairs = zip(self.datasets, inputs, strict=True)
+        return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
+
+
+@final
+class DealtSteps:
+    """One iteration over `DealtElements`.
+
+    Args:
+      source: what is iterated.
+      iterators: of its datasets.
+      step: how many steps were taken before.
+      seen: the shapes of the last element before.
+    """
+
+    def __init__(self, source: DealtElements, iterators: Sequence[Any], step: int, seen: Seen) -> None:
+        terms = self._terms = source.terms
+        self._iterators = iterators
+        self._one = iterators[0] if len(iterators) == 1 else None
+        self._replicas, self._full = terms.replicas.count, terms.full_rows > 0
+        self._rows = partial(rows_in, source.spec.structure)
+        self._build = StepBuilder(source.spec, terms.replicas, seen)
+        self._left = None if terms.steps is None else terms.steps - step
+        self._pending: list[Any] = []  # drawn for a step that an error kept from being completed
+        self._lockstep = None
+        if source.agrees:
+            rows_of = self._rows if source.has_rows else None
+            self._lockstep = lockstep_of(terms, iterators[0], self._replicas, rows_of, alike=False)
+
+    def next(self, keeps_partial: bool) -> Any:
+        if self._lockstep is not None:
+            return self._agreed()
+        if self._left is not None:
+            if not self._left:
+                return END
+            self._left -= 1
+        replicas, parts = self._replicas, self._pending
+        if self._one is not None:
+            parts.extend(islice(self._one, replicas - len(parts)))
+            missing = replicas - len(parts)
+        else:
+            parts.extend([next(iterator, END) for iterator in self._iterators[len(parts) :]])
+            missing = sum([part is END for part in parts])
+        if missing and self._left is None and (missing == replicas or not keeps_partial):
+            parts.clear()
+            return END
+        self._pending = []
+        if self._full and self._terms.leaves_out(self._rows(parts)):
+            return END
+        return self._build(parts, missing)
+
+    def _agreed(self) -> Any:
+        lockstep = self._lockstep
+        assert lockstep is not None
+        parts = lockstep.next()
+        if parts is None:
+            return END
+        if self._full and self._terms.leaves_out(lockstep.rows):
+            lockstep.close()
+            return END
+        return self._build(parts, self._replicas - len(parts))
+
+    @property
+    def seen(self) -> Seen:
+        return self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return self._iterators[0].epoch if self._terms.alike else None, None
+
+    def inputs(self, step: int) -> list[State]:
+        if self._pending:
+            raise StateError(HALF_WAY)
+        return [saved_input(iterator, self._lockstep) for iterator in self._iterators]
+
+    def close(self) -> None:
+        self._pending = []
+        self._build.close()
+        if self._lockstep is not None:
+            self._lockstep.close()
+        for iterator in self._iterators:
+            close_input(iterator)

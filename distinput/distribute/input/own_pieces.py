@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A source: only this worker's pieces of each global batch are read."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, final
+
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.distribute.input.own_batches import OwnBatches
+from distinput.distribute.input.source import HALF_WAY, WHOLE, Seen, cut_in_words
+from distinput.distribute.input.step_builder import StepBuilder
+from distinput.distribute.input.terms import END, INFINITE, UNKNOWN, Terms
+from distinput.errors import StateError
+from distinput.plan.fingerprint import allowances
+
+__all__ = ["OwnPieces", "OwnSteps"]
+
+
+@final
+@dataclass(frozen=True)
+class OwnPieces:
+    """Each worker reads its own pieces of the global batches and no others; all workers know the steps beforehand.
+
+    Args:
+      terms: what holds of all steps.
+      batches: the global batches, of which this worker's pieces are read.
+      spec: of a piece.
+      balanced: whether the pieces of a batch differ by at most one row.
+    """
+
+    terms: Terms
+    batches: OwnBatches
+    spec: Spec
+    balanced: bool
+
+    agrees = False
+    fails_alone = True
+    layout = WHOLE
+    reads = "only this worker's rows of each global batch"
+    plan = None
+
+    @property
+    def cut(self) -> str:
+        return cut_in_words(self.balanced)
+
+    @property
+    def num_steps(self) -> int:
+        if self.terms.cardinality == INFINITE:
+            return INFINITE
+        return UNKNOWN if self.terms.steps is None else self.terms.steps
+
+    def begin(self) -> "OwnSteps":
+        return OwnSteps(self, self.batches, iter(self.batches), 0, None)
+
+    def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> "OwnSteps":
+        batches, iterator = self.batches.restore(inputs[0], step, allowances(may_differ))
+        return OwnSteps(self, batches, iterator, step, seen)
+
+
+@final
+class OwnSteps:
+    """One iteration over `OwnPieces`.
+
+    Args:
+      source: what is iterated.
+      batches: that of the source, or the same with the seeds of a restored iteration.
+      iterator: of the pieces.
+      step: how many steps were taken before.
+      seen: the shapes of the last element before.
+    """
+
+    def __init__(self, source: OwnPieces, batches: OwnBatches, iterator: Any, step: int, seen: Seen) -> None:
+        terms = source.terms
+        self._batches, self._iterator, self._alike = batches, iterator, terms.alike
+        self._replicas = terms.replicas.count
+        self._build = StepBuilder(source.spec, terms.replicas, seen)
+        self._left = None if terms.steps is None else terms.steps - step
+        self._pending: list[Any] = []  # drawn for a step that an error kept from being completed
+
+    def next(self, keeps_partial: bool) -> Any:
+        if self._left is not None:
+            if not self._left:
+                return END
+            self._left -= 1
+        parts = self._pending
+        parts.extend(islice(self._iterator, self._replicas - len(parts)))
+        missing = self._replicas - len(parts)
+        if missing and self._left is None and (missing == self._replicas or not keeps_partial):
+            parts.clear()
+            return END
+        self._pending = []
+        return self._build(parts, missing)
+
+    @property
+    def seen(self) -> Seen:
+        return self._build.seen
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        return (self._iterator.epoch, self._iterator.seeds) if self._alike else (None, None)
+
+    def inputs(self, step: int) -> list[State]:
+        if self._pending:
+            raise StateError(HALF_WAY)
+        return [self._batches.state(self._iterator, step)]
+
+    def close(self) -> None:
+        self._pending = []
+        self._build.close()
+        self._iterator.close()

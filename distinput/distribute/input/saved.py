@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of distributed iterators."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distinput.core.seal import opened, sealed
+from distinput.core.state import State
+from distinput.errors import StateError
+
+__all__ = ["opened_state", "sealed_state"]
+
+
+def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, inputs: Sequence[State]) -> State:
+    """The state of an iteration.
+
+    Args:
+      layout: what must be the same for the state to fit.
+      step: how many steps were given out.
+      ended: there are no more.
+      seen: shapes of the last element, where stand-ins need them.
+      inputs: the states of the input pipelines.
+    """
+    return sealed({"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)})
+
+
+def opened_state(state: Any, layout: Mapping[str, Any]) -> State:
+    """What `sealed_state` was given.
+
+    Raises:
+      StateError: it belongs to another dataset or division, or is not as it was saved.
+    """
+    if isinstance(state, dict) and "version" in state and state.get("kind") != "distributed":
+        raise StateError(
+            "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
+        )
+    found = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
+    for key, want in layout.items():
+        if found.get(key) != want:
+            raise StateError(
+                f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this dataset has "
+                f"{key}={want!r}; "
+                "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
+                "any number of workers and replicas"
+            )
+    return found

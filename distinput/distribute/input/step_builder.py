@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From one element for each replica to a step, with zeros where a replica has none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from distinput.core.spec import Spec, TensorSpec
+from distinput.distribute.input.dealing import StandIn, dealer
+from distinput.distribute.input.terms import END
+from distinput.distribute.replicas import Replicas
+from distinput.distribute.values import PartialPerReplica, PerReplica
+
+__all__ = ["StepBuilder"]
+
+
+class StepBuilder:
+    """Makes steps of one element for each replica of this process.
+
+    Args:
+      spec: of the elements.
+      replicas: whose they are.
+      seen: the shapes of the last element of a restored iteration.
+    """
+
+    __slots__ = ("_deal", "_last", "_replicas", "_seen", "_spec", "_stand_in", "_watches")
+
+    def __init__(self, spec: Spec, replicas: Replicas, seen: list[list[int]] | None) -> None:
+        self._spec, self._replicas, self._seen = spec, replicas.count, seen
+        self._deal = dealer(spec.structure, replicas.count) if replicas.wraps else None
+        self._stand_in = StandIn(spec)
+        self._watches = self._stand_in.watches
+        self._last: Any = None
+
+    def __call__(self, parts: list[Any], missing: int) -> Any:
+        """A step of these elements.
+
+        Args:
+          parts: in replica order; `END` for a replica that has none, or fewer than there are replicas. They are filled up.
+          missing: how many replicas have none.
+        """
+        present = self._fill(parts) if missing else None
+        if self._watches:
+            self._last = parts[-1]
+        step = parts[0] if self._deal is None else self._deal(*parts)
+        return step if present is None else self._marked(step, present)
+
+    @property
+    def seen(self) -> list[list[int]] | None:
+        """The shapes of the leaves of the last element; None where the spec tells all that stand-ins need."""
+        if self._last is not None:
+            self._seen, self._last = self._stand_in.shapes(self._last), None
+        return self._seen
+
+    def close(self) -> None:
+        """Let go of the last element."""
+        self._last = None
+
+    def _fill(self, parts: list[Any]) -> list[bool]:
+        """Put elements without rows where there are none; tells which are data."""
+        present = [part is not END for part in parts] + [False] * (self._replicas - len(parts))
+        there = [part for part in parts if part is not END]
+        if there and self._watches:
+            self._seen = self._stand_in.shapes(there[-1])
+        empty = self._stand_in.element(self._seen if self._watches else None)
+        for i, part in enumerate(parts):
+            if part is END:
+                parts[i] = empty
+        parts.extend([empty] * (self._replicas - len(parts)))
+        return present
+
+    def _marked(self, step: Any, present: Sequence[bool]) -> Any:
+        """The step, in which leaves that have no rows to leave out say where there is no data."""
+        spec = self._spec
+        leaves = [
+            PartialPerReplica(value.values, present)
+            if isinstance(value, PerReplica) and isinstance(leaf, TensorSpec) and leaf.shape == ()
+            else value
+            for value, leaf in zip(spec.structure.flatten(step), spec.leaves, strict=True)
+        ]
+        return spec.structure.build(leaves)
