@@ -89,6 +89,7 @@ format: $(MADE)/lint
 
 types: $(MADE)/lint
 	@$(RUN)/mypy
+	@$(RUN)/basedpyright
 
 # Peers are no need: after `make peers` their figures stand beside ours, else one line for each says that it was left out.
 bench: $(MADE)/demo
@@ -98,6 +99,7 @@ page: $(MADE)/demo
 	@$(RUN)/python benchmarks/page.py
 
 docs: $(MADE)/test
+	@$(RUN)/python docs/make_stub.py
 	@$(RUN)/python docs/make_reference.py
 
 clean:

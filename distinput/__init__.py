@@ -59,15 +59,18 @@ _CORNERS = ("data", "distribute", "errors", "io", "testing")
 
 if TYPE_CHECKING:
     from distinput import data, distribute, errors, io
+    from distinput import testing as testing
 
 
-def __getattr__(name: str) -> Any:
-    """A corner of the library, loaded when it is first named."""
-    if name in _CORNERS:
-        return import_module(f"distinput.{name}")
-    from distinput.data.absent import absent  # for messages alone
+if not TYPE_CHECKING:  # which would take every name for one that is there
 
-    raise absent("distinput", name, {*__all__, *_CORNERS})
+    def __getattr__(name: str) -> Any:
+        """A corner of the library, loaded when it is first named."""
+        if name in _CORNERS:
+            return import_module(f"distinput.{name}")
+        from distinput.data.absent import absent  # for messages alone
+
+        raise absent("distinput", name, {*__all__, *_CORNERS})
 
 
 def __dir__() -> list[str]:

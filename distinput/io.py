@@ -31,15 +31,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The writers of the formats that are loaded when they are first named."""
-    if name == "write_arrow":
-        return formats.arrow_ipc.write_arrow
-    if name == "write_parquet":
-        return formats.parquet.write_parquet
-    if name == "write_tfrecord_index":
-        return formats.indexed_tfrecord.write_tfrecord_index
-    raise absent("distinput.io", name, __all__)
+if not TYPE_CHECKING:  # which would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        """The writers of the formats that are loaded when they are first named."""
+        if name == "write_arrow":
+            return formats.arrow_ipc.write_arrow
+        if name == "write_parquet":
+            return formats.parquet.write_parquet
+        if name == "write_tfrecord_index":
+            return formats.indexed_tfrecord.write_tfrecord_index
+        raise absent("distinput.io", name, __all__)
 
 
 def __dir__() -> list[str]:

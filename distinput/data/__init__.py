@@ -45,15 +45,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """What reads files, and the rarer parts, loaded when they are first named."""
-    if name == "experimental":
-        return import_module("distinput.data.experimental")
-    if name in __all__:
-        return getattr(import_module("distinput.data.makers"), name)
-    from distinput.data.absent import absent  # for messages alone
+if not TYPE_CHECKING:  # which would take every name for one that is there
 
-    raise absent("distinput.data", name, __all__)
+    def __getattr__(name: str) -> Any:
+        """What reads files, and the rarer parts, loaded when they are first named."""
+        if name == "experimental":
+            return import_module("distinput.data.experimental")
+        if name in __all__:
+            return getattr(import_module("distinput.data.makers"), name)
+        from distinput.data.absent import absent  # for messages alone
+
+        raise absent("distinput.data", name, __all__)
 
 
 def __dir__() -> list[str]:

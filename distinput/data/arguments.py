@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distinput.core.meant import meant
+from distinput.data.handle import Handle
 from distinput.plan.node import Node
 
 __all__ = ["Arguments"]
@@ -60,25 +61,23 @@ class Arguments:
     Args:
       op: the method's name.
       node: the op.
-      dataset: the class that stands for the op's inputs in the signature.
     """
 
-    def __init__(self, op: str, node: Callable[..., Node], dataset: type) -> None:
+    def __init__(self, op: str, node: Callable[..., Node]) -> None:
         made = inspect.signature(node)
         fields = getattr(node, "__dataclass_fields__", {})
         first, *rest = made.parameters.values()
         shown = [p for p in rest if p.name == "name" or not (p.kind is p.KEYWORD_ONLY and _is_hidden(fields, p.name))]
-        shown = [p.replace(annotation=dataset.__name__) if p.annotation in _NODE else p for p in shown]
+        shown = [p.replace(annotation="Dataset") if p.annotation in _NODE else p for p in shown]
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
         shown.sort(key=lambda p: p.kind)  # stable: `name` comes after the others that have a position
         self.op = op
-        self.dataset = dataset
         self.datasets = {p.name for p in rest if p.annotation in _NODE}
         self.known = [p.name for p in shown]
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
-        self.signature = made.replace(parameters=[myself, *shown], return_annotation=dataset.__name__)
+        self.signature = made.replace(parameters=[myself, *shown], return_annotation="Dataset")
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """What was given, by name, with the node of each dataset in its place.
@@ -106,13 +105,12 @@ class Arguments:
         return given
 
     def _node(self, name: str, value: Any) -> Node:
-        if not isinstance(value, self.dataset):
+        if not isinstance(value, Handle):
             raise TypeError(
                 f"{self.op}: {name} must be a Dataset, got {value!r}; Dataset.from_tensors and Dataset.from_tensor_slices "
                 "make one of values"
             )
-        node: Node = value.node  # type: ignore[attr-defined]
-        return node
+        return value.node
 
     def _meant(self, name: str) -> str:
         ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]

@@ -2,31 +2,40 @@
 """`Dataset`: the handle by which users build and iterate a pipeline, with the names of `tf.data.Dataset`."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from distinput import ops
-from distinput.core.nest import map_leaves, structure_of
-from distinput.core.run import Counter
-from distinput.core.state import State
-from distinput.data.iterator import BlockIterator, DatasetIterator, resumed
-from distinput.data.passes import Passes
-from distinput.data.seal import place_in
-from distinput.data.stats import Stats, stats_of
-from distinput.data.transformation import transformation
-from distinput.errors import InvalidArgumentError
+from distinput.core.nest import structure_of
+from distinput.data.element import T_co
+from distinput.data.transformations import Transformations
 from distinput.ops.slices import from_tensor_slices, from_tensors
-from distinput.plan.check import at_least, callable_argument, integer
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.options import AutoShardPolicy, Options, options_of
-from distinput.rewrite import Running, rewrite
+from distinput.plan.check import callable_argument, integer
+from distinput.plan.node import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Rows = NDArray[Any] | Sequence[float | str | bytes] | Sequence[Sequence[float | str | bytes]]
 
 __all__ = ["Dataset"]
 
+Whole: TypeAlias = int | np.integer[Any]
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+Made = TypeVar("Made", bound="Dataset[Any]")
+Number = TypeVar("Number", bound=np.number[Any] | np.bool_)
+Scalar = TypeVar("Scalar", bound=np.generic)
+Value = TypeVar("Value", bound=np.generic | np.ndarray[Any, Any] | bytes)
+Value2 = TypeVar("Value2", bound=np.generic | np.ndarray[Any, Any] | bytes)
+Value3 = TypeVar("Value3", bound=np.generic | np.ndarray[Any, Any] | bytes)
 
-class Dataset:
+
+class Dataset(Transformations[T_co]):
     """A lazy pipeline of elements; the counterpart of `tf.data.Dataset`.
 
     Nothing is read before the dataset is iterated, and each `iter()` starts over. Elements are nests of NumPy arrays, NumPy
@@ -42,23 +51,22 @@ class Dataset:
     [6 8]
     """
 
-    nest_leaf = True
+    @overload
+    @staticmethod
+    def range(*args: Whole, name: str | None = None) -> "Dataset[np.int64]": ...
 
-    def __init__(self, node: Node, passes: Passes | None = None) -> None:
-        if not hasattr(node, "origin"):  # quicker than to ask whether it is a Node
-            raise TypeError(
-                f"Dataset: a dataset is not made by its class, got {_short(node)}; use Dataset.from_tensor_slices for the rows "
-                "of arrays and lists, Dataset.from_generator for what a function yields"
-            )
-        self._node = node
-        self._passes = passes or Passes()
-        self._running: Running | None = None
-        self._counted: tuple[Node, Mapping[Hashable, Counter]] = (node, {})
+    @overload
+    @staticmethod
+    def range(
+        *args: Whole, output_type: "type[Scalar] | np.dtype[Scalar]", name: str | None = None
+    ) -> "Dataset[Scalar]": ...
 
-    # --- sources
+    @overload
+    @staticmethod
+    def range(*args: Whole, output_type: Any, name: str | None = None) -> "Dataset[Any]": ...
 
     @staticmethod
-    def range(*args: int, output_type: Any = np.int64, name: str | None = None) -> "Dataset":
+    def range(*args: Whole, output_type: Any = np.int64, name: str | None = None) -> "Dataset[Any]":
         """Whole numbers: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`.
 
         Shapes: scalars of `output_type`.
@@ -84,23 +92,109 @@ class Dataset:
         first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
         return Dataset(ops.range.Range(first, stop, step, output_type, name=name))
 
+    @overload
     @staticmethod
-    def from_tensors(tensors: Any, name: str | None = None) -> "Dataset":
-        return Dataset(_named(from_tensors(tensors), name))
+    def from_tensors(tensors: Value, name: str | None = None) -> "Dataset[Value]": ...
+
+    @overload
+    @staticmethod
+    def from_tensors(tensors: tuple[Value, Value2], name: str | None = None) -> "Dataset[tuple[Value, Value2]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensors(
+        tensors: tuple[Value, Value2, Value3], name: str | None = None
+    ) -> "Dataset[tuple[Value, Value2, Value3]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensors(tensors: Mapping[str, Value], name: str | None = None) -> "Dataset[dict[str, Value]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> "Dataset[Any]": ...
 
     @staticmethod
-    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset":
+    def from_tensors(tensors: Any, name: str | None = None) -> "Dataset[Any]":
+        """One element: `tensors` itself.
+
+        Args:
+          tensors: a nest of arrays, numbers, text or lists (a list becomes an array), datasets or lists of datasets.
+          name: a label.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.from_tensors({"a": [1, 2]}))
+        [{'a': array([1, 2], dtype=int32)}]
+
+        Source: `tf.data.Dataset.from_tensors`.
+        """
+        return Dataset(_named(from_tensors(tensors), name))
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: "np.ndarray[tuple[Never], Any]", name: str | None = None) -> "Dataset[Any]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(
+        tensors: "np.ndarray[tuple[int], np.dtype[Number]]", name: str | None = None
+    ) -> "Dataset[Number]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: "NDArray[Number]", name: str | None = None) -> "Dataset[NDArray[Number]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: "tuple[Rows, Rows]", name: str | None = None) -> "Dataset[tuple[Any, Any]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(
+        tensors: "tuple[Rows, Rows, Rows]", name: str | None = None
+    ) -> "Dataset[tuple[Any, Any, Any]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: "Mapping[str, Rows]", name: str | None = None) -> "Dataset[dict[str, Any]]": ...
+
+    @overload
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]": ...
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset[Any]":
+        """One element for each index of the first axis that all arrays share.
+
+        Args:
+          tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. An array of pyarrow may hold
+            lists of several lengths; its values are not copied. A list of n datasets gives each of them as an element.
+          name: a label.
+
+        Raises:
+          InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls; the
+            elements of datasets in a list differ in structure or dtype.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
+        [(np.int64(1), b'a'), (np.int64(2), b'b')]
+        >>> import pyarrow as pa
+        >>> di.data.Dataset.from_tensor_slices(pa.array([[1, 2], [], [3]])).padded_batch(3).to_list()
+        [[[1, 2], [0, 0], [3, 0]]]
+
+        Source: `tf.data.Dataset.from_tensor_slices`; TensorFlow's takes a `tf.RaggedTensor` for lists of several lengths.
+        """
         return Dataset(_named(from_tensor_slices(tensors), name))
 
     @staticmethod
     def from_generator(
-        generator: Callable[..., Any],
+        generator: Callable[..., Iterable[Any]],
         output_types: Any = None,
         output_shapes: Any = None,
         args: tuple[Any, ...] | None = None,
         output_signature: Any = None,
         name: str | None = None,
-    ) -> "Dataset":
+    ) -> "Dataset[Any]":
         """The elements of `generator(*args)`, which is called anew for each pass.
 
         Values are cast to the dtypes of the signature and must fit its shapes. A restart from a saved state runs the
@@ -130,7 +224,7 @@ class Dataset:
     @staticmethod
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
-    ) -> "Dataset":
+    ) -> "Dataset[bytes]":
         """The names of all files that match, sorted, then shuffled unless `shuffle=False`.
 
         Args:
@@ -156,8 +250,46 @@ class Dataset:
         node: Node = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 
+    @overload
     @staticmethod
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset":
+    def zip(a: "Dataset[A]", b: "Dataset[B]", /, *, name: str | None = None) -> "Dataset[tuple[A, B]]": ...
+
+    @overload
+    @staticmethod
+    def zip(
+        a: "Dataset[A]", b: "Dataset[B]", c: "Dataset[C]", /, *, name: str | None = None
+    ) -> "Dataset[tuple[A, B, C]]": ...
+
+    @overload
+    @staticmethod
+    def zip(
+        a: "Dataset[A]", b: "Dataset[B]", c: "Dataset[C]", d: "Dataset[D]", /, *, name: str | None = None
+    ) -> "Dataset[tuple[A, B, C, D]]": ...
+
+    @overload
+    @staticmethod
+    def zip(*args: "Dataset[Any]", name: str | None = None) -> "Dataset[Any]": ...
+
+    @overload
+    @staticmethod
+    def zip(datasets: "tuple[Dataset[A], Dataset[B]]", *, name: str | None = None) -> "Dataset[tuple[A, B]]": ...
+
+    @overload
+    @staticmethod
+    def zip(
+        datasets: "tuple[Dataset[A], Dataset[B], Dataset[C]]", *, name: str | None = None
+    ) -> "Dataset[tuple[A, B, C]]": ...
+
+    @overload
+    @staticmethod
+    def zip(datasets: "Mapping[str, Dataset[A]]", *, name: str | None = None) -> "Dataset[dict[str, A]]": ...
+
+    @overload
+    @staticmethod
+    def zip(datasets: tuple[Any, ...] | Mapping[Any, Any], *, name: str | None = None) -> "Dataset[Any]": ...
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> "Dataset[Any]":
         """Elements of several datasets side by side, nested as the datasets are; ends with the shortest.
 
         Args:
@@ -190,8 +322,8 @@ class Dataset:
 
     @staticmethod
     def choose_from_datasets(
-        datasets: Sequence["Dataset"], choice_dataset: "Dataset", stop_on_empty_dataset: bool = True
-    ) -> "Dataset":
+        datasets: "Sequence[Dataset[A]]", choice_dataset: "Dataset[Any]", stop_on_empty_dataset: bool = True
+    ) -> "Dataset[A]":
         """For each number of `choice_dataset`, the next element of that dataset.
 
         Args:
@@ -216,12 +348,12 @@ class Dataset:
 
     @staticmethod
     def sample_from_datasets(
-        datasets: Sequence["Dataset"],
+        datasets: "Sequence[Dataset[A]]",
         weights: Any = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
-    ) -> "Dataset":
+    ) -> "Dataset[A]":
         """Elements of datasets drawn at random by weight.
 
         Args:
@@ -253,39 +385,7 @@ class Dataset:
                 return dataset
         return Dataset(made)
 
-    # --- transformations, one line each
-
-    batch = transformation(lambda: ops.batch.Batch)
-    bucket_by_sequence_length = transformation(lambda: ops.bucket_by_sequence_length.BucketBySequenceLength)
-    cache = transformation(lambda: ops.cache.Cache)
-    concatenate = transformation(lambda: ops.concatenate.Concatenate)
-    copied = transformation(lambda: ops.copied.Copied)
-    filter = transformation(lambda: ops.filter.Filter)
-    flat_map = transformation(lambda: ops.interleave.FlatMap)
-    global_shuffle = transformation(lambda: ops.global_shuffle.GlobalShuffle, reshuffles=True)
-    group_by_window = transformation(lambda: ops.group_by_window.GroupByWindow)
-    ignore_errors = transformation(lambda: ops.ignore_errors.IgnoreErrors)
-    interleave = transformation(lambda: ops.interleave.Interleave)
-    map = transformation(lambda: ops.map.Map)
-    map_rows = transformation(lambda: ops.map_rows.MapRows)
-    padded_batch = transformation(lambda: ops.padded_batch.PaddedBatch)
-    parse_example = transformation(lambda: ops.parse_example.ParseExample)
-    prefetch = transformation(lambda: ops.prefetch.Prefetch)
-    rebatch = transformation(lambda: ops.rebatch.Rebatch)
-    repeat = transformation(lambda: ops.repeat.Repeat)
-    scan = transformation(lambda: ops.scan.Scan)
-    shard = transformation(lambda: ops.shard.Shard)
-    shard_batches = transformation(lambda: ops.shard_batches.ShardBatches)
-    shuffle = transformation(lambda: ops.shuffle.Shuffle, reshuffles=True)
-    skip = transformation(lambda: ops.take.Skip)
-    take = transformation(lambda: ops.take.Take)
-    take_while = transformation(lambda: ops.filter.TakeWhile)
-    unbatch = transformation(lambda: ops.unbatch.Unbatch)
-    unique = transformation(lambda: ops.unique.Unique)
-    window = transformation(lambda: ops.window.Window)
-    with_options = transformation(lambda: ops.identity.WithOptions)
-
-    def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
+    def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset[tuple[np.int64, T_co]]":
         """Each element with its number before it.
 
         Args:
@@ -302,7 +402,7 @@ class Dataset:
         nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
         return self._followed_by(ops.zip.Zip(nest, (numbers, self.node), name=name))
 
-    def apply(self, transformation_func: Callable[["Dataset"], Any]) -> Any:
+    def apply(self, transformation_func: "Callable[[Dataset[T_co]], Made]") -> Made:
         """`transformation_func(self)`, for chaining functions that are no methods.
 
         Args:
@@ -323,276 +423,11 @@ class Dataset:
             raise TypeError(f"apply: transformation_func must return a Dataset, got {type(made).__name__}")
         return made
 
-    # --- what is known
-
-    @property
-    def node(self) -> Node:
-        """The tree that describes the pipeline."""
-        return self._node
-
-    @property
-    def element_spec(self) -> Any:
-        """The nest of `TensorSpec` that every element fits.
-
-        >>> import distinput as di
-        >>> di.data.Dataset.range(4).batch(3).element_spec
-        TensorSpec(shape=(None,), dtype=int64)
-
-        Source: `tf.data.Dataset.element_spec`.
-        """
-        return self._node.element_spec
-
-    def cardinality(self) -> int:
-        """How many elements: a count, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
-
-        >>> import distinput as di
-        >>> di.data.Dataset.range(4).batch(3).cardinality()
-        2
-
-        Source: `tf.data.Dataset.cardinality`.
-        """
-        return self._node.cardinality
-
-    def __len__(self) -> int:
-        n = self.cardinality()
-        if n == INFINITE:
-            raise TypeError("The dataset is infinite.")
-        if n == UNKNOWN:
-            raise TypeError("The dataset length is unknown.")
-        return n
-
-    def __bool__(self) -> bool:
-        return True
-
-    def options(self) -> Options:
-        """The options that hold for this pipeline: those of its inputs, and later ones over them.
-
-        >>> import distinput as di
-        >>> di.data.Dataset.range(4).options()
-        Options()
-
-        Source: `tf.data.Dataset.options`.
-        """
-        return options_of(self._node)
-
-    def explain(
-        self, num_workers: int | None = None, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
-    ) -> str:
-        """The pipeline as described, the rules that changed it, and the pipeline as it runs.
-
-        Args:
-          num_workers: say also what each of so many workers would read when the dataset is distributed.
-          replicas_per_worker: how many replicas each of them has.
-          policy: how it would be sharded; None: as the options say.
-
-        >>> import distinput as di
-        >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
-        described:
-          take(count=3)  int64  x3
-            take(count=5)  int64  x5
-              repeat(count=2)  int64  x18
-                range(first=0, stop=9)  int64  x9
-        rules: take_of_take
-        runs:
-          take(count=3)  int64  x3
-            repeat(count=2)  int64  x18
-              range(first=0, stop=9)  int64  x9
-        """
-        from distinput.plan.render import render
-        from distinput.sharding.planning import shard_plan
-
-        running, fired = rewrite(self._node)
-        lines = ["described:", *_indented(render(self._node)), f"rules: {', '.join(fired) or 'none'}"]
-        if fired:
-            lines += ["runs:", *_indented(render(running))]
-        if num_workers is not None:
-            lines += str(shard_plan(self._node, num_workers, replicas_per_worker, policy)).splitlines()
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._node}>"
-
-    # --- iteration
-
-    def __iter__(self) -> DatasetIterator:
-        return self._pass(self._passes.begin(self._node))
-
-    def iter_pass(self, number: int) -> DatasetIterator:
-        """An iterator over a certain pass, for programs that count passes themselves.
-
-        `iter` takes the passes of a process one after the other, from 0, and steps that reshuffle give each another order. A
-        process that reads only one of them has to be told which: the workers that PyTorch's DataLoader starts anew for each
-        epoch, for example. The pass after it is the next one.
-
-        Args:
-          number: of the pass, from 0.
-
-        Raises:
-          InvalidArgumentError: `number` is negative.
-
-        >>> import distinput as di
-        >>> ds = di.data.Dataset.range(5).shuffle(5, seed=1)
-        >>> passes = [list(ds) for _ in range(3)]
-        >>> list(ds.iter_pass(1)) == passes[1], list(ds) == passes[2]
-        (True, True)
-        """
-        return self._pass(self._passes.begin(self._node, at_least("iter_pass", "number", number, 0)))
-
-    def _pass(self, epoch: int) -> DatasetIterator:
-        running = self._runs()
-        place = {"at": running.node.start(epoch), "epoch": epoch, "skip": 0}
-        made = DatasetIterator(self._node, running, place, self._passes)
-        self._counted = made.counted
-        return made
-
-    def stats(self) -> Stats:
-        """What each step did in the pass begun last, what AUTOTUNE chose, and which step the others wait for.
-
-        Passes over datasets that were made of this one are counted there. `DatasetIterator.stats` is the same for one
-        iterator.
-
-        >>> import distinput as di
-        >>> ds = di.data.Dataset.range(6).batch(2)
-        >>> ds.stats().bottleneck
-        'No element was asked for yet.'
-        >>> _ = [batch for batch in ds]
-        >>> {step: told["rows"] for step, told in ds.stats().items()}
-        {'0:range': 6, '1:batch': 3}
-        """
-        return stats_of(*self._counted)
-
-    def restore(self, state: State, may_differ: str | Collection[str] = ()) -> DatasetIterator:
-        """An iterator over exactly the elements that would have followed a saved state.
-
-        Args:
-          state: what `iterator.state()` gave, in this process or another.
-          may_differ: what need not be as it was when the state was saved, one or several of "functions" (what they do and
-            read), "root" (the folder that all files lie in, and their times), "sizes" (of files, and their times) and
-            "times".
-
-        Raises:
-          StateError: the state is of another pipeline, or of an unknown version.
-          InvalidArgumentError: something in `may_differ` is not known.
-
-        >>> import distinput as di
-        >>> ds = di.data.Dataset.range(5).shuffle(5, seed=3)
-        >>> it = iter(ds)
-        >>> seen = [next(it), next(it)]
-        >>> sorted(seen + list(ds.restore(it.state())))
-        [np.int64(0), np.int64(1), np.int64(2), np.int64(3), np.int64(4)]
-        """
-        return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
-
-    def _goes_on(self, place: State, running: Running) -> DatasetIterator:
-        """An iterator from a place on, of which it is known that it is one of this tree."""
-        plan, running = resumed(self._node, running, place)
-        self._passes.goes_on(place["epoch"])
-        made = DatasetIterator(plan, running, place, self._passes)
-        self._counted = made.counted
-        return made
-
-    def iter_blocks(self) -> BlockIterator:
-        """Blocks of many elements as the pipeline makes them, columns by leaf, without conversion to elements.
-
-        >>> import distinput as di
-        >>> with di.data.Dataset.range(5).iter_blocks() as blocks:
-        ...     [block.columns[0].array for block in blocks]
-        [array([0, 1, 2, 3, 4])]
-        """
-        running = self._runs().node
-        return BlockIterator(running, running.start(self._passes.begin(self._node)))
-
-    def as_numpy_iterator(self) -> Iterator[Any]:
-        """The elements; they are NumPy values already.
-
-        >>> import distinput as di
-        >>> list(di.data.Dataset.range(2).as_numpy_iterator())
-        [np.int64(0), np.int64(1)]
-
-        Source: `tf.data.Dataset.as_numpy_iterator`.
-        """
-        return iter(self)
-
-    def to_list(self) -> list[Any]:
-        """All elements with arrays as lists and NumPy scalars as Python numbers, for a look at small data.
-
-        >>> import distinput as di
-        >>> di.data.Dataset.range(4).batch(2).to_list()
-        [[0, 1], [2, 3]]
-        """
-        return [map_leaves(_plain, element, lists=False) for element in self]
-
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
-        """The last state of `reduce_func(state, element) -> state` over all elements.
-
-        Args:
-          initial_state: any nest.
-          reduce_func: a tuple element is one argument.
-          name: a label.
-
-        Raises:
-          TypeError: the state changes its structure or a dtype.
-
-        >>> import distinput as di
-        >>> import numpy as np
-        >>> di.data.Dataset.range(5).reduce(np.int64(0), lambda s, x: s + x)
-        np.int64(10)
-
-        Source: `tf.data.Dataset.reduce`.
-        """
-        callable_argument("reduce", "reduce_func", reduce_func)
-        carry = ops.scan.Carry("reduce", initial_state)
-        value = carry.initial
-        with iter(self) as elements:
-            for element in elements:
-                value = carry.checked(reduce_func(value, element))
-        return value
-
-    def get_single_element(self, name: str | None = None) -> Any:
-        """The only element.
-
-        Raises:
-          InvalidArgumentError: there is none, or more than one.
-
-        >>> import distinput as di
-        >>> di.data.Dataset.range(5).batch(5).get_single_element()
-        array([0, 1, 2, 3, 4])
-
-        Source: `tf.data.Dataset.get_single_element`.
-        """
-        with iter(self) as elements:
-            found = []
-            for element in elements:
-                found.append(element)
-                if len(found) > 1:
-                    raise InvalidArgumentError("get_single_element: Dataset had more than one element.")
-        if not found:
-            raise InvalidArgumentError("get_single_element: Dataset was empty.")
-        return found[0]
-
-    def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset":
+    def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset[Any]":
         """The dataset of a tree with this one's as an input; passes are counted together unless each reshuffles."""
         return Dataset(node, None if reshuffles else self._passes)
 
-    def _runs(self) -> Running:
-        if self._running is None:
-            self._running = Running.of(self._node)
-        return self._running
 
-    def to_user(self) -> Self:
-        """Itself: a dataset inside an element is shown as it is."""
-        return self
-
-    @property
-    def leaf_spec(self) -> Any:
-        """The spec of this dataset as a leaf of an element."""
-        return self._node.leaf_spec
-
-
-for _name in ("from_tensors", "from_tensor_slices"):
-    getattr(Dataset, _name).__doc__ = {"from_tensors": from_tensors, "from_tensor_slices": from_tensor_slices}[
-        _name
-    ].__doc__
 Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its dataset
 
 
@@ -610,22 +445,7 @@ def _named(node: Node, name: str | None) -> Node:
     return node if name is None else dataclasses.replace(node, name=name)
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _node(op: str, value: Any) -> Node:
     if not isinstance(value, Dataset):
         raise TypeError(f"{op}: expected a dataset, got {value!r}")
     return value.node
-
-
-def _plain(leaf: Any) -> Any:
-    if isinstance(leaf, Dataset):
-        return leaf.to_list()
-    return leaf if isinstance(leaf, bytes) else leaf.tolist()
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in text.splitlines()]

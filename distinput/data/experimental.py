@@ -2,7 +2,7 @@
 """`distinput.data.experimental`: the counterpart of `tf.data.experimental`."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.data.absent import absent
 from distinput.data.dataset import Dataset
@@ -56,8 +56,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    raise absent("distinput.data.experimental", name, __all__)
+if not TYPE_CHECKING:  # which would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        raise absent("distinput.data.experimental", name, __all__)
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:

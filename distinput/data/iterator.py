@@ -6,12 +6,13 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.failure import Failure
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
+from distinput.data.element import T_co
 from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
 from distinput.data.passes import Passes
@@ -35,7 +36,7 @@ _LAST = (AbortedError, CancelledError, UnavailableError)
 """Errors of what makes the elements rather than of one of them: nothing follows."""
 
 
-class DatasetIterator:
+class DatasetIterator(Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
     An error takes the place of an element: the next call goes on behind it. Where nothing can follow, it is raised again.
@@ -70,7 +71,7 @@ class DatasetIterator:
         self._over: int = place["skip"]
         self._after: State = self._at
         self._size = 0  # of the current block
-        self._elements = _EMPTY
+        self._elements: Iterator[T_co] = _EMPTY
         self._left = _EMPTY  # knows how many elements of the current block have not been given
         self._failure: BaseException | None = None
         self._ended = False
@@ -79,19 +80,19 @@ class DatasetIterator:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T_co:
         for element in self._elements:  # which several threads may do at a time; see `_counted`
             return element
         return self._in_turn()
 
-    def _in_turn(self) -> Any:
+    def _in_turn(self) -> T_co:
         """The next element, when no other thread gets one."""
         with self._lock:
             for element in self._elements:  # another thread got the next block meanwhile
                 return element
             return self._next_block()
 
-    def _next_block(self) -> Any:
+    def _next_block(self) -> T_co:
         """The first element of the next block that has one."""
         if self._failure is not None and not self._ended:
             self._go_on(self._failure)
@@ -122,7 +123,7 @@ class DatasetIterator:
             if over < block.size:
                 self._size = block.size
                 elements, self._left = _counted(block.rows(over, block.size))
-                first = next(elements)
+                first: T_co = next(elements)
                 self._elements = elements
                 return first
         raise StopIteration
@@ -166,7 +167,7 @@ class DatasetIterator:
         """Those that the steps drew that were given none."""
         return list(self._seeds)
 
-    def get_next(self) -> Any:
+    def get_next(self) -> T_co:
         """The next element.
 
         Raises:
@@ -177,7 +178,7 @@ class DatasetIterator:
         except StopIteration:
             raise OutOfRangeError("End of sequence") from None
 
-    def get_next_as_optional(self) -> Optional:
+    def get_next_as_optional(self) -> Optional[T_co]:
         """The next element, if there is one.
 
         >>> import distinput as di

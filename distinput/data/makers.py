@@ -28,7 +28,7 @@ _FILES = 16
 """Files read at a time with AUTOTUNE, on every machine."""
 
 
-class TextLineDataset(Dataset):
+class TextLineDataset(Dataset[bytes]):
     r"""The lines of text files, as bytes without their line ends.
 
     A trailing "\r" is stripped too; a last line without newline counts; an empty file gives nothing.
@@ -63,7 +63,7 @@ class TextLineDataset(Dataset):
         super().__init__(_reading(filenames, formats.text.TextLines(compression_type), num_parallel_reads, name))
 
 
-class TFRecordDataset(Dataset):
+class TFRecordDataset(Dataset[bytes]):
     """The records of TFRecord files, as bytes; both checksums of each are checked.
 
     Args:
@@ -104,7 +104,7 @@ class TFRecordDataset(Dataset):
         super().__init__(_reading(filenames, made(compression_type), num_parallel_reads, name))
 
 
-class FixedLengthRecordDataset(Dataset):
+class FixedLengthRecordDataset(Dataset[bytes]):
     """Records of `record_bytes` bytes each.
 
     Args:
@@ -146,7 +146,7 @@ class FixedLengthRecordDataset(Dataset):
         super().__init__(_reading(filenames, made, num_parallel_reads, name))
 
 
-class ParquetDataset(Dataset):
+class ParquetDataset(Dataset[dict[str, Any]]):
     """The rows of Parquet files, as dicts from column name to value.
 
     Only the named columns are read. Rows can be counted and reached by position from the files' footers.
@@ -178,7 +178,7 @@ class ParquetDataset(Dataset):
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
-class ArrowDataset(Dataset):
+class ArrowDataset(Dataset[dict[str, Any]]):
     """The rows of Arrow IPC files ("Feather version 2") or streams, as dicts from column name to value.
 
     Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
@@ -215,7 +215,7 @@ class ArrowDataset(Dataset):
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
-class NpyDataset(Dataset):
+class NpyDataset(Dataset[Any]):
     """The rows, along the first axis, of arrays in `.npy` files.
 
     Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step of an iterator that may have come to its end."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
 
 __all__ = ["Optional"]
 
-_NOTHING = object()
+_NOTHING: Any = object()
+
+U = TypeVar("U")
 
 
-class Optional:
+class Optional(Generic[T_co]):
     """A value, or the knowledge that there is none.
 
     Args:
@@ -28,17 +31,17 @@ class Optional:
 
     __slots__ = ("_value", "element_spec")
 
-    def __init__(self, value: Any = _NOTHING, element_spec: Any = None) -> None:
+    def __init__(self, value: T_co = _NOTHING, element_spec: Any = None) -> None:
         self._value = value
         self.element_spec = element_spec
 
     @staticmethod
-    def from_value(value: Any) -> "Optional":
+    def from_value(value: U) -> "Optional[U]":
         """One that has this value."""
         return Optional(value)
 
     @staticmethod
-    def empty(element_spec: Any) -> "Optional":
+    def empty(element_spec: Any) -> "Optional[Any]":
         """One without a value, which would look like this."""
         return Optional(element_spec=element_spec)
 
@@ -46,7 +49,7 @@ class Optional:
         """True when there is a value."""
         return self._value is not _NOTHING
 
-    def get_value(self) -> Any:
+    def get_value(self) -> T_co:
         """The value.
 
         Raises:

@@ -1,31 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The methods of a dataset that add an op to its pipeline."""
+"""Methods of a dataset that add an op to its pipeline."""
 
 from collections.abc import Callable
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import Any
 
 from distinput.data.arguments import Arguments
+from distinput.data.handle import Handle
 from distinput.plan.node import Node
 
-if TYPE_CHECKING:
-    from distinput.data.dataset import Dataset
-
-__all__ = ["transformation"]
-
-P = ParamSpec("P")
+__all__ = ["method_of", "transformation"]
 
 
-def transformation(
-    load: Callable[[], Callable[Concatenate[Node, P], Node]], *, reshuffles: bool = False
-) -> Callable[Concatenate["Dataset", P], "Dataset"]:
+def transformation(load: Callable[[], Callable[..., Node]], *, reshuffles: bool = False) -> Any:
     """The method that adds an op to a pipeline; name, arguments and documentation are those of the op.
 
     Args:
-      load: gives the op, whose file is loaded thereby: that happens when the method is first named.
-      reshuffles: passes over what it makes are numbered anew, since each of them is in another order.
+      load: gives the op, and loads its file: that happens when the method is first named.
+      reshuffles: passes over the result are numbered anew, since each of them is in another order.
     """
-    return cast(Callable[Concatenate["Dataset", P], "Dataset"], _Transformation(load, reshuffles))
+    return _Transformation(load, reshuffles)
+
+
+def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -> Callable[..., Any]:
+    """A function that can be set as a method of `Dataset`.
+
+    Args:
+      name: the method's name.
+      op: a subclass of `Node` whose first field is its input.
+      reshuffles: passes over the result are numbered anew, since each of them is in another order.
+    """
+    arguments = Arguments(name, op)
+
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self._followed_by(op(self.node, **arguments.by_name(args, kwargs)).added(), reshuffles)
+
+    method.__signature__ = arguments.signature  # type: ignore[attr-defined]
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Dataset.{name}", op.__doc__
+    method.__module__ = "distinput.data.dataset"
+    return method
 
 
 class _Transformation:
@@ -34,23 +47,10 @@ class _Transformation:
     def __init__(self, load: Callable[[], Callable[..., Node]], reshuffles: bool) -> None:
         self.load, self.reshuffles = load, reshuffles
 
-    def __set_name__(self, owner: "type[Dataset]", name: str) -> None:
+    def __set_name__(self, owner: type[Handle], name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __get__(self, dataset: "Dataset | None", _: "type[Dataset]") -> Callable[..., "Dataset"]:
-        made = _method(self.owner, self.name, self.load(), self.reshuffles)
+    def __get__(self, dataset: Handle | None, _: type[Handle]) -> Callable[..., Any]:
+        made = method_of(self.name, self.load(), reshuffles=self.reshuffles)
         setattr(self.owner, self.name, made)
         return made if dataset is None else MethodType(made, dataset)
-
-
-def _method(owner: "type[Dataset]", name: str, node: Callable[..., Node], reshuffles: bool) -> Callable[..., "Dataset"]:
-    arguments = Arguments(name, node, owner)
-
-    def method(self: "Dataset", /, *args: Any, **kwargs: Any) -> "Dataset":
-        given = arguments.by_name(args, kwargs)
-        return self._followed_by(node(self.node, **given).added(), reshuffles)
-
-    method.__signature__ = arguments.signature  # type: ignore[attr-defined]
-    method.__name__, method.__qualname__, method.__doc__ = name, f"{owner.__name__}.{name}", node.__doc__
-    method.__module__ = owner.__module__
-    return method

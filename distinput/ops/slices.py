@@ -170,17 +170,7 @@ def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]
 
 
 def from_tensors(tensors: Any) -> Slices:
-    """One element: `tensors` itself.
-
-    Args:
-      tensors: a nest of arrays, numbers, text or lists (a list becomes an array), datasets or lists of datasets.
-
-    >>> import distinput as di
-    >>> list(di.data.Dataset.from_tensors({"a": [1, 2]}))
-    [{'a': array([1, 2], dtype=int32)}]
-
-    Source: `tf.data.Dataset.from_tensors`.
-    """
+    """The source of `Dataset.from_tensors`."""
     structure = structure_of(tensors)
     columns = []
     for leaf in structure.flatten(tensors):
@@ -190,25 +180,7 @@ def from_tensors(tensors: Any) -> Slices:
 
 
 def from_tensor_slices(tensors: Any) -> Slices:
-    """One element for each index of the first axis that all arrays share.
-
-    Args:
-      tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. An array of pyarrow may hold
-        lists of several lengths; its values are not copied. A list of n datasets gives each of them as an element.
-
-    Raises:
-      InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls; the
-        elements of datasets in a list differ in structure or dtype.
-
-    >>> import distinput as di
-    >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
-    [(np.int64(1), b'a'), (np.int64(2), b'b')]
-    >>> import pyarrow as pa
-    >>> di.data.Dataset.from_tensor_slices(pa.array([[1, 2], [], [3]])).padded_batch(3).to_list()
-    [[[1, 2], [0, 0], [3, 0]]]
-
-    Source: `tf.data.Dataset.from_tensor_slices`; TensorFlow's takes a `tf.RaggedTensor` for lists of several lengths.
-    """
+    """The source of `Dataset.from_tensor_slices`."""
     structure = structure_of(tensors)
     columns: list[Column] = []
     sizes = []

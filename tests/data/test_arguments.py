@@ -138,7 +138,7 @@ def test_what_belongs_to_the_library_is_no_argument(hidden: str) -> None:
 
 
 def test_an_annotation_may_be_a_string() -> None:
-    arguments = Arguments("both", Both, Dataset)
+    arguments = Arguments("both", Both)
     assert str(arguments.signature) == "(self, other: 'Dataset', name: 'str | None' = None) -> 'Dataset'"
     assert arguments.by_name((Dataset.range(3),), {})["other"].cardinality == 3
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods that add a step to a pipeline, one line each: their arguments and documentation are those of the op.
+
+Editors and type checkers read `transformations.pyi` in the place of this file; `python docs/make_stub.py` writes it.
+"""
+
+from distinput import ops
+from distinput.data.element import T_co
+from distinput.data.handle import Handle
+from distinput.data.transformation import transformation
+
+__all__ = ["Transformations"]
+
+
+class Transformations(Handle[T_co]):
+    """A dataset that can be followed by an op."""
+
+    batch = transformation(lambda: ops.batch.Batch)
+    bucket_by_sequence_length = transformation(lambda: ops.bucket_by_sequence_length.BucketBySequenceLength)
+    cache = transformation(lambda: ops.cache.Cache)
+    concatenate = transformation(lambda: ops.concatenate.Concatenate)
+    copied = transformation(lambda: ops.copied.Copied)
+    filter = transformation(lambda: ops.filter.Filter)
+    flat_map = transformation(lambda: ops.interleave.FlatMap)
+    global_shuffle = transformation(lambda: ops.global_shuffle.GlobalShuffle, reshuffles=True)
+    group_by_window = transformation(lambda: ops.group_by_window.GroupByWindow)
+    ignore_errors = transformation(lambda: ops.ignore_errors.IgnoreErrors)
+    interleave = transformation(lambda: ops.interleave.Interleave)
+    map = transformation(lambda: ops.map.Map)
+    map_rows = transformation(lambda: ops.map_rows.MapRows)
+    padded_batch = transformation(lambda: ops.padded_batch.PaddedBatch)
+    parse_example = transformation(lambda: ops.parse_example.ParseExample)
+    prefetch = transformation(lambda: ops.prefetch.Prefetch)
+    rebatch = transformation(lambda: ops.rebatch.Rebatch)
+    repeat = transformation(lambda: ops.repeat.Repeat)
+    scan = transformation(lambda: ops.scan.Scan)
+    shard = transformation(lambda: ops.shard.Shard)
+    shard_batches = transformation(lambda: ops.shard_batches.ShardBatches)
+    shuffle = transformation(lambda: ops.shuffle.Shuffle, reshuffles=True)
+    skip = transformation(lambda: ops.take.Skip)
+    take = transformation(lambda: ops.take.Take)
+    take_while = transformation(lambda: ops.filter.TakeWhile)
+    unbatch = transformation(lambda: ops.unbatch.Unbatch)
+    unique = transformation(lambda: ops.unique.Unique)
+    window = transformation(lambda: ops.window.Window)
+    with_options = transformation(lambda: ops.identity.WithOptions)

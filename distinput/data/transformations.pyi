@@ -1,0 +1,1030 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by docs/make_stub.py from the ops; do not change it by hand.
+# `self` is a Dataset, the one class that has these methods; faces may overlap, the first that fits is taken.
+# mypy: disable-error-code="misc, overload-overlap"
+# pyright: reportGeneralTypeIssues=false, reportOverlappingOverload=false
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distinput.data.dataset import Dataset
+from distinput.data.element import T_co
+from distinput.data.handle import Handle
+from distinput.formats.features import Feature
+from distinput.plan.options import Options
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+S = TypeVar("S", bound=np.generic)
+S1 = TypeVar("S1", bound=np.generic)
+S2 = TypeVar("S2", bound=np.generic)
+S3 = TypeVar("S3", bound=np.generic)
+S4 = TypeVar("S4", bound=np.generic)
+U = TypeVar("U")
+Ts = TypeVarTuple("Ts")
+
+Leaf: TypeAlias = S | NDArray[S]  # a row of an array: a scalar or an array
+Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these become NumPy's
+Truth: TypeAlias = bool | np.bool_
+
+class Transformations(Handle[T_co]):
+    @overload
+    def batch(
+        self: Dataset[Never],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Stack `batch_size` consecutive elements into one.
+
+        Shapes: [...] becomes [batch_size, ...]; the last batch may have fewer rows. Order: unchanged. State: where the first
+        element of the next batch stands in the input.
+
+        Args:
+          batch_size: elements in a batch, at least 1.
+          drop_remainder: leave out a last batch that is not full.
+          num_parallel_calls, deterministic: accepted as TensorFlow's; stacking is a view and needs no threads.
+
+        Raises:
+          InvalidArgumentError: `batch_size` is below 1; at iteration, elements of one batch differ in shape.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.range(5).batch(2).as_numpy_iterator())
+        [array([0, 1]), array([2, 3]), array([4])]
+
+        Source: `tf.data.Dataset.batch`.
+        """
+    @overload
+    def batch(
+        self: Dataset[bytes],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[NDArray[np.object_]]: ...
+    @overload
+    def batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2]]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2]]]: ...
+    @overload
+    def batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2], Leaf[S3]]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2], NDArray[S3]]]: ...
+    @overload
+    def batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2], Leaf[S3], Leaf[S4]]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2], NDArray[S3], NDArray[S4]]]: ...
+    @overload
+    def batch(
+        self: Dataset[Mapping[str, Leaf[S]]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, NDArray[S]]]: ...
+    @overload
+    def batch(
+        self: Dataset[Leaf[S]],
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[NDArray[S]]: ...
+    @overload
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[Any]: ...
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Batches of elements of similar length, padded.
+
+        Bucket i holds lengths from `bucket_boundaries[i - 1]` up to below `bucket_boundaries[i]`; a bucket that holds its batch
+        size is sent. At the end the rest follows, shorter buckets first. Shapes: [...] becomes [batch size, ...], padded as
+        `padded_batch` does. State: as `group_by_window`.
+
+        Args:
+          element_length_func: element -> its length. The built-in `len` on elements with a first axis is never called: their
+            lengths are known.
+          bucket_boundaries: ascending lengths.
+          bucket_batch_sizes: one more than boundaries.
+          padded_shapes, padding_values, drop_remainder: as for `padded_batch`.
+          pad_to_bucket_boundary: pad unknown dimensions to one below the bucket's upper boundary, not to the longest element.
+          no_padding: stack the elements as they are.
+
+        Raises:
+          InvalidArgumentError: there is not one batch size for each bucket; at iteration, with `pad_to_bucket_boundary`, an
+            element reaches the last boundary.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(1, 6).map(lambda n: np.full(n, n))
+        >>> ds = ds.bucket_by_sequence_length(lambda x: len(x), [3], [2, 2])
+        >>> [batch.shape for batch in ds]
+        [(2, 2), (2, 4), (1, 5)]
+
+        Source: `tf.data.Dataset.bucket_by_sequence_length`.
+        """
+
+    def cache(self, filename: str = '', name: str | None = None) -> Dataset[T_co]:
+        """Keep the elements of the first complete pass in memory and serve later passes from there.
+
+        Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and while that pass is
+        under way the input's state. A restart in a new process makes the pass again; so does `skip`, since only a whole pass is
+        kept. An op that reads by position (`global_shuffle`) makes all elements before its first one.
+
+        Args:
+          filename: must be empty: only the cache in memory exists.
+
+        Raises:
+          UnimplementedError: a file name is given.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(3).shuffle(3, seed=1).cache()
+        >>> ds.to_list() == ds.to_list()
+        True
+
+        Source: `tf.data.Dataset.cache`.
+        """
+
+    def concatenate(self, dataset: Dataset[T_co], name: str | None = None) -> Dataset[T_co]:
+        """The elements of `input`, then those of `dataset`.
+
+        Shapes: where the two differ, the common shape with unknown dimensions. State: which of the two, and its state.
+
+        Args:
+          dataset: the dataset that follows; same structure and dtypes.
+
+        Raises:
+          TypeError: structures or dtypes differ.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(2).concatenate(di.data.Dataset.range(5, 7)).to_list()
+        [0, 1, 5, 6]
+
+        Source: `tf.data.Dataset.concatenate`.
+        """
+
+    def copied(self, name: str | None = None) -> Dataset[T_co]:
+        """Elements that share no memory with the input, and may be written to.
+
+        `batch`, `rebatch`, `take` and the cut for replicas give views of what they read, which costs nothing; but a view keeps
+        all of its source alive, and writing to it writes to the source. This op copies every element once. Elements that the
+        consumer has dropped make room for later ones, so the copies are made at the speed of memory that is in use already.
+
+        Shapes and order: unchanged. State: where the next element stands in the input.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> source = np.zeros(4)
+        >>> for batch in di.data.Dataset.from_tensor_slices(source).batch(2).copied():
+        ...     batch += 1
+        >>> source
+        array([0., 0., 0., 0.])
+
+        Source: distinput's own; what TensorFlow delivers is always a copy.
+        """
+
+    @overload
+    def filter(self: Dataset[Never], predicate: Callable[..., Any], name: str | None = None) -> Dataset[Any]:
+        """Keep the elements for which `predicate` is true.
+
+        Shapes and order: unchanged. State: where the next element stands in the input.
+
+        Args:
+          predicate: called as `map` calls its function; must return one boolean.
+
+        Raises:
+          TypeError: `predicate` cannot be called, or returns something else than a boolean.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(6).filter(lambda x: x % 2 == 1).to_list()
+        [1, 3, 5]
+
+        Source: `tf.data.Dataset.filter`.
+        """
+    @overload
+    def filter(
+        self: Dataset[tuple[*Ts]],
+        predicate: Callable[[*Ts], Truth],
+        name: str | None = None,
+    ) -> Dataset[tuple[*Ts]]: ...
+    @overload
+    def filter(self, predicate: Callable[[T_co], Truth], name: str | None = None) -> Dataset[T_co]: ...
+
+    @overload
+    def flat_map(self: Dataset[Never], map_func: Callable[..., Dataset[U]], name: str | None = None) -> Dataset[U]:
+        """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
+
+        Shapes: those of the datasets' elements. State: where the current element stands in the input, and the state of the
+        dataset made of it.
+
+        Args:
+          map_func: called as `map` calls its function; returns a dataset.
+
+        Raises:
+          TypeError: `map_func` returns something else.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(4).flat_map(lambda x: di.data.Dataset.range(x)).to_list()
+        [0, 0, 1, 0, 1, 2]
+
+        Source: `tf.data.Dataset.flat_map`.
+        """
+    @overload
+    def flat_map(
+        self: Dataset[tuple[*Ts]],
+        map_func: Callable[[*Ts], Dataset[U]],
+        name: str | None = None,
+    ) -> Dataset[U]: ...
+    @overload
+    def flat_map(self, map_func: Callable[[T_co], Dataset[U]], name: str | None = None) -> Dataset[U]: ...
+
+    def global_shuffle(
+        self,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """All elements in a random order, each order as likely as another, in constant memory.
+
+        Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
+        access (arrays, ranges, local Arrow and npy files, and what is derived from them), from the nearest place that can be
+        reached otherwise (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
+
+        Args:
+          seed: any whole number; None draws one, which the state remembers.
+          reshuffle_each_iteration: False gives the same order in every pass.
+
+        Raises:
+          InvalidArgumentError: the input's elements cannot be counted or reached by position.
+
+        >>> import distinput as di
+        >>> sorted(di.data.Dataset.range(5).global_shuffle(seed=7).to_list())
+        [0, 1, 2, 3, 4]
+
+        Source: a Feistel network over the positions with cycle walking (Black and Rogaway, Ciphers with arbitrary finite
+        domains, CT-RSA 2002).
+        """
+
+    @overload
+    def group_by_window(
+        self: Dataset[Never],
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[np.int64, Dataset[Any]], Dataset[U]],
+        window_size: int | None = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]:
+        """Collect elements by key; hand a group that has reached its window size to `reduce_func`, and send what that gives.
+
+        At the end the remaining groups follow in ascending order of their keys. Shapes: those of the datasets that
+        `reduce_func` returns. State: positions only: where the oldest element waiting stands, and up to which row each key's
+        elements have been sent; a restart calls `key_func` again from there.
+
+        Args:
+          key_func: element -> a whole number.
+          reduce_func: (key, dataset of the group's elements) -> dataset.
+          window_size: elements in a group.
+          window_size_func: key -> elements in a group of that key.
+
+        Raises:
+          InvalidArgumentError: not exactly one of the two sizes is given, or a size is below 1.
+          TypeError: at iteration, `key_func` gives no whole number or `reduce_func` no dataset.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(6).group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
+        >>> [batch.tolist() for batch in ds]
+        [[0, 2], [1, 3], [4], [5]]
+
+        Source: `tf.data.Dataset.group_by_window`.
+        """
+    @overload
+    def group_by_window(
+        self: Dataset[tuple[*Ts]],
+        key_func: Callable[[*Ts], int | np.integer[Any]],
+        reduce_func: Callable[[np.int64, Dataset[tuple[*Ts]]], Dataset[U]],
+        window_size: int | None = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]: ...
+    @overload
+    def group_by_window(
+        self,
+        key_func: Callable[[T_co], int | np.integer[Any]],
+        reduce_func: Callable[[np.int64, Dataset[T_co]], Dataset[U]],
+        window_size: int | None = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]: ...
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
+        """Leave out the elements that are errors, wherever before this these come from, and go on with the next one.
+
+        What an error takes with it is what TensorFlow drops: behind `zip` the whole tuple, behind `batch` the elements gathered
+        for its batch (behind a `map` directly before it all of that batch), of a damaged file the rest of that file. A Python
+        generator that has raised gives nothing more, so its elements end there. `stats()` tells how many elements were left out,
+        and the last error.
+
+        Shapes and order: unchanged. State: that of the input.
+
+        Args:
+          log_warning: tell each error to the logger "distinput".
+
+        Raises:
+          Exception: an error after which nothing follows, such as a worker process that has ended, or one of an op of your own
+            that does not say that it is `tolerant`.
+
+        >>> import distinput as di
+        >>> import operator
+        >>> ds = di.data.Dataset.from_tensor_slices([1.0, 2.0, 0.0, 4.0])
+        >>> ds.map(lambda x: operator.truediv(1, float(x))).enumerate().ignore_errors().to_list()
+        [(0, 1.0), (1, 0.5), (3, 0.25)]
+
+        Source: `tf.data.Dataset.ignore_errors`.
+        """
+
+    @overload
+    def interleave(
+        self: Dataset[Never],
+        map_func: Callable[..., Dataset[U]],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]:
+        """The elements of the datasets that `map_func` makes of each element, `cycle_length` of them taking turns.
+
+        A turn is `block_length` elements. A dataset that ends gives its turn away at once; the next element's dataset takes its
+        place when the round comes back to it.
+
+        Shapes: those of the datasets' elements. State: the elements whose datasets are open, and their states.
+
+        Args:
+          map_func: called as `map` calls its function; returns a dataset.
+          cycle_length: datasets open at a time. None or AUTOTUNE: as many as the process has cores; a third of that with
+            `num_parallel_calls=AUTOTUNE`, and at most another `num_parallel_calls`. Then the order is another one on a machine with
+            more cores, unless the dataset is distributed over several workers.
+          block_length: elements in a turn; 1 when None.
+          num_parallel_calls: read that many of them ahead, on threads; at most `cycle_length`, or AUTOTUNE.
+          deterministic: accepted as TensorFlow's; the order is kept either way.
+
+        Raises:
+          InvalidArgumentError: `cycle_length` or `block_length` below 1, `num_parallel_calls` above `cycle_length`.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(1, 4).interleave(lambda x: di.data.Dataset.from_tensors(x).repeat(2), cycle_length=2).to_list()
+        [1, 2, 1, 2, 3, 3]
+
+        Source: `tf.data.Dataset.interleave`; tensorflow/core/kernels/data/interleave_dataset_op.cc for the turns.
+        """
+    @overload
+    def interleave(
+        self: Dataset[tuple[*Ts]],
+        map_func: Callable[[*Ts], Dataset[U]],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]: ...
+    @overload
+    def interleave(
+        self,
+        map_func: Callable[[T_co], Dataset[U]],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[U]: ...
+
+    @overload
+    def map(
+        self: Dataset[Never],
+        map_func: Callable[..., U],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        output_signature: Any = None,
+        processes: bool = False,
+    ) -> Dataset[U]:
+        """Call `map_func` on every element.
+
+        Shapes: whatever `map_func` returns: any nest; a list becomes a tuple. Order: unchanged.
+        State: where the next element stands in the input.
+
+        A function compiled with numba (`njit`) that takes and returns numbers, or tuples of them, is called in compiled code, a
+        block at a time; its results have the types that numba infers.
+
+        Args:
+          map_func: called with the components of a tuple as arguments, with anything else as one argument.
+          num_parallel_calls: threads that call it, useful when `map_func` releases the GIL; AUTOTUNE measures whether they are.
+          deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
+          synchronous: accepted as TensorFlow's, for a map without `num_parallel_calls`: it is called in the iterator's thread.
+          use_unbounded_threadpool: accepted as TensorFlow's; there are `num_parallel_calls` threads.
+          output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and whole numbers become
+            as wide as it says. Otherwise it is found out by calling `map_func`: on the first element of text, bytes or unknown
+            dimensions, else on some numbers. Elements are checked against that, too.
+          processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
+            of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
+            anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
+            next ones until the dataset is dropped; arrays go through shared memory.
+
+        Raises:
+          InvalidArgumentError: `synchronous` and `num_parallel_calls`.
+          TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
+            not fit `output_signature`, or is of another kind than its other results.
+          UnavailableError: at iteration, when a worker process has ended.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.range(3).map(lambda x: x * 10).as_numpy_iterator())
+        [np.int64(0), np.int64(10), np.int64(20)]
+
+        Source: `tf.data.Dataset.map`.
+        """
+    @overload
+    def map(
+        self: Dataset[tuple[*Ts]],
+        map_func: Callable[[*Ts], Python],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        output_signature: Any = None,
+        processes: bool = False,
+    ) -> Dataset[Any]: ...
+    @overload
+    def map(
+        self: Dataset[tuple[*Ts]],
+        map_func: Callable[[*Ts], U],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        output_signature: Any = None,
+        processes: bool = False,
+    ) -> Dataset[U]: ...
+    @overload
+    def map(
+        self,
+        map_func: Callable[[T_co], Python],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        output_signature: Any = None,
+        processes: bool = False,
+    ) -> Dataset[Any]: ...
+    @overload
+    def map(
+        self,
+        map_func: Callable[[T_co], U],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+        *,
+        output_signature: Any = None,
+        processes: bool = False,
+    ) -> Dataset[U]: ...
+
+    def map_rows(
+        self,
+        map_func: Callable[..., Any],
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Call `map_func` on many elements at once: every leaf gets a first axis of rows, in and out.
+
+        Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
+        defined; the function must treat rows independently. Leaves whose rows differ in shape come as a list of arrays.
+        State: where the next element stands in the input.
+
+        Args:
+          map_func: called with the components of a tuple as arguments, with anything else as one argument.
+          output_signature: a nest of `TensorSpec` of one element that it returns; elements are checked against it,
+            and whole numbers become as wide as it says.
+
+        Raises:
+          TypeError: at iteration, when what `map_func` returns does not fit `output_signature`.
+          InvalidArgumentError: at iteration, when `map_func` returns another number of rows than it was given.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(5).map_rows(lambda x: x * 2 + 1).to_list()
+        [1, 3, 5, 7, 9]
+
+        Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
+        """
+
+    @overload
+    def padded_batch(
+        self: Dataset[Never],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Pad `batch_size` consecutive elements to one shape and stack them.
+
+        Shapes: [...] becomes [batch_size, ...]; a dimension that `padded_shapes` leaves open (None or -1) is that of the longest
+        element of the batch. State: where the first element of the next batch stands in the input.
+
+        Args:
+          batch_size: elements in a batch, at least 1.
+          padded_shapes: a nest of shapes; those of the element spec when None.
+          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
+            an empty string.
+          drop_remainder: leave out a last batch that is not full.
+
+        Raises:
+          InvalidArgumentError: a shape or value does not go with the elements.
+          TypeError: a padding value has another dtype than its component.
+          DataLossError: at iteration, an element is longer than its padded shape.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(1, 4).map(lambda x: np.full(x, x)).padded_batch(3)
+        >>> next(iter(ds)).tolist()
+        [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+
+        Source: `tf.data.Dataset.padded_batch`.
+        """
+    @overload
+    def padded_batch(
+        self: Dataset[bytes],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[NDArray[np.object_]]: ...
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2]]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2]]]: ...
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2], Leaf[S3]]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2], NDArray[S3]]]: ...
+    @overload
+    def padded_batch(
+        self: Dataset[tuple[Leaf[S1], Leaf[S2], Leaf[S3], Leaf[S4]]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[tuple[NDArray[S1], NDArray[S2], NDArray[S3], NDArray[S4]]]: ...
+    @overload
+    def padded_batch(
+        self: Dataset[Mapping[str, Leaf[S]]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[dict[str, NDArray[S]]]: ...
+    @overload
+    def padded_batch(
+        self: Dataset[Leaf[S]],
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[NDArray[S]]: ...
+    @overload
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]: ...
+
+    def parse_example(
+        self: Dataset[bytes],
+        features: Mapping[str, Feature],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Serialized Examples as dicts from feature name to value.
+
+        Shapes: a string becomes one value per feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`; a
+        vector of k strings becomes k of each, [k, *shape], for which features must have a fixed length. Order: unchanged. State:
+        where the next element stands in the input. All records of a block are parsed by one call of compiled code.
+
+        Args:
+          features: from name to `FixedLenFeature` or `VarLenFeature`.
+          num_parallel_calls, deterministic: accepted as TensorFlow's.
+
+        Raises:
+          TypeError: elements are no strings.
+          InvalidArgumentError: at iteration, a record is malformed or lacks a feature; the message names record and feature.
+
+        >>> import distinput as di
+        >>> record = di.io.encode_example({"x": [1, 2], "y": [0.5]})
+        >>> ds = di.data.Dataset.from_tensors(record)
+        >>> list(ds.parse_example({"x": di.io.VarLenFeature("int64"), "y": di.io.FixedLenFeature([], "float32")}))
+        [{'x': array([1, 2]), 'y': np.float32(0.5)}]
+
+        Source: `tf.data.experimental.parse_example_dataset`; TensorFlow's `tf.io.parse_single_example` for the rules.
+        """
+
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
+        """Make up to `buffer_size` elements ahead, on a thread.
+
+        Shapes and order: unchanged. State: that of the input, since it travels with each block; what was made ahead and not
+        delivered is made again after a restart. The thread hands over whole blocks and ends with the iteration.
+
+        Args:
+          buffer_size: elements ahead; 0 does nothing. AUTOTUNE or None measures if a thread pays, since handing over costs more
+            than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
+            chose is told by `stats()`, and the next pass begins with it.
+
+        Raises:
+          InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(3).prefetch(2).to_list()
+        [0, 1, 2]
+
+        Source: `tf.data.Dataset.prefetch`.
+        """
+
+    def rebatch(
+        self,
+        batch_size: int | Sequence[int],
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Batches whose sizes run through `batch_size`, filled across the borders of the input's batches.
+
+        Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch without
+        looking at the input. Only rows that cross a border are copied. State: where the next row stands in the rows of the
+        input, and which size is next.
+
+        Args:
+          batch_size: one size, or a list of sizes to go through again and again.
+          drop_remainder: leave out a last batch that is not full.
+
+        Raises:
+          InvalidArgumentError: a size is negative, all are 0, or the input has components without a first axis.
+          FailedPreconditionError: at iteration, rows of one batch differ in shape.
+
+        >>> import distinput as di
+        >>> list(di.data.Dataset.range(6).batch(4).rebatch([1, 2]).as_numpy_iterator())
+        [array([0]), array([1, 2]), array([3]), array([4, 5])]
+
+        Source: `tf.data.Dataset.rebatch`.
+        """
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
+        """The elements `count` times over; without end when `count` is None or negative, unless a pass has no element.
+
+        Shapes and order: unchanged; a shuffle below makes a new order for each pass. State: the pass, and the input's state in it.
+
+        Args:
+          count: how many times.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(2).repeat(2).to_list()
+        [0, 1, 0, 1]
+
+        Source: `tf.data.Dataset.repeat`.
+        """
+
+    def scan(
+        self,
+        initial_state: Any,
+        scan_func: Callable[[Any, T_co], tuple[Any, U]],
+        name: str | None = None,
+    ) -> Dataset[U]:
+        """Call `scan_func(state, element)` on every element; it returns the next state and an output.
+
+        Shapes: those of the outputs. Order: unchanged. State: the carried value, and where the next element stands.
+
+        Args:
+          initial_state: the first value of the state, any nest; a list is an array.
+          scan_func: (state, element) -> (state, output); a tuple element is one argument. A list within is an array.
+
+        Raises:
+          TypeError: at iteration, when the state changes its structure or a dtype.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> di.data.Dataset.range(4).scan(np.int64(0), lambda s, x: (s + x, s + x)).to_list()
+        [0, 1, 3, 6]
+
+        Source: `tf.data.Dataset.scan`.
+        """
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
+        """Keep the elements whose position is `index` modulo `num_shards`.
+
+        Shapes and order: unchanged. State: how many rows to pass over before the next one kept.
+
+        Args:
+          num_shards: how many workers share the elements, at least 1.
+          index: which of them this one is, from 0.
+
+        Raises:
+          InvalidArgumentError: `num_shards` is no positive number, or `index` is not one of the shards.
+
+        Warns:
+          InputWarning: the order of the elements is random and was given no seed, so each process has another one.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(10).shard(num_shards=3, index=1).to_list()
+        [1, 4, 7]
+
+        Source: `tf.data.Dataset.shard`.
+        """
+
+    def shard_batches(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
+        """Of each batch the rows of worker `index`: consecutive, and as many as any other worker's, give or take one.
+
+        For training loops that need no strategy: every worker has the same number of steps, the rows of all workers together are
+        the batch, and a worker may get no row of a short one. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...],
+        views. State: where the input stands and how many batches that are; it goes on on any number of workers.
+
+        Args:
+          num_shards: how many workers share each batch, at least 1.
+          index: which of them this one is, from 0.
+
+        Raises:
+          InvalidArgumentError: `index` is not one of the shards, elements have no batch axis, or their order is random and was
+            given no seed, so that each process would cut other batches.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(7).batch(5).shard_batches(num_shards=2, index=1).to_list()
+        [[3, 4], [6]]
+
+        Source: distinput's own; the balanced cut of `InputOptions(balanced_split=True)`.
+        """
+
+    def shuffle(
+        self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Send a random one of the `buffer_size` elements waiting, and let the next element of the input take its place.
+
+        Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
+        buffer stands, never a row. Where the input has random access only row numbers are shuffled.
+
+        Args:
+          buffer_size: elements waiting, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all of them, however many there are.
+          seed: any whole number; None draws one, which the state remembers.
+          reshuffle_each_iteration: False gives the same order in every pass.
+
+        Raises:
+          InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an input without end.
+
+        >>> import distinput as di
+        >>> sorted(di.data.Dataset.range(5).shuffle(3, seed=7).to_list())
+        [0, 1, 2, 3, 4]
+
+        Source: the meaning of `tf.data.Dataset.shuffle`; the orders are distinput's own.
+        """
+
+    def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
+        """All but the first `count` elements; none when `count` is negative.
+
+        Shapes and order: unchanged. State: that of the input, and how many are still to be passed over. Where the input's rows
+        can be counted the skipped ones are not read.
+
+        Args:
+          count: how many elements to leave out.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(5).skip(3).to_list()
+        [3, 4]
+
+        Source: `tf.data.Dataset.skip`.
+        """
+
+    def take(self, count: int, name: str | None = None) -> Dataset[T_co]:
+        """The first `count` elements, or all when `count` is negative.
+
+        Shapes and order: unchanged. State: how many are left.
+
+        Args:
+          count: how many elements.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(10).take(3).to_list()
+        [0, 1, 2]
+
+        Source: `tf.data.Dataset.take`.
+        """
+
+    @overload
+    def take_while(self: Dataset[Never], predicate: Callable[..., Any], name: str | None = None) -> Dataset[Any]:
+        """Elements up to the first one for which `predicate` is false.
+
+        Shapes and order: unchanged. State: where the next element stands in the input.
+
+        Args:
+          predicate: called as `map` calls its function; must return one boolean.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(10).take_while(lambda x: x < 4).to_list()
+        [0, 1, 2, 3]
+
+        Source: `tf.data.Dataset.take_while`.
+        """
+    @overload
+    def take_while(
+        self: Dataset[tuple[*Ts]],
+        predicate: Callable[[*Ts], Truth],
+        name: str | None = None,
+    ) -> Dataset[tuple[*Ts]]: ...
+    @overload
+    def take_while(self, predicate: Callable[[T_co], Truth], name: str | None = None) -> Dataset[T_co]: ...
+
+    @overload
+    def unbatch(self: Dataset[Never], name: str | None = None) -> Dataset[Any]:
+        """Split every element along its first axis.
+
+        Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many
+        rows of its next element to pass over.
+
+        Raises:
+          InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration where the spec does not tell).
+
+        >>> import distinput as di
+        >>> di.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch().to_list()
+        [1, 2, 3, 4]
+
+        Source: `tf.data.Dataset.unbatch`.
+        """
+    @overload
+    def unbatch(self: Dataset[tuple[A, B]], name: str | None = None) -> Dataset[tuple[Any, Any]]: ...
+    @overload
+    def unbatch(self: Dataset[tuple[A, B, C]], name: str | None = None) -> Dataset[tuple[Any, Any, Any]]: ...
+    @overload
+    def unbatch(self: Dataset[Mapping[str, Any]], name: str | None = None) -> Dataset[dict[str, Any]]: ...
+    @overload
+    def unbatch(self, name: str | None = None) -> Dataset[Any]: ...
+
+    def unique(self, name: str | None = None) -> Dataset[T_co]:
+        """Elements that were not seen before; elements have one component.
+
+        Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input were looked at; a restart
+        looks at them again, since a state holds no data.
+
+        Raises:
+          TypeError: the element has several components, or is neither int32, int64 nor a string.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.from_tensor_slices([1, 37, 2, 37, 2, 1]).unique().to_list()
+        [1, 37, 2]
+
+        Source: `tf.data.Dataset.unique`.
+        """
+
+    @overload
+    def window(
+        self: Dataset[Never],
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Windows of `size` elements, each a dataset; every component of the element becomes a dataset of its own.
+
+        Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
+        window stands in the input.
+
+        Args:
+          size: elements in a window, at least 1.
+          shift: elements from the beginning of one window to the next; `size` when None.
+          stride: take every `stride`-th element.
+          drop_remainder: leave out windows at the end that are not full.
+
+        >>> import distinput as di
+        >>> [list(w.as_numpy_iterator()) for w in di.data.Dataset.range(4).window(3, shift=2)]
+        [[np.int64(0), np.int64(1), np.int64(2)], [np.int64(2), np.int64(3)]]
+
+        Source: `tf.data.Dataset.window`.
+        """
+    @overload
+    def window(
+        self: Dataset[bytes],
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Dataset[bytes]]: ...
+    @overload
+    def window(
+        self: Dataset[NDArray[S]],
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Dataset[NDArray[S]]]: ...
+    @overload
+    def window(
+        self: Dataset[S],
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Dataset[S]]: ...
+    @overload
+    def window(
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset[Any]: ...
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset[T_co]:
+        """The same elements, with options for the whole pipeline.
+
+        Args:
+          options: settings; they take precedence over those made earlier.
+
+        Raises:
+          TypeError: `options` is no `Options`.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.range(2).with_options(di.data.Options()).to_list()
+        [0, 1]
+
+        Source: `tf.data.Dataset.with_options`.
+        """

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What editors know of the methods of a dataset is what the ops say."""
+
+import importlib.util
+import inspect
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from distinput.data import Dataset
+from distinput.data.transformations import Transformations
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "make_stub.py"
+
+
+@cache
+def writer() -> ModuleType:
+    """docs/make_stub.py, which is a script and not part of a package."""
+    spec = importlib.util.spec_from_file_location("make_stub", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["make_stub"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_stub_is_what_the_ops_say() -> None:
+    assert writer().STUB.read_text(encoding="utf-8") == writer().written(), "run `make docs`"
+
+
+def test_every_method_is_there_with_its_documentation() -> None:
+    text = writer().written()
+    names = [name for name in vars(Transformations) if not name.startswith("_")]
+    assert len(names) > 25
+    for name in names:
+        assert f"    def {name}(" in text
+        summary = (inspect.getdoc(getattr(Dataset, name)) or "").splitlines()[0]
+        assert f'"""{summary}' in text
+
+
+def test_a_face_of_a_method_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(writer().FACES, "gone", [])
+    with pytest.raises(KeyError, match="no method has these names: gone"):
+        writer().written()
