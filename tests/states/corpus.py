@@ -152,6 +152,17 @@ def parsed() -> Any:
     return di.data.TFRecordDataset("a.tfrecord").batch(2).parse_example(features())
 
 
+def with_policy(dataset: Any, policy: str) -> Any:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+    return dataset.with_options(options)
+
+
+def sharded(dataset: Any, policy: str) -> Any:
+    """What the second of two workers reads."""
+    return Experimental.auto_shard_dataset(with_policy(dataset, policy), 2, 1)
+
+
 PIPELINES: dict[str, Callable[[], Any]] = {
     # sources
     "range": lambda: Dataset.range(3, 40, 2),
@@ -241,6 +252,12 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "skip_before_take": lambda: uncounted(40).take(20).skip(3).take(9).skip(2),
     "skip_before_take_of_slices": lambda: slices().take(18).skip(3).take(9).skip(2),
     "shuffled_batches": lambda: texts().shuffle(5, seed=1).batch(4).prefetch(2),
+    # as one worker of several reads them
+    "sharded_by_rows": lambda: sharded(Dataset.range(40).shuffle(9, seed=1), "DATA"),
+    "sharded_by_batches": lambda: sharded(Dataset.range(40).map(plus_one).batch(4), "DATA"),
+    "sharded_by_files": lambda: sharded(texts().batch(4), "FILE"),
+    "sharded_by_parts": lambda: sharded(di.data.ParquetDataset(["a.parquet", "b.parquet"]), "BALANCED"),
+    "sharded_rows_of_files": lambda: sharded(di.data.NpyDataset(["a.npy", "b.npy"]).batch(2), "DATA"),
     # as programs put them together
     "training": lambda: (
         di.data.TFRecordDataset(["a.tfrecord", "b.tfrecord"]).shuffle(6, seed=7).repeat(3).batch(4).prefetch(2)
@@ -250,12 +267,6 @@ PIPELINES: dict[str, Callable[[], Any]] = {
 
 
 # ---- distributed iterators
-
-
-def with_policy(dataset: Any, policy: str) -> Any:
-    options = di.data.Options()
-    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
-    return dataset.with_options(options)
 
 
 def per_replica(context: Any) -> Any:
