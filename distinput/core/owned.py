@@ -6,8 +6,6 @@ given must be copied before the next call, unless its reference counts show that
 or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
 """
 
-import sys
-from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Arrays, Column, Dense, Objects, Ragged, Strings
 from distinput.core.nest import map_leaves
+from distinput.core.references import calibrated
 
 __all__ = ["frozen", "is_plain", "owned"]
 
@@ -112,14 +111,6 @@ def _frozen_array(array: Array) -> Array:
     return view
 
 
-def _counted(count: Callable[[Any], int], make: Callable[[int], Any]) -> int:
-    """A reference count of what `make` gives and nobody else holds; none will do where counts mean nothing."""
-    gil = getattr(sys, "_is_gil_enabled", None)
-    if sys.implementation.name != "cpython" or (gil is not None and not gil()):
-        return -1
-    return list(map(count, map(make, [0])))[0]  # noqa: RUF015 - as `owned` is called
-
-
 def _of_item(value: Any) -> int:
     for item in value:
         return getrefcount(item)
@@ -131,6 +122,7 @@ def _of_base(array: Array) -> int:
     return getrefcount(base)
 
 
-_ALONE = _counted(lambda value: getrefcount(value), lambda _: np.empty(2))
-_AMONG_ITEMS = _counted(_of_item, lambda _: (np.empty(2),))
-_OF_VIEW = _counted(lambda view: _of_base(view), lambda _: np.empty(2)[1:])
+# All are -1 where counts are not exact, and then everything is copied.
+_ALONE = calibrated(lambda value: getrefcount(value), lambda _: np.empty(2))
+_AMONG_ITEMS = calibrated(_of_item, lambda _: (np.empty(2),))
+_OF_VIEW = calibrated(lambda view: _of_base(view), lambda _: np.empty(2)[1:])

@@ -4,7 +4,8 @@
 A sender copies the arrays of an object into a segment of memory that both processes have mapped, and tells the other one
 where. They come out as views of it, so nothing of them is pickled; what is left of the object is a few bytes, which go
 through the socket. A segment is written again when the receiver holds no view of it any more, which its reference count tells,
-so an array that somebody keeps is never overwritten. Segments have no name: when both processes have gone, nothing is left.
+so an array that somebody keeps is never overwritten; where reference counts are not exact, the receiver copies instead.
+Segments have no name: when both processes have gone, nothing is left.
 
 Source: pickle protocol 5 with buffers out of band (PEP 574); descriptors are passed with SCM_RIGHTS.
 """
@@ -15,12 +16,14 @@ import pickle
 import select
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from distinput.core.buffers import Bytes
+from distinput.core.references import alone, counts_are_exact
 
 __all__ = ["Channel", "Closed"]
 
@@ -52,16 +55,17 @@ class _Segment:
         self.sent = 0  # the message that it carried last
         mapped = mmap.mmap(descriptor, size)
         self.room = memoryview(mapped)
-        self.memory = np.frombuffer(mapped, np.uint8)
-        self._unused = self._references()
+        self._memory = [np.frombuffer(mapped, np.uint8)]
 
-    def _references(self) -> int:
-        return sys.getrefcount(self.memory)
+    @property
+    def memory(self) -> Bytes:
+        """All of it."""
+        return self._memory[0]
 
     @property
     def held(self) -> bool:
         """Whether an array that looks into it is alive in this process."""
-        return self._references() > self._unused
+        return not alone(self._memory)
 
 
 def _memory_file(size: int) -> int:
@@ -92,6 +96,7 @@ class Channel:
         self._seen = 0  # of the messages sent, how many the other process had received when it wrote last
         self._in_use = 0  # which of `_mine` it held then
         self._brief = False  # whether the last wait was
+        self._gives_views = counts_are_exact()
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
 
@@ -187,12 +192,13 @@ class Channel:
         """Which segments of the other process are in use here, as bits."""
         held = 0
         for segment in self._theirs.values():
-            if segment.number < _BITS and segment.held:
+            if self._gives_views and segment.number < _BITS and segment.held:
                 held |= 1 << segment.number
         return held
 
     def _read(self, segment: _Segment) -> list[Any]:
-        copies = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
+        many = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
+        copies = many or not self._gives_views
         (count,) = struct.unpack_from("<q", segment.room, 0)
         place = _aligned(8 + 8 * count)
         parts: list[Any] = []

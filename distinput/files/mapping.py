@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.files.buffers import Bytes
+from distinput.core.buffers import Bytes
 from distinput.files.source import EMPTY, naming, stamp_of
 
 __all__ = ["mapped"]

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
+from distinput.core.buffers import Buffers, Bytes
 from distinput.errors import DataLossError, NotFoundError
-from distinput.files.buffers import BUFFERS, Bytes
 from distinput.files.compression import Compression, Inflater
 from distinput.files.paths import file_system, local_path
 from distinput.files.remote import RemoteFile, RemoteStream, ranges_of, remote_size
@@ -34,6 +34,12 @@ __all__ = [
 
 EMPTY: Bytes = np.empty(0, np.uint8)
 """No bytes."""
+
+_BYTE = np.dtype(np.uint8)
+
+_POOL = Buffers(step_bits=0)
+"""What is read from files has a pool of its own, so that it does not push out arrays of users. Chunks come in many sizes that
+are close to each other, so one power of two serves them all."""
 
 _INFLATED_FROM = 64 * 1024  # bytes of a compressed file looked at together
 
@@ -291,9 +297,9 @@ class Source:
         Raises:
           DataLossError: the compressed data is damaged.
         """
-        buffer = BUFFERS.get(len(kept) + size)
-        buffer[: len(kept)] = kept
         filled, whole = len(kept), len(kept) + size
+        buffer = _POOL.empty((whole,), _BYTE)
+        buffer[:filled] = kept
         view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
         read = self._read if self._inflater is None else self._inflate
         with naming(self.path):

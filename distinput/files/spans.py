@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 
+from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.errors import DataLossError
-from distinput.files.buffers import Bytes
 from distinput.files.paths import file_system, local_path
 from distinput.files.remote import ranges_of
 from distinput.files.source import naming

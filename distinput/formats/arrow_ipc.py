@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
+from distinput.core.buffers import Bytes
 from distinput.core.column import Column, Dense, Ints, Ragged, Strings
 from distinput.core.concat import concat_columns
 from distinput.core.gather import check_rows
@@ -19,7 +20,6 @@ from distinput.core.picked import Memory, Rows, chosen
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.errors import DataLossError
-from distinput.files.buffers import Bytes
 from distinput.files.source import read_range, size_of
 from distinput.files.spans import read_spans
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
+from distinput.core.buffers import Bytes
 from distinput.core.column import Dense, Ints
 from distinput.core.gather import check_rows
 from distinput.core.nest import LEAF
@@ -18,7 +19,6 @@ from distinput.core.picked import Rows, chosen
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.buffers import Bytes
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
 from distinput.files.several import ask_each

@@ -173,3 +173,10 @@ def test_nothing_is_used_again_where_references_cannot_be_counted(monkeypatch: p
     pool = Buffers()
     assert pool.empty((4, ROWS), INT64).base is None
     assert pool.nbytes == 0
+
+
+def test_one_power_of_two_serves_sizes_that_are_close() -> None:
+    pool, addresses = Buffers(step_bits=0), set()
+    for size in range(FEWEST_BYTES + 1, 2 * FEWEST_BYTES, 5000):
+        addresses.add(pool.empty((size,), np.dtype(np.uint8)).ctypes.data)
+    assert len(addresses) == 1

@@ -2,16 +2,13 @@
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.buffers import Buffers
 from distinput.files.compression import Deflater
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
@@ -84,41 +81,22 @@ def test_decompression_takes_little_memory(tmp_path: Path, compression: str) -> 
     assert peak_memory(read) < 4 << 20
 
 
-def test_buffers_in_use_are_not_given_out() -> None:
-    buffers = Buffers(most=4)
-    held = [buffers.get(100)[10:20] for _ in range(10)]
-    assert len({view.base.ctypes.data for view in held if view.base is not None}) == 10
-    view = memoryview(buffers.get(100)[5:])  # type: ignore[arg-type]
-    assert not any(np.shares_memory(buffers.get(100), np.frombuffer(view, np.uint8)) for _ in range(10))
+def test_chunks_that_are_kept_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "large.bin"
+    path.write_bytes(b"".join(bytes([number]) * 100_000 for number in range(20)))
+    with Source(str(path)) as source:
+        kept = [source.more(EMPTY, 100_000)[0][50_000:] for _ in range(20)]
+    assert [set(chunk.tolist()) for chunk in kept] == [{number} for number in range(20)]
 
 
-def test_buffers_are_used_again() -> None:
-    buffers = Buffers()
+def test_chunks_that_nobody_keeps_are_one_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.bin"
+    path.write_bytes(bytes(2_000_000))
     addresses = set()
-    for _ in range(10):
-        buffer = buffers.get(1000)
-        addresses.add(buffer.ctypes.data)
-        del buffer
-    assert len(addresses) == 1
-    assert len(buffers.get(10 << 20)) == 10 << 20
-
-
-def test_buffers_of_many_threads() -> None:
-    buffers = Buffers()
-    wrong: list[int] = []
-
-    def use(number: int) -> None:
-        for _ in range(300):
-            buffer = buffers.get(1000)
-            buffer[:] = number
-            wrong.extend(np.flatnonzero(buffer != number))
-
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with Source(str(path)) as source:
+        for size in range(100_000, 100_020):
+            addresses.add(source.more(EMPTY, size)[0].ctypes.data)
+    assert len(addresses) <= 2
 
 
 def test_a_sink_is_whole_or_not_at_all(tmp_path: Path) -> None:
