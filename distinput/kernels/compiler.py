@@ -12,7 +12,7 @@ import pickle
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -25,7 +25,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
 from distinput.kernels import machine
-from distinput.kernels.kernel import INLINED
+from distinput.kernels.cache import Place
 
 if sys.byteorder != "little":
     raise ImportError("the kernels read words lowest byte first, as this machine does not; the references serve")
@@ -41,10 +41,18 @@ _known: set[FunctionType] = set()
 
 
 def build(
-    source: FunctionType, signature: str, cache: tuple[str, list[Path]], load_only: bool
+    source: FunctionType, signature: str, inlined: Collection[FunctionType], cache: Place, load_only: bool
 ) -> Callable[..., Any] | None:
-    """The compiled function, from the cache if it is there; None if it is not and `load_only` is set."""
-    for function in INLINED:
+    """The compiled function, from the cache if it is there; None if it is not and `load_only` is set.
+
+    Args:
+      source: what to compile.
+      signature: its types as numba writes them.
+      inlined: the functions of ours that it may call.
+      cache: where it is kept.
+      load_only: leave the compiling to another call.
+    """
+    for function in inlined:
         if function not in _known:
             register_jitable(**INSIDE)(function)
             _known.add(function)
@@ -72,11 +80,11 @@ class _Store:
 
     cache_path = ""  # numba's statistics ask for it
 
-    def __init__(self, source: FunctionType, signature: str, name: str, folders: list[Path]) -> None:
+    def __init__(self, source: FunctionType, signature: str, name: str, folders: list[str]) -> None:
         self._source = source
         self._signature = signature
         self._name = name
-        self._folders = folders
+        self._folders = [Path(folder) for folder in folders]
         self._loaded: Any = None
 
     def load_overload(self, signature: Any, context: Any) -> Any:

@@ -31,14 +31,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from distinput.kernels import cache
 from distinput.kernels.interruption import interrupted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -158,7 +156,7 @@ class Kernel(Generic[P, R]):
         elif mode == "compiled":
             self._function = self.compiled()
         else:
-            cached = _cache().holds(*self._place())
+            cached = cache.holds(*self._place())
             if cached and _COMPILER in sys.modules and _compiler.acquire(blocking=False):
                 # Nobody is compiling, so loading cannot be held up.
                 try:
@@ -209,7 +207,7 @@ class Kernel(Generic[P, R]):
         if self._done.is_set():
             return
         try:
-            built = _numba().build(self.source, self.signature, self._place(), load_only)
+            built = _numba().build(self.source, self.signature, INLINED, self._place(), load_only)
         except Exception as error:  # noqa: BLE001 - numba raises what it likes, and the reference can still serve
             if not isinstance(error, ImportError):
                 import logging
@@ -231,10 +229,9 @@ class Kernel(Generic[P, R]):
             self._done.set()
             self._looked.set()
 
-    def _place(self) -> tuple[str, list[Path]]:
+    def _place(self) -> cache.Place:
         """The beginning of the kernel's file names in the cache, which tells the source, and the folders to look in."""
-        found: tuple[str, list[Path]] = _cache().place(self.name, self.source)
-        return found
+        return cache.place(self.name, self.source, INLINED)
 
 
 def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
@@ -297,11 +294,6 @@ def _signature(source: FunctionType) -> str:
 def _numba() -> Any:
     """The module that knows numba; imported late, because that costs more than the first batch of most pipelines."""
     return importlib.import_module(_COMPILER)
-
-
-def _cache() -> Any:
-    """The module that knows the files of compiled kernels; imported late, since pipelines of views call no kernel."""
-    return importlib.import_module("distinput.kernels.cache")
 
 
 def _work() -> None:

@@ -93,7 +93,6 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
     ("distinput/plan/node.py", "identity"): "so is what functions do",
     ("distinput/plan/node.py", "count_elements"): "the stand-in for an input that was counted is a node itself",
-    ("distinput/kernels/kernel.py", "_cache"): "pipelines of views call no kernel, so they need not find its files",
     ("distinput/kernels/kernel.py", "_numba"): "numba is loaded with the first kernel to compile",
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 from distinput.kernels import cache
 from distinput.kernels.crc32c import crc32c
-from distinput.kernels.kernel import Bytes, Ints, IntsOut, Kernel, kernel
+from distinput.kernels.kernel import INLINED, Bytes, Ints, IntsOut, Kernel, kernel
 from distinput.kernels.lines import scan_lines
 from distinput.kernels.tfrecord import scan_records
 
@@ -244,11 +244,12 @@ def test_many_threads_may_make_the_first_call_together() -> None:
 
 
 def test_a_change_in_a_called_function_makes_the_cache_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, unrelated, digest = cache._stamp(scan_records.source), cache._stamp(scan_lines.source), cache._digest
+    digest = cache._digest
+    before, unrelated = [cache._stamp(kernel.source, INLINED) for kernel in (scan_records, scan_lines)]
     called = sys.modules["distinput.kernels.crc32c"].__file__
     monkeypatch.setattr(cache, "_digest", lambda file: "changed" if file == called else digest(file))
-    assert cache._stamp(scan_records.source) != before
-    assert cache._stamp(scan_lines.source) == unrelated
+    assert cache._stamp(scan_records.source, INLINED) != before
+    assert cache._stamp(scan_lines.source, INLINED) == unrelated
 
 
 def test_arguments_of_another_type_are_refused_by_compiled_kernels() -> None:
