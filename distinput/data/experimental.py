@@ -25,6 +25,7 @@ from distinput.plan.options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from distinput.plan.policy import Policy
 from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
 from distinput.sharding.planning import shard_plan as _shard_plan
@@ -187,7 +188,7 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
 
 
 def shard_plan(
-    dataset: Dataset, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+    dataset: Dataset, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | Policy | None = None
 ) -> ShardPlan:
     """Who would read what of `dataset` when it is distributed, and why; nothing is read where names, sizes and footers tell.
 

@@ -19,6 +19,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.plan.check import at_least, callable_argument
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Options, options_of
+from distinput.plan.policy import Policy
 from distinput.rewrite import Running, rewrite
 
 __all__ = ["Handle"]
@@ -99,7 +100,10 @@ class Handle(Generic[T_co]):
         return options_of(self._node)
 
     def explain(
-        self, num_workers: int | None = None, replicas_per_worker: int = 1, policy: AutoShardPolicy | None = None
+        self,
+        num_workers: int | None = None,
+        replicas_per_worker: int = 1,
+        policy: AutoShardPolicy | Policy | None = None,
     ) -> str:
         """The pipeline as described, the rules that changed it, and the pipeline as it runs.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 5: rules that look at two nodes at once, tried bottom-up until none fires."""
+"""Floor 5: the rewrite rules, the only code that looks at two nodes at once."""
 
-from distinput.rewrite.rules import RULES, rewrite
+from distinput.rewrite.rules import RULES, register_rule, rewrite
 from distinput.rewrite.running import Running
 
-__all__ = ["RULES", "Running", "rewrite"]
+__all__ = ["RULES", "Running", "register_rule", "rewrite"]

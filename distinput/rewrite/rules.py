@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of rewrites, and their application.
 
-A rule is a plain function `Node -> Node | None`: the better node, or None when the rule does not apply. Rules change how a
-pipeline runs, never its elements.
+A rule is a plain function `Node -> Node | None`, in most cases one pattern of a `match` and its replacement: it returns the
+better node, or None where it does not apply. Rules change how a pipeline runs, never its elements.
 """
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 
+from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
+from distinput.rewrite.groups import read_for_batches
 
-__all__ = ["FIRST", "RULES", "rewrite"]
+__all__ = ["FIRST", "RULES", "Rule", "register_rule", "rewrite"]
 
 Rule = Callable[[Node], Node | None]
 
 
 def _rule(of: str, function: str, *ops: str) -> Rule:
-    """A rule that is loaded with the first of the ops it is about: what nobody has loaded stands in no tree.
+    """A rule that is imported with the first of the ops it is about: an op that was never imported cannot occur in a tree.
 
     Args:
       of: the module, such as `rewrite.fuse`.
@@ -39,15 +41,15 @@ def _rule(of: str, function: str, *ops: str) -> Rule:
     return rule
 
 
-FIRST: tuple[Rule, ...] = (_rule("sharding.own_rows", "own_shares", "shard_batches"),)
-"""Tried from the root down on the tree as it was described: they look through many ops, before others melt them together."""
+FIRST: list[Rule] = [_rule("sharding.own_rows", "own_shares", "shard_batches")]
+"""Tried once, from the root down, on the tree as it was described: they look through many ops, before others fuse these."""
 
-RULES: tuple[Rule, ...] = (
+RULES: list[Rule] = [
     _rule("rewrite.fuse", "concatenate_of_slices", "concatenate"),
     _rule("rewrite.fuse", "map_of_map", "map"),
     _rule("rewrite.fuse", "map_rows_of_map_rows", "map_rows"),
     _rule("rewrite.fuse", "zip_of_zip", "zip"),
-    _rule("rewrite.groups", "read_for_batches", "global_shuffle", "reader", "shuffle"),
+    read_for_batches,
     _rule("rewrite.identities", "batch_then_unbatch", "unbatch"),
     _rule("rewrite.identities", "prefetch_of_prefetch", "prefetch"),
     _rule("rewrite.identities", "prefetch_of_views", "prefetch"),
@@ -59,11 +61,52 @@ RULES: tuple[Rule, ...] = (
     _rule("rewrite.identities", "take_of_take", "take"),
     _rule("rewrite.ranges", "part_of_range", "take"),
     _rule("rewrite.reorder", "skip_before_take", "take"),
-)
+]
+"""Tried at each node, inputs before what reads them, until none fires."""
+
+
+def register_rule(rule: Rule, *, first: bool = False) -> Rule:
+    """Add a rule of your own to those that are tried on every pipeline; may be used as a decorator.
+
+    A state tells which rules fired, by their names: whoever restores it must have registered them. `check_rewrites` of
+    `distinput.testing` checks that all rules change neither elements nor states.
+
+    Args:
+      rule: a named function from a node to a better one, or to None.
+      first: it looks through many ops, so it is tried once, from the root down, before the others change the tree.
+
+    Returns:
+      The rule.
+
+    Raises:
+      TypeError: it is no function with a name.
+      InvalidArgumentError: another rule has that name.
+
+    >>> from distinput.ops.shuffle import Shuffle
+    >>> @register_rule
+    ... def shuffle_of_none(node):
+    ...     match node:
+    ...         case Shuffle(source) if source.cardinality == 0:
+    ...             return source
+    ...     return None
+    >>> import distinput as di
+    >>> rewrite(di.data.Dataset.range(0).shuffle(5).node)[1]
+    ['shuffle_of_none']
+    >>> RULES.remove(shuffle_of_none)
+    """
+    name = getattr(rule, "__name__", None)
+    if not callable(rule) or not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(f"register_rule: a rule must be a function with a name, got {rule!r}")
+    if any(known.__name__ == name and known is not rule for known in (*FIRST, *RULES)):
+        raise InvalidArgumentError(f"register_rule: there is a rule {name!r} already; choose another name")
+    table = FIRST if first else RULES
+    if rule not in table:
+        table.append(rule)
+    return rule
 
 
 def rewrite(
-    node: Node, rules: tuple[Rule, ...] | None = None, only: Collection[str] | None = None
+    node: Node, rules: Sequence[Rule] | None = None, only: Collection[str] | None = None
 ) -> tuple[Node, list[str]]:
     """The tree that runs for `node`, and the names of the rules that fired, in order.
 
@@ -78,11 +121,11 @@ def rewrite(
     return _rewritten(node, _named(RULES if rules is None else rules, only), fired), fired
 
 
-def _named(rules: tuple[Rule, ...], names: Collection[str] | None) -> tuple[Rule, ...]:
+def _named(rules: Sequence[Rule], names: Collection[str] | None) -> Sequence[Rule]:
     return rules if names is None else tuple([rule for rule in rules if rule.__name__ in names])
 
 
-def _first(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
+def _first(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
     if node.skips_failures and node.inputs[0].may_fail:
         return node  # a worker that reads its own rows only would not know of the errors of others
     for rule in rules:
@@ -96,7 +139,7 @@ def _first(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
     return node
 
 
-def _rewritten(node: Node, rules: tuple[Rule, ...], fired: list[str]) -> Node:
+def _rewritten(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
     inputs = tuple([_rewritten(source, rules, fired) for source in node.inputs])
     if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
         node = node.with_inputs(inputs).same_as(node)

@@ -21,7 +21,7 @@ from distinput.plan.one_for_one import OneForOne
 from distinput.plan.policy import Policy, Share
 from distinput.plan.same_elements import SameElements
 
-__all__ = ["Backwards", "Halves", "Packed", "Squares", "Stepped", "Sums", "Tripled", "STRETCHES"]
+__all__ = ["STRETCHES", "Backwards", "Halves", "Packed", "Squares", "Stepped", "Sums", "Tripled"]
 
 
 def numbers(block: Block) -> Any:
@@ -104,7 +104,10 @@ class Halves(Node):
             for place in range(len(both)):
                 done = over + place + 1
                 last = done == 2 * block.size
-                yield block_of(both[place : place + 1]), {"input": after if last else before, "skip": 0 if last else done}
+                yield (
+                    block_of(both[place : place + 1]),
+                    {"input": after if last else before, "skip": 0 if last else done},
+                )
             before, over = after, max(0, over - 2 * block.size)
 
 

@@ -79,7 +79,9 @@ def test_what_says_nothing_is_not_divided_below(tmp_path: Path) -> None:
         di.data.experimental.auto_shard_dataset(with_policy(dataset, POLICY.BALANCED), 3, 0)
 
 
-@pytest.mark.parametrize("make", [lambda: Squares(9), lambda: Tripled(Squares(9)), lambda: Backwards(di.data.Dataset.range(9).node)])
+@pytest.mark.parametrize(
+    "make", [lambda: Squares(9), lambda: Tripled(Squares(9)), lambda: Backwards(di.data.Dataset.range(9).node)]
+)
 def test_rows_of_a_source_are_divided_by_their_positions(make: Callable[[], Node]) -> None:
     assert check_policy(lambda: Dataset(make()), "BALANCED", 3)
     shares = [worker.rows for worker in di.data.experimental.shard_plan(
@@ -144,7 +146,12 @@ def test_a_policy_of_others_divides() -> None:
 def test_a_policy_of_others_is_explained() -> None:
     dataset = di.data.Dataset.range(10).batch(2)
     plan = di.data.experimental.shard_plan(dataset, 2, policy=STRETCHES)
-    assert (plan.policy, plan.asked, plan.reason, plan.sentence) == ("STRETCHES", "STRETCHES", "asked", STRETCHES.sentence)
+    assert (plan.policy, plan.asked, plan.reason, plan.sentence) == (
+        "STRETCHES",
+        "STRETCHES",
+        "asked",
+        STRETCHES.sentence,
+    )
     shown = with_policy(dataset, STRETCHES).explain(num_workers=2)
     assert "policy STRETCHES" in shown
     assert "STRETCHES" in str(with_policy(dataset, STRETCHES).options())

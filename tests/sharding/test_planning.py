@@ -362,3 +362,15 @@ def test_a_printed_plan_for_very_many_workers_looks_at_a_few() -> None:
     shown = str(plan)
     assert "20 on the first 16 workers, known beforehand" in shown
     assert "and 4984 workers more" in shown
+
+
+@pytest.mark.parametrize("number_of_files", [2, 5])
+def test_records_that_a_function_reads_are_counted_once(number_of_files: int, tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{number}.bin") for number in range(number_of_files)]
+    for name in names:
+        Path(name).write_bytes(bytes(range(40)))
+    files = di.data.Dataset.from_tensor_slices(names)
+    dataset = files.flat_map(lambda name: di.data.FixedLengthRecordDataset(name, 4)).batch(5)
+    told = di.data.experimental.shard_plan(dataset, 2, policy=AutoShardPolicy.BALANCED)
+    assert sum(worker.rows for worker in told.workers) == 10 * number_of_files
+    assert told.steps == 2 * number_of_files
