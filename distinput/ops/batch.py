@@ -61,7 +61,7 @@ class Batch(Batching):
 
     @property
     def rows_per_batch(self) -> int | None:
-        # A parallel batch is another op to TensorFlow, at which its walk to the batch size stops.
+        # In TensorFlow a parallel batch is another op, at which the search for the batch size stops.
         return int(self.batch_size) if self.num_parallel_calls is None else None
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -85,7 +85,7 @@ class Batch(Batching):
                 yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
 
     def _lost(self, queue: RowQueue) -> Failure:
-        """The failure that comes next; with it go the elements gathered for its batch, behind a `map` all of that batch."""
+        """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""
         left = self.batch_size - queue.size - 1
         failure = queue.passed()
         while left and self.num_parallel_calls is None and self.input.fails_in_place:
@@ -124,5 +124,5 @@ def _differing(error: StackError) -> InvalidArgumentError:
 
 
 def batched(leaf: LeafSpec, first: int | None) -> LeafSpec:
-    """The spec of stacked elements: a first dimension before the others."""
+    """The spec of stacked elements: that of one with a new first dimension."""
     return leaf.with_shape(None if leaf.shape is None else (first, *leaf.shape))

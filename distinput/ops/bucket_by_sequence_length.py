@@ -32,17 +32,17 @@ __all__ = ["BucketBySequenceLength"]
 
 @dataclass(frozen=True, eq=False)
 class BucketBySequenceLength(Keyed):
-    """Batches of elements of similar length, padded.
+    """Padded batches of elements of similar length.
 
-    Bucket i holds lengths from `bucket_boundaries[i - 1]` up to below `bucket_boundaries[i]`; a bucket that holds its batch
-    size is sent. At the end the rest follows, shorter buckets first. Shapes: [...] becomes [batch size, ...], padded as
-    `padded_batch` does. State: as `group_by_window`.
+    Bucket i takes lengths from `bucket_boundaries[i - 1]` to below `bucket_boundaries[i]`; a bucket that has reached its batch
+    size is delivered. At the end the rest follows, buckets of shorter elements first. Shapes: [...] becomes [batch size, ...],
+    padded as by `padded_batch`. State: as for `group_by_window`.
 
     Args:
-      element_length_func: element -> its length. The built-in `len` on elements with a first axis is never called: their
-        lengths are known.
+      element_length_func: element -> its length. The built-in `len` is never called for elements with a first axis, since
+        their lengths are known.
       bucket_boundaries: ascending lengths.
-      bucket_batch_sizes: one more than boundaries.
+      bucket_batch_sizes: a batch size for each bucket, one more than there are boundaries.
       padded_shapes, padding_values, drop_remainder: as for `padded_batch`.
       pad_to_bucket_boundary: pad unknown dimensions to one below the bucket's upper boundary, not to the longest element.
       no_padding: stack the elements as they are.
@@ -148,7 +148,7 @@ class BucketBySequenceLength(Keyed):
             assert isinstance(shared, PaddedBatch)
             return (block for block, _ in shared.padding.batches(rows, counts, late))
 
-        # Buckets of other widths than the others' cannot be padded by one call.
+        # Buckets of different widths cannot be padded by one call.
         shared = None if self.pad_to_bucket_boundary or self.no_padding else self._batch(0, self.input)
         upstream = self.input.open(state["input"], run.by_block())
         spec = self.input.spec
@@ -168,7 +168,7 @@ class BucketBySequenceLength(Keyed):
 
 
 def _lengths(stream: Stream, mark: Mark) -> Iterator[tuple[Any, Block, int, Mark]]:
-    """As `called` with `len` for elements that have a first axis, without making the elements."""
+    """The same as `called` with `len`, for elements with a first axis, without creating the elements."""
     for rows, _, _, at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, at(0)

@@ -23,18 +23,20 @@ __all__ = ["Cache"]
 
 
 class Store:
-    """What the first complete pass left behind: the epoch it was, and its elements unless part of it ran elsewhere."""
+    """What is kept of the first complete pass: its epoch, and its elements unless part of it ran elsewhere."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.block: Block | None = None
         self.complete = False
-        self.begun: tuple[int, list[Block]] | None = None  # a pass that an error ended: its epoch, and its elements
-        self.holes = False  # an element is an error, so that not all can be kept
+        self.begun: tuple[int, list[Block]] | None = (
+            None  # a pass that ended with an error: its epoch, and its elements
+        )
+        self.holes = False  # an element fails, so that not all can be kept
         self.epoch: int | None = None
 
     def take_up(self, row: int, epoch: int) -> list[Block] | None:
-        """The elements before `row`, where a pass that an error ended came as far as that; it goes on then."""
+        """The elements before `row`, if a pass that ended with an error came so far; that pass is then resumed."""
         with self.lock:
             begun, self.begun = self.begun, None
         if begun is None or begun[0] != epoch:
@@ -48,7 +50,7 @@ class Store:
         return None if row else blocks
 
     def keep(self, blocks: list[Block] | None, epoch: int) -> None:
-        """Keep the elements of a complete pass, unless another pass was first; None: it was complete, but began elsewhere."""
+        """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process."""
         with self.lock:
             if self.epoch is None:
                 self.epoch = epoch
@@ -61,12 +63,12 @@ class Store:
 class Cache(SameElements):
     """Keep the elements of the first complete pass in memory and serve later passes from there.
 
-    Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and while that pass is
-    under way the input's state. A restart in a new process makes the pass again; so does `skip`, since only a whole pass is
-    kept. An op that reads by position (`global_shuffle`) makes all elements before its first one.
+    Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and the input's state while
+    that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
+    An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
     Args:
-      filename: must be empty: only the cache in memory exists.
+      filename: must be empty; there is only the cache in memory.
 
     Raises:
       UnimplementedError: a file name is given.
@@ -105,7 +107,7 @@ class Cache(SameElements):
         return self.start_at(0, epoch)
 
     def start_at(self, row: int, epoch: int) -> State:
-        # The rows before are made too, since only a whole pass can be kept.
+        # The rows before it are made too, since only a complete pass can be kept.
         kept = self.store.epoch
         return {"row": row, "epoch": epoch if kept is None else kept, "input": None}
 
@@ -156,7 +158,7 @@ class Cache(SameElements):
             kept = epoch if store.epoch is None else store.epoch
             try:
                 store.keep([self.input.fetch(np.arange(every), kept)], kept)
-            except Exception:  # noqa: BLE001 - raised again when that element is asked for
+            except Exception:  # noqa: BLE001 - raised again when that element is requested
                 store.keep(None, kept)
                 store.holes = True
         whole = store.block if store.block is not None and store.block.size == every else None

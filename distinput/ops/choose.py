@@ -29,7 +29,7 @@ _MOST = 1024
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """For each value of `selector`, the next element of the dataset with that number.
+    """For each number that `selector` gives, the next element of that dataset.
 
     Shapes: the common shape of all. State: where the next element of each input and of the selector stands, and
     which datasets have run out.
@@ -37,7 +37,7 @@ class Choose(Node):
     Args:
       sources: the datasets.
       selector: int64 scalars from 0 to len(sources) - 1.
-      stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over its numbers.
+      stop_on_empty_dataset: end at the first dataset that has run out, rather than skipping its numbers.
 
     Source: `tf.data.Dataset.choose_from_datasets`.
     """
@@ -53,7 +53,7 @@ class Choose(Node):
 
     @property
     def cardinality(self) -> int:
-        # TensorFlow says infinite as soon as one source is, even where the selector ends or the others are not passed over.
+        # TensorFlow says infinite as soon as one source is, even if the selector ends or the other sources are not skipped.
         endless = [source.cardinality == INFINITE for source in self.sources]
         lasting = all(endless) or (isinstance(self.selector, Draw) and any(endless) and not self.stop_on_empty_dataset)
         return INFINITE if lasting and self.selector.cardinality == INFINITE else UNKNOWN
@@ -114,7 +114,7 @@ def _gathered(
 ) -> tuple[int, Block | None, int | None]:
     """Elements for as many values as possible: how many, the elements, and the dataset that had none for the next value.
 
-    An error of a dataset is put into `failures`, to be raised when the elements that came before it have been sent.
+    An error of a dataset is put into `failures`, to be raised once the elements before it have been sent.
     """
     used = len(values)
     empty = None
@@ -123,7 +123,7 @@ def _gathered(
         if len(wanted) and number not in failures:
             try:
                 queue.fill(len(wanted))
-            except Exception as error:  # noqa: BLE001 - raised again in its turn
+            except Exception as error:  # noqa: BLE001 - raised when its turn comes
                 failures[number] = error
         if queue.size < len(wanted) and wanted[queue.size] < used:
             used, empty = int(wanted[queue.size]), number
@@ -143,11 +143,11 @@ def _gathered(
 
 @dataclass(frozen=True, eq=False)
 class Draw(Node):
-    """Numbers of datasets drawn by weight, without end.
+    """An infinite stream of dataset numbers, drawn by weight.
 
     Args:
-      weights: relative, not all 0.
-      seed: any whole number; None draws one, which the state remembers.
+      weights: relative weights, not all 0.
+      seed: any integer; None draws one, which the state remembers.
       rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
 
     Source: the selector of `tf.data.Dataset.sample_from_datasets`.
@@ -186,7 +186,7 @@ class Draw(Node):
         return {**self.start(epoch), "row": row}
 
     def key(self, state: State) -> int:
-        """The key of the numbers in this pass."""
+        """The key of the random numbers of this pass."""
         return key_of(state["seed"], state["epoch"] if self.rerandomize_each_iteration else 0)
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -201,10 +201,10 @@ class Draw(Node):
 
 @dataclass(frozen=True, eq=False)
 class DrawByWeights(Draw):
-    """Numbers of datasets, each drawn by the next weights of a dataset; ends with it.
+    """Dataset numbers, each drawn by the next weights of a dataset, as many as it has.
 
     Args:
-      rows: gives vectors of weights, relative, not all 0.
+      rows: gives vectors of relative weights, not all 0.
 
     Source: the selector of `tf.data.Dataset.sample_from_datasets` with a dataset of weights.
     """
@@ -234,7 +234,7 @@ class DrawByWeights(Draw):
             except InvalidArgumentError as error:
                 failure = error
             row += len(drawn)
-            if drawn:  # what was drawn before weights that are none is sent first
+            if drawn:  # numbers drawn before invalid weights are sent first
                 yield (
                     ColumnBlock(LEAF, [Dense(np.asarray(drawn, np.int64))], len(drawn)),
                     {**state, "row": row, "input": after},
@@ -274,7 +274,7 @@ def sample_from_datasets(
     stop_on_empty_dataset: bool = False,
     rerandomize_each_iteration: bool | None = None,
 ) -> Node | None:
-    """The node of `tf.data.Dataset.sample_from_datasets`; None when no weight is positive.
+    """The node of `tf.data.Dataset.sample_from_datasets`; None if no weight is positive.
 
     Raises:
       InvalidArgumentError: there is no dataset, or not one weight for each.
@@ -299,7 +299,7 @@ def _check_weights(weights: Node, count: int) -> None:
     """Refuse a dataset that does not give vectors of `count` weights.
 
     Raises:
-      TypeError: its elements are no vectors of numbers.
+      TypeError: its elements are not vectors of numbers.
       InvalidArgumentError: they have another length.
     """
     spec = weights.spec
@@ -317,7 +317,7 @@ def _shares(weights: Any, count: int) -> list[float]:
     """The weights as numbers.
 
     Raises:
-      TypeError: they are no numbers.
+      TypeError: they are not numbers.
       InvalidArgumentError: there is not one for each dataset, one is negative, or all are 0.
     """
     found = np.asarray(weights)

@@ -18,19 +18,19 @@ from distinput.plan.one_for_one import OneForOne
 __all__ = ["Copied"]
 
 _PIECE_BYTES = 1 << 19
-"""Elements copied together: few enough to stay in a core's cache until they are used."""
+"""Bytes of elements that are copied together: few enough to stay in a core's cache until they are used."""
 
 _LARGE_BYTES = 1 << 15
-"""Larger elements are copied one by one when they are handed out: to begin another takes less than to go through a cache."""
+"""Elements larger than this are copied one by one when they are handed out, which is cheaper than a trip through the caches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Copied(OneForOne):
     """Elements that share no memory with the input, and may be written to.
 
-    `batch`, `rebatch`, `take` and the cut for replicas give views of what they read, which costs nothing; but a view keeps
-    all of its source alive, and writing to it writes to the source. This op copies every element once. Elements that the
-    consumer has dropped make room for later ones, so the copies are made at the speed of memory that is in use already.
+    `batch`, `rebatch`, `take` and the cut for replicas deliver views of what they read, which costs nothing; but a view keeps
+    its whole source alive, and writing to it writes to the source. This op copies every element once. The memory of elements
+    that the consumer has dropped is used again for later ones.
 
     Shapes and order: unchanged. State: where the next element stands in the input.
 
@@ -42,7 +42,7 @@ class Copied(OneForOne):
     >>> source
     array([0., 0., 0., 0.])
 
-    Source: distinput's own; what TensorFlow delivers is always a copy.
+    Source: distinput's own; TensorFlow always delivers copies.
     """
 
     by_element: ClassVar[bool] = True

@@ -27,7 +27,7 @@ class Files(Slices):
 
     @cached_property
     def names(self) -> Names:
-        """All of them, as they were listed."""
+        """All names, as they were listed."""
         return Names(self.table.names, self.table)
 
     @staticmethod

@@ -30,7 +30,7 @@ class Filter(SameElements):
       predicate: called as `map` calls its function; must return one boolean.
 
     Raises:
-      TypeError: `predicate` cannot be called, or returns something else than a boolean.
+      TypeError: `predicate` cannot be called, or returns anything but a boolean.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(6).filter(lambda x: x % 2 == 1).to_list()
@@ -98,7 +98,7 @@ class TakeWhile(SameElements):
 
         def going_on(*arguments: Any) -> bool:
             nonlocal ended
-            ended = ended or not predicate(*arguments)  # after the end the predicate is not called any more
+            ended = ended or not predicate(*arguments)  # after the end the predicate is no longer called
             return not ended
 
         upstream = self.input.open(state["input"], run)
@@ -111,7 +111,7 @@ class TakeWhile(SameElements):
 
 
 def _predicate(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, whose result is checked to be one boolean; called with the components of a tuple."""
+    """`function`, called with the components of a tuple; its result must be one boolean."""
 
     def predicate(*arguments: Any) -> Any:
         result = function(*arguments)

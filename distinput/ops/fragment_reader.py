@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fragments` and `fragment_reader`: the records of parts of files."""
+"""`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ __all__ = ["FragmentNumbers", "FragmentReader"]
 
 @dataclass(frozen=True, eq=False)
 class FragmentNumbers(Range):
-    """The numbers of some parts of files, from 0 on.
+    """The numbers of some fragments, from 0 on.
 
     Args:
-      fragments: the parts, which the state of a pipeline must not outlive.
+      fragments: the fragments; a state of the pipeline is valid only for these.
     """
 
     indifferent: ClassVar[frozenset[str]] = frozenset({"parts"})  # their reader tells them
@@ -43,7 +43,7 @@ class FragmentNumbers(Range):
 
     @staticmethod
     def of(fragments: Fragments) -> "FragmentNumbers":
-        """Of all parts."""
+        """The numbers of all fragments."""
         return FragmentNumbers(0, len(fragments), fragments=fragments)
 
     @property
@@ -56,14 +56,14 @@ class FragmentNumbers(Range):
 
 @dataclass(frozen=True, eq=False)
 class FragmentReader(Node):
-    """The records of each part whose number `input` gives, one part after the other.
+    """The records of the fragments whose numbers `input` gives, one fragment after the other.
 
-    Shapes: those of the format. State: which number, and the reader's position in that part's file.
+    Shapes: those of the format. State: which number, and the reader's position in the file of that fragment.
 
     Args:
-      fragments: the parts.
+      fragments: the fragments.
       format: how their files are read.
-      example: a file to tell what records look like where there is no part; None: there is no file at all.
+      example: a file that shows what records look like if there is no fragment; None: there is no file at all.
     """
 
     tolerant: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class FragmentReader(Node):
 
     @cached_property
     def names(self) -> Names:
-        """The files of the parts, as they were listed."""
+        """The files of the fragments, as they were listed."""
         return Names(self.fragments.files.names, self.fragments.files)
 
     @property
@@ -107,12 +107,12 @@ class FragmentReader(Node):
     def spec(self) -> Spec:
         path = self.fragments.path(0) if len(self.fragments) else self.example
         if path is None and self.format.spec_from_file:
-            raise NotFoundError(f"{self.format.name}: there is no file to tell what its records look like")
+            raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
         return self.format.spec(path)
 
     @cached_property
     def rows(self) -> Ints | None:
-        """Records of each part; None where they cannot be told without reading."""
+        """The records of each fragment; None if they cannot be counted without reading."""
         rows = self.fragments.rows.copy()
         if not self.format.counts_rows:
             return None if (rows < 0).any() else rows
@@ -125,7 +125,7 @@ class FragmentReader(Node):
         return rows
 
     def _ends(self, epoch: int) -> Ints | None:
-        """Where each number of the input ends among the records of all, in one pass."""
+        """For each number of the input, where its records end among those of all, in one pass."""
         if not self.input.random_access or self.input.cardinality < 0 or self.rows is None:
             return None
         return self._ends_of_pass.of(epoch, partial(self._summed, self.rows, epoch))
@@ -179,7 +179,7 @@ class FragmentReader(Node):
 
     @cached_property
     def pace(self) -> Pace:
-        """Whether a thread that reads ahead pays, as far as is known."""
+        """What is known about whether a thread that reads ahead pays."""
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -193,7 +193,7 @@ class FragmentReader(Node):
         return blocks_in(self._parts(state, run), self._blocks, run)
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
-        """The mark of each number, and where to begin in its part; the part's file is as it was listed."""
+        """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
 
         def opened(value: Any, position: Position | None) -> Place:
             number = int(value)

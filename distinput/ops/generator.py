@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`from_generator`: elements that a Python generator gives."""
+"""`from_generator`: the elements of a Python generator."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from distinput.plan.node import Node
 __all__ = ["Generator", "from_generator"]
 
 _BLOCK_BYTES = 1 << 20
-"""Of elements that wait to be sent together: more of them leave a core's cache before they are used."""
+"""Bytes of elements that are sent together: more would leave a core's cache before they are used."""
 
 _MOST_STRIDE = 16
 """Quick elements between two looks at the clock."""
@@ -40,7 +40,7 @@ class Generator(Node):
     """The elements of `generator(*args)`, which is called anew for each pass.
 
     Shapes and dtypes: those of the signature; values are cast to its dtypes and must fit its shapes. State: how many elements
-    were given; a restart runs the generator again and passes over them.
+    have been delivered; a restart runs the generator again and skips them.
 
     Args:
       generator: returns an iterable.
@@ -61,7 +61,7 @@ class Generator(Node):
 
     @cached_property
     def _wanted(self) -> list[Dims | None]:
-        """The shapes of the leaves as plain tuples, which are compared quickly."""
+        """The shapes of the leaves as plain tuples, which are quick to compare."""
         shapes = [leaf.shape for leaf in self.signature.tensors("from_generator")]
         return [None if shape is None else tuple(shape) for shape in shapes]
 
@@ -92,16 +92,16 @@ class Generator(Node):
             if error is not None:
                 if not run.tolerant:
                     raise error
-                yield Failure(error), {"row": row, "failed": True}  # a generator that raised gives nothing more
+                yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
 
     def _begun(self, row: int) -> Iterator[Any]:
-        """What the generator gives from its element `row` on."""
+        """The iterator of the generator, from its element `row` on."""
         iterator = iter(self.generator(*self.args))
         next(islice(iterator, row, row), None)
         return map(owned, iterator)
 
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
-        """Elements from number `row` on, cast and checked, as far as the first that does not fit; and the error of that."""
+        """Elements from number `row` on, cast and checked, up to the first that does not fit; and the error for that one."""
         structure, specs = self.signature.structure, self.signature.leaves
         components: list[Any] = []
         if structure.is_leaf:
@@ -119,11 +119,11 @@ class Generator(Node):
         return Block.of(structure, held), None
 
     def _are_tuples(self, elements: list[Any]) -> bool:
-        """Whether all are tuples of as many members as there are components."""
+        """Whether all are tuples with one item for each component."""
         return set(map(type, elements)) == {tuple} and set(map(len, elements)) == {self.signature.structure.num_leaves}
 
     def _leaves(self, element: Any, row: int) -> list[Any]:
-        """The element's leaves, cast and checked."""
+        """The leaves of an element, cast and checked."""
         structure = self.signature.structure
         try:
             given = structure.flatten(_as_nest(element, structure))
@@ -146,10 +146,10 @@ class Generator(Node):
 
 
 def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[list[Any], Exception | None]]:
-    """Elements as they come in a short time, `most` or what a core's cache holds, and the error in the place of the next.
+    """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 
-    The loop over elements runs inside the interpreter; how many come between two looks at the clock depends on how long the
-    last ones took.
+    Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
+    the last ones took.
     """
     stride, error, ended = 1, None, False
     iterator: Iterator[Any] | None = None
@@ -162,7 +162,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                 iterator = begin()
             while not ended:
                 before, wanted = now, min(len(elements) + stride, most)
-                elements.extend(islice(iterator, wanted - len(elements)))  # keeps what was made before an error
+                elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
                 now, ended = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
@@ -176,7 +176,7 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
 
 
 def _are_as_said(values: Sequence[Any], leaf: LeafSpec) -> bool:
-    """Whether values need no cast and no further look, as most arrays do not."""
+    """Whether values need neither a cast nor a further check, as most arrays do not."""
     if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or set(map(type, values)) != {np.ndarray}:
         return False
     ranks, shape = {value.ndim for value in values}, leaf.shape
@@ -240,10 +240,10 @@ def from_generator(
 
 
 def _given(args: Any) -> tuple[Any, ...]:
-    """The arguments of a generator as it gets them: arrays, NumPy scalars and bytes, as TensorFlow hands them over.
+    """The arguments as the generator gets them: arrays, NumPy scalars and bytes, as in TensorFlow.
 
     Raises:
-      TypeError: `args` is no tuple, or one of them cannot be an array.
+      TypeError: `args` is not a tuple, or one of them cannot be an array.
     """
     if args is None:
         return ()

@@ -28,22 +28,22 @@ from distinput.streaming.fetched import fetched
 __all__ = ["GlobalShuffle"]
 
 _CHUNK, _TIMES = 4096, 4
-"""Rows that are reached together where they have neighbours: many, but no more than so many blocks take."""
+"""Rows that can only be reached through their neighbours are fetched many at a time, but no more than so many blocks hold."""
 
 _GROWTH = 16
-"""How many times as many rows may be reached as the time before, when their size was found out."""
+"""By which factor the number of rows fetched at a time may grow, once their size is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalShuffle(SameElements):
-    """All elements in a random order, each order as likely as another, in constant memory.
+    """All elements in a random order, each order as likely as any other, in constant memory.
 
-    Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
-    access (arrays, ranges, local Arrow and npy files, and what is derived from them), from the nearest place that can be
-    reached otherwise (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
+    Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
+    access (arrays, ranges, local Arrow and npy files, and what is derived from them), otherwise from the nearest position that
+    can be reached (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
 
     Args:
-      seed: any whole number; None draws one, which the state remembers.
+      seed: any integer; None draws one, which the state remembers.
       reshuffle_each_iteration: False gives the same order in every pass.
 
     Raises:
@@ -67,7 +67,7 @@ class GlobalShuffle(SameElements):
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     group: int = field(default=1, kw_only=True, repr=False)
-    """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
+    """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         if self.seed is not None:
@@ -114,16 +114,16 @@ class GlobalShuffle(SameElements):
             # A row can only be reached through its neighbours: many at once find more of them together.
             blocks = self._reached(state, run)
         for block in blocks:
-            row += block.size or 1  # a failure stands for one element
+            row += block.size or 1  # a failure takes the place of one element
             yield block, {**state, "row": row}
 
     def _choices(self, state: State, size: int) -> Iterator[Ints]:
-        """Where the elements from a state on stand in the input, so many at a time."""
+        """The positions in the input of the elements from a state on, so many at a time."""
         for begin in range(state["row"], self.input.cardinality, size):
             yield self._numbers(state, begin, size)
 
     def _reached(self, state: State, run: Run) -> Iterator[Block]:
-        """Elements that can only be reached through their neighbours, a failure in the place of each that cannot."""
+        """Elements that can only be reached through their neighbours, with a failure in the place of each that fails."""
         strict, epoch = run.tolerating(False), state["epoch"]
         row, size = state["row"], 1
         while row < self.input.cardinality:
@@ -140,7 +140,7 @@ class GlobalShuffle(SameElements):
             size = min(_GROWTH * size, most, _CHUNK)
 
     def _numbers(self, state: State, begin: int, size: int) -> Ints:
-        """Where elements `begin` to `begin + size` of the order stand in the input."""
+        """The positions in the input of elements `begin` to `begin + size` of the order."""
         total = self.input.cardinality
         return _permuted(np.arange(begin, min(begin + size, total)), self._key(state), total)
 
@@ -156,14 +156,14 @@ class GlobalShuffle(SameElements):
 
 
 def _permuted(rows: Ints, key: int, total: int) -> Ints:
-    """Where the elements at these positions of a random order stand in the input."""
+    """The positions in the input of the elements at these positions of a random order."""
     numbers: Ints = empty(rows.shape, rows.dtype)
     permute(rows, key, total, numbers)
     return numbers
 
 
 def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
-    """The elements at `rows`, in that order, from streams begun at the first of each group that stands close together."""
+    """The elements at `rows`, in that order, from streams that begin at the first row of each group of close rows."""
     order = np.argsort(rows, kind="stable")
     ascending = rows[order]
     parts: list[Block] = []
@@ -186,7 +186,7 @@ def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
 
 
 def _alone(rows: Block) -> Block:
-    """The same rows in memory that holds no others: spans refer to the whole block that they were taken from."""
+    """The same rows in memory of their own: spans would keep the whole block alive from which they were taken."""
     return ColumnBlock(rows.structure, [_column_alone(column) for column in rows.columnar().columns], rows.size)
 
 

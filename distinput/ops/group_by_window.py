@@ -36,21 +36,21 @@ __all__ = ["GroupByWindow"]
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(Keyed):
-    """Collect elements by key; hand a group that has reached its window size to `reduce_func`, and send what that gives.
+    """Collect elements by key; pass a group that has reached its window size to `reduce_func`, and deliver its dataset.
 
     At the end the remaining groups follow in ascending order of their keys. Shapes: those of the datasets that
-    `reduce_func` returns. State: positions only: where the oldest element waiting stands, and up to which row each key's
-    elements have been sent; a restart calls `key_func` again from there.
+    `reduce_func` returns. State: only positions: where the oldest waiting element stands, and up to which row the elements of
+    each key have been delivered; a restart calls `key_func` again from there.
 
     Args:
-      key_func: element -> a whole number.
+      key_func: element -> integer.
       reduce_func: (key, dataset of the group's elements) -> dataset.
       window_size: elements in a group.
       window_size_func: key -> elements in a group of that key.
 
     Raises:
       InvalidArgumentError: not exactly one of the two sizes is given, or a size is below 1.
-      TypeError: at iteration, `key_func` gives no whole number or `reduce_func` no dataset.
+      TypeError: at iteration, `key_func` returns no integer or `reduce_func` no dataset.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(6).group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
@@ -93,10 +93,10 @@ class GroupByWindow(Keyed):
         return at_least("group_by_window", "window_size", np.asarray(self.window_size_func(np.int64(key))), 1)
 
     def _of_some(self, window: Any) -> Any:
-        """What becomes of a window, which may be made up."""
+        """The results for a window, which may be made up."""
         key: Any = 0
         for element in window:
-            with suppress(Exception):  # of an element that may be made up
+            with suppress(Exception):  # the element may be made up
                 key = int(calling(self.key_func)(element))
             break
         return self.reduce_func(np.int64(key), window)
@@ -120,7 +120,7 @@ class GroupByWindow(Keyed):
         def number(result: Any) -> int:
             key = np.asarray(result)
             if key.dtype.kind not in "iu" or key.ndim:
-                raise TypeError(f"group_by_window: key_func must return a whole number, got {key!r}")
+                raise TypeError(f"group_by_window: key_func must return an integer, got {key!r}")
             return int(key)
 
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
@@ -138,7 +138,7 @@ class GroupByWindow(Keyed):
 
 @dataclass(frozen=True, eq=False)
 class _OneGroup(Node):
-    """Some elements of the input as one group, for finding out what `reduce_func` returns."""
+    """Some elements of the input as one group, to find out what `reduce_func` returns."""
 
     input: Node
 

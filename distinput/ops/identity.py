@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops that pass elements on as they are: `with_options` and `assert_cardinality`."""
+"""Ops that pass elements on unchanged: `with_options` and `assert_cardinality`."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -28,7 +28,7 @@ class WithOptions(SameElements):
       options: settings; they take precedence over those made earlier.
 
     Raises:
-      TypeError: `options` is no `Options`.
+      TypeError: `options` is not an `Options` object.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(2).with_options(di.data.Options()).to_list()
@@ -81,13 +81,13 @@ class WithOptions(SameElements):
 
 @dataclass(frozen=True, eq=False)
 class AssertCardinality(SameElements):
-    """The same elements, of which there must be `expected_cardinality`.
+    """The same elements, which must be `expected_cardinality` in number.
 
     Args:
       expected_cardinality: a number, or INFINITE_CARDINALITY.
 
     Raises:
-      FailedPreconditionError: at iteration, when there are more or fewer.
+      FailedPreconditionError: at iteration, if there are more or fewer.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(6).filter(lambda x: x > 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ignore_errors`: leave out the elements that are errors."""
+"""`ignore_errors`: drop elements that fail."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,21 +16,21 @@ __all__ = ["IgnoreErrors"]
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(SameElements):
-    """Leave out the elements that are errors, wherever before this these come from, and go on with the next one.
+    """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
-    What an error takes with it is what TensorFlow drops: behind `zip` the whole tuple, behind `batch` the elements gathered
-    for its batch (behind a `map` directly before it all of that batch), of a damaged file the rest of that file. A Python
-    generator that has raised gives nothing more, so its elements end there. `stats()` tells how many elements were left out,
+    What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
+    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file. A Python
+    generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
     and the last error.
 
     Shapes and order: unchanged. State: that of the input.
 
     Args:
-      log_warning: tell each error to the logger "distinput".
+      log_warning: send each error to the logger "distinput".
 
     Raises:
-      Exception: an error after which nothing follows, such as a worker process that has ended, or one of an op of your own
-        that does not say that it is `tolerant`.
+      Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
+        the op is not `tolerant`.
 
     >>> import distinput as di
     >>> import operator
@@ -45,7 +45,7 @@ class IgnoreErrors(SameElements):
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     skips_failures: ClassVar[bool] = True
-    keeps_batches: ClassVar[bool] = False  # TensorFlow's walk to the batch size stops here
+    keeps_batches: ClassVar[bool] = False  # TensorFlow's search for the batch size stops here
     log_warning: bool = False
 
     @property

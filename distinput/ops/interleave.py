@@ -34,18 +34,18 @@ _COMMON_CYCLE = 16
 """Datasets that an `interleave` without `cycle_length` opens at a time on each of several workers."""
 
 _MOST_NAMES = 10_000
-"""Elements for which the function is called to count what it makes."""
+"""The most elements for which the function is called just to count its datasets."""
 
 _THREADS_OF_ONE = 3
-"""Threads that TensorFlow counts for each open dataset where it chooses both their number and that of the threads."""
+"""TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(Node):
     """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 
-    Shapes: those of the datasets' elements. State: where the current element stands in the input, and the state of the
-    dataset made of it.
+    Shapes: those of the elements of these datasets. State: where the current element stands in the input, and the state of its
+    dataset.
 
     Args:
       map_func: called as `map` calls its function; returns a dataset.
@@ -115,7 +115,7 @@ class FlatMap(Node):
 
 
 def _count_of_made(step: "FlatMap | Interleave") -> int:
-    """The sum over the datasets that the function makes, where these are made of listed names and can be counted."""
+    """The sum over the datasets that the function makes, if these are made from listed names and can be counted."""
     n = step.input.count_elements()
     listed = all(not inner.reads_files and (inner.inputs or inner.random_access) for inner in walk(step.input))
     if not 0 <= n <= _MOST_NAMES or not listed:
@@ -133,20 +133,20 @@ def _count_of_made(step: "FlatMap | Interleave") -> int:
 
 @dataclass(frozen=True, eq=False)
 class Interleave(Node):
-    """The elements of the datasets that `map_func` makes of each element, `cycle_length` of them taking turns.
+    """The elements of the datasets that `map_func` makes of each element, with `cycle_length` of them taking turns.
 
-    A turn is `block_length` elements. A dataset that ends gives its turn away at once; the next element's dataset takes its
+    A turn is `block_length` elements. When a dataset ends, its turn ends at once; the dataset of the next element takes its
     place when the round comes back to it.
 
-    Shapes: those of the datasets' elements. State: the elements whose datasets are open, and their states.
+    Shapes: those of the elements of these datasets. State: the elements whose datasets are open, and their states.
 
     Args:
       map_func: called as `map` calls its function; returns a dataset.
-      cycle_length: datasets open at a time. None or AUTOTUNE: as many as the process has cores; a third of that with
-        `num_parallel_calls=AUTOTUNE`, and at most another `num_parallel_calls`. Then the order is another one on a machine with
-        more cores, unless the dataset is distributed over several workers.
-      block_length: elements in a turn; 1 when None.
-      num_parallel_calls: read that many of them ahead, on threads; at most `cycle_length`, or AUTOTUNE.
+      cycle_length: how many datasets are open at a time. None or AUTOTUNE: as many as the process has cores; a third of that
+        with `num_parallel_calls=AUTOTUNE`, and never more than any other `num_parallel_calls`. The order then depends on the
+        number of cores, unless the dataset is distributed over several workers.
+      block_length: elements in a turn; 1 if None.
+      num_parallel_calls: how many of them are read ahead, on threads; at most `cycle_length`, or AUTOTUNE.
       deterministic: accepted as TensorFlow's; the order is kept either way.
 
     Raises:
@@ -168,7 +168,7 @@ class Interleave(Node):
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     common_cycle: int = field(default=0, kw_only=True, repr=False)
-    """Without `cycle_length`: how many workers open at a time that share the elements; 0: each counts its cores."""
+    """Without `cycle_length`: the number that workers which share the elements use; 0: each counts its own cores."""
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
@@ -195,7 +195,7 @@ class Interleave(Node):
 
     @cached_property
     def cycle(self) -> int:
-        """Datasets open at a time. Without `cycle_length` it depends on the cores of the machine, as in TensorFlow."""
+        """How many datasets are open at a time. Without `cycle_length` it depends on the number of cores, as in TensorFlow."""
         if self.is_fixed:
             return int(self.cycle_length)  # type: ignore[arg-type]
         return self.common_cycle or default_cycle(self.num_parallel_calls)
@@ -221,7 +221,7 @@ class Interleave(Node):
 
     @property
     def cardinality(self) -> int:
-        # TensorFlow's parallel interleave says so of an input without end, its plain one does not.
+        # In TensorFlow this holds for the parallel interleave of an infinite input, but not for the plain one.
         endless = self.num_parallel_calls is not None and self.input.cardinality == INFINITE
         return INFINITE if endless else UNKNOWN
 
@@ -269,8 +269,8 @@ class _Cycle:
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
-        self.cycle = state["cycle"]  # it may have been saved where there are more cores
-        self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they come as elements do, up to `cycle`
+        self.cycle = state["cycle"]  # it may have been saved on a machine with more cores
+        self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they are added as elements come, up to `cycle`
         for index, saved in enumerate(state["slots"]):
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
@@ -334,13 +334,13 @@ class _Cycle:
         self.turn, self.done = (self.turn + 1) % self.cycle, 0
 
     def _whole_rounds(self) -> int:
-        """Rounds in which every open dataset has a full turn waiting, if no closed one could be opened instead."""
+        """For how many rounds every open dataset has a full turn waiting; 0 if an ended one could be replaced."""
         if not self.queue.ended and (len(self.slots) < self.cycle or None in self.slots):
             return 0
         return min(slot.rows.size for slot in self.slots if slot is not None) // self.block_length
 
     def _rounds(self, rounds: int) -> Block:
-        """That many whole rounds, from the current turn on; the turn stays."""
+        """The elements of so many whole rounds from the current turn on, after which it is the same turn again."""
         order = self.slots[self.turn :] + self.slots[: self.turn]
         open_slots = [slot for slot in order if slot is not None]
         parts = [slot.rows.take(rounds * self.block_length) for slot in open_slots]

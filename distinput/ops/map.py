@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map`: a function on every element."""
+"""`map`: call a function on every element."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -50,19 +50,19 @@ class Map(OneForOne):
       deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
       synchronous: accepted as TensorFlow's, for a map without `num_parallel_calls`: it is called in the iterator's thread.
       use_unbounded_threadpool: accepted as TensorFlow's; there are `num_parallel_calls` threads.
-      output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and whole numbers become
-        as wide as it says. Otherwise it is found out by calling `map_func`: on the first element of text, bytes or unknown
-        dimensions, else on some numbers. Elements are checked against that, too.
-      processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
-        of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
-        anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
-        next ones until the dataset is dropped; arrays go through shared memory.
+      output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and integers become as wide
+        as it says. Without it, the spec is found by calling `map_func`: on the first element if it has text, bytes or unknown
+        dimensions, otherwise on some numbers. Elements are checked against that spec too.
+      processes: call it in `num_parallel_calls` worker processes (one for each core if that is None or AUTOTUNE) instead of
+        threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
+        anything if cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for later ones
+        until the dataset is dropped; arrays go through shared memory.
 
     Raises:
-      InvalidArgumentError: `synchronous` and `num_parallel_calls`.
-      TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
-        not fit `output_signature`, or is of another kind than its other results.
-      UnavailableError: at iteration, when a worker process has ended.
+      InvalidArgumentError: both `synchronous` and `num_parallel_calls` are given.
+      TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, a result does not fit
+        `output_signature`, or is of another kind than the other results.
+      UnavailableError: at iteration, a worker process has died.
 
     >>> import distinput as di
     >>> list(di.data.Dataset.range(3).map(lambda x: x * 10).as_numpy_iterator())
@@ -100,7 +100,7 @@ class Map(OneForOne):
 
     @cached_property
     def compiled(self) -> Compiled | None:
-        """The function as compiled code over blocks, if it can be that."""
+        """The function as compiled code over blocks, if possible."""
         return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     @property
@@ -109,7 +109,7 @@ class Map(OneForOne):
 
     @cached_property
     def signature(self) -> Spec | None:
-        """What elements are checked against."""
+        """The spec that the user gave, with which elements are compared."""
         return None if self.output_signature is None else Spec.of(self.output_signature)
 
     @cached_property
@@ -141,12 +141,12 @@ class Map(OneForOne):
 
 @dataclass(frozen=True, eq=False)
 class FusedMap(Fused[Map]):
-    """Neighbouring maps run as one: each element goes through all functions before the next one begins.
+    """Neighbouring maps that run as one: each element goes through all functions before the next one begins.
 
     Shapes: those of the last map. State: where the next element stands in the input.
 
     Args:
-      functions: the maps, the first one first; all are called by equally many threads or processes.
+      functions: the maps, the first one first; all have the same number of threads or processes.
     """
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -171,12 +171,12 @@ class FusedMap(Fused[Map]):
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:
-    """`then` over `first` as one node; None where they are not called in the same way."""
+    """`then` over `first` as one node; None if they are not called in the same way."""
     maps = (first,) if isinstance(first, Map) else first.functions.steps
     if is_numba(maps[0].map_func) or is_numba(then.map_func):
         return None  # these run over blocks
     if maps[-1].output_signature is not None:
-        return None  # its elements are looked at before the next function gets them
+        return None  # its elements are checked before the next function gets them
     if (maps[0].num_parallel_calls, maps[0].processes) != (then.num_parallel_calls, then.processes):
         return None
     return FusedMap(first.input, Neighbours((*maps, then)), origin=then.origin)
@@ -203,7 +203,7 @@ def _cores() -> int:
 
 
 def _fetched(node: Map | FusedMap, maps: Sequence[Map], rows: Ints, epoch: int) -> Block:
-    """What the functions of `maps` return for some elements of the input."""
+    """The results of the functions of `maps` for some elements of the input."""
     chain, given, last = _chain(maps), node.input.fetch(rows, epoch), maps[-1]
     if not given.size:
         return Block.of(node.spec.structure, [])
@@ -217,7 +217,7 @@ def _fetched(node: Map | FusedMap, maps: Sequence[Map], rows: Ints, epoch: int) 
 
 
 def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run) -> Stream:
-    """Blocks of what the functions of `maps` return, held to what is said about the results of the last."""
+    """Blocks of the results of the functions of `maps`, checked against the signature or claim of the last."""
     last = maps[-1]
     if run.resumed:
         for step in maps:  # the first element of all decides, not the first after a restart
@@ -228,14 +228,14 @@ def _mapped(node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | No
 
 
 def _signature(step: Map) -> Spec | None:
-    """What the results must be, where that is no claim of ours."""
+    """The spec of the results if it is certain: given by the user or by numba."""
     return step.signature or (None if step.compiled is None else step.compiled.spec)
 
 
 def _called(
     node: Map | FusedMap, maps: Sequence[Map], workforce: Workforce | None, state: State, run: Run
 ) -> Iterator[Made]:
-    """Blocks of what the functions of `maps` return."""
+    """Blocks of the results of the functions of `maps`."""
     chain, counter = _chain(maps), run.counter(node)
     by_block = workforce is not None or isinstance(chain, Compiled)
     several = workforce is not None or (maps[0].num_parallel_calls or 1) > 1
@@ -283,7 +283,7 @@ def _called_here(upstream: Stream, state: State, chain: Chain | Compiled, note: 
 def _formed(
     results: list[Any], given: Block, at: Callable[[int], Mark], refused: Callable[[Exception, Any], Failure]
 ) -> Iterator[Made]:
-    """Results as blocks, with what they were made of; `refused` gives, or raises, what stands for one that is no element."""
+    """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is no element."""
     for made, first, end in formed(results):
         if isinstance(made, Block):
             yield made, behind(at, first), given.rows(first, end)
@@ -292,7 +292,7 @@ def _formed(
 
 
 def _no_mark(_: int) -> Mark:
-    """Where elements are fetched by position there are no marks."""
+    """No mark: elements that are fetched by position have none."""
     return {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map_rows`: a function on many elements at once."""
+"""`map_rows`: call a function on many elements at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -33,20 +33,20 @@ __all__ = ["FusedMapRows", "MapRows", "fused"]
 
 @dataclass(frozen=True, eq=False)
 class MapRows(OneForOne):
-    """Call `map_func` on many elements at once: every leaf gets a first axis of rows, in and out.
+    """Call `map_func` on many elements at once: every leaf has a first axis of rows, in its arguments and its results.
 
-    Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
-    defined; the function must treat rows independently. Leaves whose rows differ in shape come as a list of arrays.
-    State: where the next element stands in the input.
+    Shapes: elements [...] are passed as [n, ...], and a result [n, ...] is n elements [...]. How many rows are passed at once
+    is not defined; the function must treat rows independently. Leaves whose rows differ in shape are passed as a list of
+    arrays. State: where the next element stands in the input.
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
-      output_signature: a nest of `TensorSpec` of one element that it returns; elements are checked against it,
-        and whole numbers become as wide as it says.
+      output_signature: a nest of `TensorSpec` for one element that it returns; elements are checked against it, and integers
+        become as wide as it says.
 
     Raises:
-      TypeError: at iteration, when what `map_func` returns does not fit `output_signature`.
-      InvalidArgumentError: at iteration, when `map_func` returns another number of rows than it was given.
+      TypeError: at iteration, a result does not fit `output_signature`.
+      InvalidArgumentError: at iteration, `map_func` returns another number of rows than it was given.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(5).map_rows(lambda x: x * 2 + 1).to_list()
@@ -78,7 +78,7 @@ class MapRows(OneForOne):
 
     @cached_property
     def signature(self) -> Spec | None:
-        """What elements are checked against."""
+        """The spec that the user gave, with which elements are compared."""
         return None if self.output_signature is None else Spec.of(self.output_signature)
 
     def _inferred(self) -> Spec:
@@ -92,7 +92,7 @@ class MapRows(OneForOne):
         return self.mapped(self.input.fetch(rows, epoch))
 
     def mapped(self, block: Block) -> Block:
-        """What the function makes of the rows of a block."""
+        """The results of the function for the rows of a block."""
         rows = block.structure.build([_whole(c) for c in block.materialize().columns])
         (result,) = map(owned, map(self.call, (rows,)))
         structure = structure_of(result)
@@ -122,7 +122,7 @@ class MapRows(OneForOne):
 
 @dataclass(frozen=True, eq=False)
 class FusedMapRows(Fused[MapRows]):
-    """Neighbouring `map_rows` run as one: each block goes through all functions, and memory that one gave up serves the next.
+    """Neighbouring `map_rows` that run as one: each block goes through all functions, so that they can share memory.
 
     Shapes: those of the last one. State: where the next element stands in the input.
 
@@ -175,7 +175,7 @@ def _made(block: Block, steps: Sequence[MapRows], run: Run, first: int, end: int
 
 @dataclass(frozen=True, eq=False)
 class _Stacked(Node):
-    """The input as `map_func` sees it, for finding out what it returns."""
+    """The input as `map_func` gets it, to find out what it returns."""
 
     input: Node
 
@@ -205,7 +205,7 @@ def _one_row(leaf: LeafSpec) -> LeafSpec:
 
 
 def _whole(column: Column) -> Any:
-    """All rows as one array, or as a list where they differ in shape."""
+    """All rows as one array, or as a list if they differ in shape."""
     if isinstance(column, Dense):
         return column.array
     if isinstance(column, Strings):

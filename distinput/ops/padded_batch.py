@@ -36,7 +36,7 @@ class PaddedBatch(Batching):
 
     Args:
       batch_size: elements in a batch, at least 1.
-      padded_shapes: a nest of shapes; those of the element spec when None.
+      padded_shapes: a nest of shapes; None: those of the element spec.
       padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
         an empty string.
       drop_remainder: leave out a last batch that is not full.
@@ -107,7 +107,7 @@ class PaddedBatch(Batching):
 
     @cached_property
     def padding(self) -> Padding:
-        """What elements are padded to."""
+        """The shapes and values with which elements are padded."""
         return Padding(self.shapes, self.fills)
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -117,7 +117,7 @@ class PaddedBatch(Batching):
         missing, mark = size, state
         for rows, _, _, at in passing_over(self.input.open(state["input"], run.by_block()), state):
             first = 0
-            if type(rows) is Failure:  # the elements gathered for its batch go with it
+            if type(rows) is Failure:  # the elements gathered for its batch are lost with it
                 yield rows, at(0)
                 held, missing, mark = [], size, at(0)
                 continue
@@ -149,7 +149,7 @@ class PaddedBatch(Batching):
             raise
 
     def _batches(self, rows: Block, counts: Ints, late: Late | None, run: Run) -> Iterator[tuple[Block, int]]:
-        """All batches of some rows, and the row behind each part."""
+        """All batches of some rows in parts, each with the row after it."""
         done, size = 0, int(self.batch_size)
         while done < rows.size:
             try:
@@ -185,7 +185,7 @@ def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, 
 
 
 def _holds(dtype: np.dtype[Any], number: int | float) -> bool:
-    """Whether a number of Python means the same as one of this dtype: 1.5 is no integer, and 300 no uint8."""
+    """Whether this dtype can hold a Python number: 1.5 is not an integer, and 300 is not a uint8."""
     if dtype.kind in "iu":
         return isinstance(number, int) and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
     return dtype.kind in "fc"
@@ -195,8 +195,8 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
     """A padded shape as a tuple; -1 stands for None.
 
     Raises:
-      InvalidArgumentError: it is no list of dimensions.
-      TypeError: a dimension is no integer.
+      InvalidArgumentError: it is not a list of dimensions.
+      TypeError: a dimension is not an integer.
     """
     sizes = np.asarray(given, object)
     if sizes.ndim > 1:
@@ -218,7 +218,7 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
 
 
 def _spread(given: Any, structure: Structure) -> Any:
-    """A nest in which None stands for whole parts of the structure, with a None for each leaf of them."""
+    """A nest in which None may stand for whole parts of the structure, with a None for each of their leaves."""
     if given is None:
         return structure.build([None] * structure.num_leaves)
     if structure.kind in ("tuple", "namedtuple") and isinstance(given, tuple) and len(given) == len(structure.children):
@@ -229,10 +229,10 @@ def _spread(given: Any, structure: Structure) -> Any:
 
 
 def _leaves(argument: str, structure: Structure, given: Any) -> list[Any]:
-    """What is given for each leaf.
+    """The value given for each leaf.
 
     Raises:
-      TypeError: it is not nested as the elements are.
+      TypeError: the values are not nested like the elements.
     """
     try:
         return structure.flatten(given)

@@ -27,18 +27,18 @@ __all__ = ["ParseExample"]
 
 @dataclass(frozen=True, eq=False)
 class ParseExample(OneForOne):
-    """Serialized Examples as dicts from feature name to value.
+    """Parse serialized Examples into dicts from feature name to value.
 
-    Shapes: a string becomes one value per feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`; a
-    vector of k strings becomes k of each, [k, *shape], for which features must have a fixed length. Order: unchanged. State:
+    Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
+    a vector of k strings becomes k of each, [k, *shape], and then features must have a fixed length. Order: unchanged. State:
     where the next element stands in the input. All records of a block are parsed by one call of compiled code.
 
     Args:
-      features: from name to `FixedLenFeature` or `VarLenFeature`.
+      features: dict from name to `FixedLenFeature`, `VarLenFeature` or another feature of `distinput.io`.
       num_parallel_calls, deterministic: accepted as TensorFlow's.
 
     Raises:
-      TypeError: elements are no strings.
+      TypeError: elements are not strings.
       InvalidArgumentError: at iteration, a record is malformed or lacks a feature; the message names record and feature.
 
     >>> import distinput as di
@@ -72,7 +72,7 @@ class ParseExample(OneForOne):
 
     @cached_property
     def _first(self) -> Any:
-        """The dimension before the features' own: that of a batch of records, or `_SCALAR`."""
+        """The dimension before those of the features: the size of a batch of records, or `_SCALAR`."""
         leaf = self.input.spec.leaves[0]
         assert isinstance(leaf, TensorSpec)
         return leaf.shape[0] if leaf.shape else _SCALAR

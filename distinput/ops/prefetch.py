@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`prefetch`: make the next elements while the last ones are in use."""
+"""`prefetch`: make the next elements while earlier ones are in use."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from distinput.streaming.buffered import Buffer, Stopped, buffered
 __all__ = ["Prefetch"]
 
 _HAND_OVER, _AT_ONCE = 50e-6, 1e-3
-"""Seconds of overlap that a block must promise before a thread is tried: a few times what handing it over takes. Where it
-promises less than the second figure, a trial that fails must be short beside the time before it, and as many blocks as it
-has must have said so, for a single one may have met a slow moment."""
+"""Seconds of overlap that a block must promise before a thread is tried: a few times the cost of handing it over. Below the
+second figure, a trial that fails must be short compared with the time before it, and as many blocks as a trial has must agree,
+since a single one may have met a slow moment."""
 
 _TRIAL_BLOCKS, _BEFORE, _GAIN = 8, 160, 0.9
-"""Blocks of a trial, and blocks before it where little is promised. A thread is kept when an element takes less than this
-part of its time without."""
+"""Blocks of a trial, and blocks before it if the promised overlap is small. A thread is kept if an element takes less than this
+fraction of its time without one."""
 
 _WINDOW_BLOCKS = 32
 """Blocks made without a thread that are looked at together."""
@@ -38,13 +38,13 @@ _WINDOW_BLOCKS = 32
 class Prefetch(SameElements):
     """Make up to `buffer_size` elements ahead, on a thread.
 
-    Shapes and order: unchanged. State: that of the input, since it travels with each block; what was made ahead and not
-    delivered is made again after a restart. The thread hands over whole blocks and ends with the iteration.
+    Shapes and order: unchanged. State: that of the input, since it travels with each block; elements that were made ahead and
+    not delivered are made again after a restart. The thread hands over whole blocks and ends with the iteration.
 
     Args:
-      buffer_size: elements ahead; 0 does nothing. AUTOTUNE or None measures if a thread pays, since handing over costs more
-        than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
-        chose is told by `stats()`, and the next pass begins with it.
+      buffer_size: how many elements ahead; 0 does nothing. AUTOTUNE or None measures whether a thread pays, since handing over
+        costs more than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`;
+        `stats()` shows what it chose, and the next pass begins with that.
 
     Raises:
       InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
@@ -64,7 +64,7 @@ class Prefetch(SameElements):
     by_position: ClassVar[bool] = True
     buffer_size: int | None
     most_bytes: float = field(default=inf, kw_only=True, repr=False)
-    """Nothing more is made ahead while so much waits."""
+    """Nothing more is made ahead while so many bytes wait."""
 
     def __post_init__(self) -> None:
         size = AUTOTUNE if self.buffer_size is None else integer("prefetch", "buffer_size", self.buffer_size)
@@ -92,7 +92,7 @@ class Prefetch(SameElements):
 
     @cached_property
     def found(self) -> "_Found":
-        """What AUTOTUNE found out, in all passes."""
+        """What AUTOTUNE has measured, in all passes."""
         return _Found(_TRIAL_BLOCKS, _GAIN)
 
     @property
@@ -105,7 +105,7 @@ class Prefetch(SameElements):
 
 @dataclass
 class _Found(Trial):
-    """What AUTOTUNE found out about one prefetch.
+    """What AUTOTUNE has measured for one prefetch.
 
     Args:
       inline: blocks made without a thread.
@@ -117,10 +117,10 @@ class _Found(Trial):
 
 
 def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Iterator[tuple[Block, State]]:
-    """The stream, made here or on a thread, whichever was measured to be faster; measured again from time to time.
+    """The stream, made inline or on a thread, whichever was measured to be faster; measured again from time to time.
 
-    A thread saves at most the shorter of the times for making a block and for using it, and the interpreter may not let
-    it save anything. So it is tried where that time is worth it, and kept where elements then come faster.
+    A thread saves at most the shorter of the times for making a block and for using it, and because of the GIL it may save
+    nothing. So it is tried if that time is worth it, and kept if elements then come faster.
     """
     ahead, fresh = found.begin(), True
     here = True
@@ -132,7 +132,7 @@ def _tuned(upstream: Stream, run: Run, counter: Counter, found: _Found) -> Itera
             here = True
             ahead = fresh = False
     finally:
-        if here:  # else the thread closes it
+        if here:  # otherwise the thread closes it
             upstream.close()  # type: ignore[attr-defined]
 
 
@@ -149,7 +149,7 @@ class _Window:
         self.made = self.used = 0.0
 
     def add(self, rows: int, made: float, used: float) -> None:
-        """One block more."""
+        """Count one more block."""
         self.blocks += 1
         self.rows += rows
         self.made += made
@@ -162,16 +162,16 @@ class _Window:
 
     @property
     def per_row(self) -> float:
-        """Seconds for each element."""
+        """Seconds per element."""
         return (self.made + self.used) / max(1, self.rows)
 
 
 def _inline(
     upstream: Stream, counter: Counter, found: _Found, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
-    """Blocks made here until a thread may pay; False at the end of the stream.
+    """Blocks made inline until a thread may pay (returns True) or the stream ends (returns False).
 
-    The first block of a `fresh` pass is not looked at: it waits for files to be opened and buffers to be filled.
+    The first block of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
     """
     counter.choice = "inline"
     clock = Run.clock
@@ -197,7 +197,7 @@ def _inline(
 def _threaded(
     upstream: Stream, run: Run, counter: Counter, found: _Found, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
-    """Blocks made on a thread until that has to be measured again, at once where it does not pay; False at the end."""
+    """Blocks made on a thread until that does not pay or is to be measured again (True), or the stream ends (False)."""
     clock = Run.clock
     buffer = Buffer(None, run.ram_budget, found.ahead)
     begin = clock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`range`: whole numbers, one after the other."""
+"""`range`: consecutive integers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Range(InMemory):
 
     Args:
       first: the first number.
-      stop: where to end; not reached.
+      stop: the end, which is not included.
       step: the distance between numbers, not 0.
       output_type: their dtype.
 
@@ -57,7 +57,7 @@ class Range(InMemory):
 
     @property
     def cardinality(self) -> int:
-        # As in TensorFlow, a range up to the largest number is one without end: `enumerate` zips with it.
+        # As in TensorFlow, a range up to the largest number is infinite: `enumerate` zips with it.
         return INFINITE if self.step > 0 and self.stop >= _LARGEST else self.size
 
     @property
@@ -91,10 +91,10 @@ class Range(InMemory):
         return [row for row, rest in places if not rest and row >= 0 and (count < 0 or row < count)]
 
     def _numbers(self, row: int, end: int, counted: Ints) -> Ints:
-        """The numbers of these rows as int64; `counted` are 0, 1, 2, ..., at least so many."""
+        """The numbers of these rows as int64; `counted` is 0, 1, 2, ..., at least as many."""
         first, stop = self.first + row * self.step, self.first + end * self.step
         if self.step == 1 and first >= -_LARGEST and stop <= _LARGEST:
-            # A sum is made faster than numbers are counted.
+            # Adding is faster than counting.
             return np.add(counted[: end - row], first, out=empty((end - row,), counted.dtype))
         return np.arange(first, stop, self.step)
 

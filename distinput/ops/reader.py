@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reader`: the records of files, in the order of their names."""
+"""`reader`: the records of files, in the order in which the files are named."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -45,10 +45,10 @@ class Reader(Node):
 
     Args:
       format: how a file is read.
-      table: what was listed of the files, which must not have changed since; None: nothing.
-      group: rows that are wanted together, at whose borders blocks should end.
+      table: the files as they were listed, which must not have changed since; None if they were not listed.
+      group: how many rows are wanted together; blocks should end at the borders of such groups.
 
-    Source: `tf.data.TextLineDataset` and its like over a dataset of names.
+    Source: `tf.data.TextLineDataset` and similar datasets over a dataset of names.
     """
 
     tolerant: ClassVar[bool] = True
@@ -80,12 +80,12 @@ class Reader(Node):
         with Run() as run:
             queue = RowQueue(self.input.open(self.input.start(0), run), {"input": {}, "skip": 0})
             if not queue.fill(1):
-                raise NotFoundError(f"{self.format.name}: there is no file to tell what its records look like")
+                raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
             return _path(queue.take(1).row(0))
 
     @cached_property
     def counts(self) -> Counts | None:
-        """The files of the first pass; None where their rows cannot be counted without reading all of them."""
+        """The files of the first pass; None if their rows cannot be counted without reading them."""
         n = self.input.cardinality
         if not self.format.counts_rows or not self.input.random_access or n < 0:
             return None
@@ -98,7 +98,7 @@ class Reader(Node):
         return tuple(names), np.asarray(ends, np.int64)
 
     def counts_in(self, epoch: int) -> Counts | None:
-        """`counts`, in the order that the files have in one pass: their names may be shuffled anew for each."""
+        """`counts` in the order of the files in one pass, since their names may be shuffled anew for each pass."""
         if self.counts is None or epoch == 0:
             return self.counts
         return self._counts_of_pass.of(epoch, partial(self._counted, self.counts, epoch))
@@ -127,7 +127,7 @@ class Reader(Node):
         return self._listed_rows() if counts is None else int(counts[1][-1])
 
     def _listed_rows(self) -> int:
-        """Records of the files that it is given, where a manifest says how many each has."""
+        """The number of records in the given files, if a manifest tells it."""
         table, n = self.table, self.input.count_elements()
         if table is None or table.rows is None or n < 0:
             return n if n == INFINITE else UNKNOWN
@@ -150,7 +150,7 @@ class Reader(Node):
 
     @cached_property
     def names(self) -> Names | None:
-        """Names of few files that are not local; their source tells of others, but cannot know that these are opened."""
+        """The names of a few remote files; the source knows the local ones, but not that these names are opened as files."""
         source = self.input
         while isinstance(source, SameElements):
             source = source.input
@@ -166,7 +166,7 @@ class Reader(Node):
 
     @cached_property
     def gathers(self) -> bool:
-        """True when any records cost no more than they themselves do, wherever they are."""
+        """Whether any records can be fetched without reading others."""
         if not self.format.maps or not self.counts:
             return False
         return len(self.counts[0]) > 0 and all(map(self.format.gathers, self.counts[0]))
@@ -177,7 +177,7 @@ class Reader(Node):
 
     @cached_property
     def may_fail(self) -> bool:
-        return not self.gathers or self.input.may_fail  # where all files were looked at, and mapped, they are whole
+        return not self.gathers or self.input.may_fail  # files that are all mapped have been checked
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         counts = self.counts_in(epoch)
@@ -189,7 +189,7 @@ class Reader(Node):
         if len(names) == 1:
             return self._fetch(names[0], rows)
         files = np.searchsorted(ends, rows, "right") - 1
-        # Some formats read on from one row to the next, so those of a file come in ascending order; others need not.
+        # Some formats read on from one row to the next, so the rows of a file must ascend; mapped formats do not need that.
         order = np.argsort(files.astype(np.uint16) if self.gathers and len(names) < 1 << 16 else rows, kind="stable")
         cuts = np.searchsorted(files[order], np.arange(len(names) + 1))
         parts, places = [], []
@@ -203,7 +203,7 @@ class Reader(Node):
         return self.format.fetch(path, rows)
 
     def _check(self, path: str) -> None:
-        """Refuse a file that is not the one that was listed, or whose records look different from those of the first."""
+        """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
         if self.table is not None:
             self.table.check(self.table.index(path))
         if path not in self._alike:
@@ -211,7 +211,7 @@ class Reader(Node):
             self._alike.add(path)
 
     def _mapped(self, names: tuple[str, ...], ends: Ints) -> MappedFiles:
-        """The files in this order, joined once for all fetches."""
+        """The mapped files in this order, joined once for all fetches."""
         return self._mapped_files.of(names, lambda: MappedFiles(self.format, names, ends, self._check))
 
     @cached_property
@@ -220,7 +220,7 @@ class Reader(Node):
 
     @cached_property
     def _alike(self) -> set[str]:
-        """Files whose records were seen to look like those of the first."""
+        """Files whose records are known to be of the same kind as those of the first file."""
         return set()
 
     def start(self, epoch: int) -> State:
@@ -240,7 +240,7 @@ class Reader(Node):
 
     @cached_property
     def pace(self) -> Pace:
-        """Whether a thread that reads ahead pays, as far as is known."""
+        """What is known about whether a thread that reads ahead pays."""
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
@@ -254,7 +254,7 @@ class Reader(Node):
         return blocks_in(self._files(state, run), self._blocks(), run)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
-        """The mark of each name, and where to begin in its file; the file is as it was listed, and like the first."""
+        """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
 
         def opened(name: Any, position: Position | None) -> Place:
             place: Place = {"path": _path(name), "position": position}

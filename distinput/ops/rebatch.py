@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rebatch`: batches of other sizes from the same rows."""
+"""`rebatch`: the same rows in batches of other sizes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ __all__ = ["LegacyRebatch", "Rebatch"]
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(Node):
-    """Batches whose sizes run through `batch_size`, filled across the borders of the input's batches.
+    """Batches whose sizes cycle through `batch_size`, filled across the borders of the input's batches.
 
-    Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch without
-    looking at the input. Only rows that cross a border are copied. State: where the next row stands in the rows of the
-    input, and which size is next.
+    Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch, without
+    a look at the input. Only the rows of batches that cross a border are copied. State: where the next row stands in the rows
+    of the input, and which size is next.
 
     Args:
-      batch_size: one size, or a list of sizes to go through again and again.
+      batch_size: one size, or a list of sizes that is repeated.
       drop_remainder: leave out a last batch that is not full.
 
     Raises:
@@ -58,7 +58,7 @@ class Rebatch(Node):
     batch_size: int | Sequence[int]
     drop_remainder: bool = False
     keeps_inner_shape: ClassVar[bool] = False
-    """True: an empty batch has the inner shape of the last row before it, where the spec leaves that open."""
+    """True: an empty batch takes inner dimensions that the spec leaves open from the last row before it."""
 
     def __post_init__(self) -> None:
         sizes = self.sizes
@@ -173,13 +173,13 @@ class Rebatch(Node):
                 yield made, mark()
 
     def _inner(self, made: Block) -> list[list[int]] | None:
-        """The shapes of the last batch's rows, where empty batches take them from there."""
+        """The shapes of the rows of the last batch, if empty batches take theirs from it."""
         if not self.keeps_inner_shape or 0 not in self.sizes:
             return None
         return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columnar().columns]
 
     def _empty(self, seen: list[list[int]] | None) -> Block:
-        """One batch without rows; unknown dimensions are those seen last, or 0."""
+        """A batch without rows; unknown dimensions are those seen last, or 0."""
         spec = self.input.spec
         columns = []
         for index, leaf in enumerate(spec.tensors("rebatch")):
@@ -192,13 +192,13 @@ class Rebatch(Node):
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(Node):
-    """Each batch on its own cut into `num_replicas` pieces of ceil(rows / num_replicas) rows; later ones may be empty.
+    """Cut each batch on its own into `num_replicas` pieces of ceil(rows / num_replicas) rows; later ones may be empty.
 
     Shapes: [b, ...] becomes `num_replicas` elements [ceil(b / num_replicas) or fewer, ...]. All pieces are views. Components
-    are cut independently by their own first dimension. State: that of the input, and pieces of its next batch to pass over.
+    are cut independently by their own first dimension. State: that of the input, and how many pieces of its next batch to skip.
 
     Args:
-      num_replicas: pieces for each batch, at least 1.
+      num_replicas: how many pieces each batch is cut into, at least 1.
 
     Raises:
       InvalidArgumentError: a component has no first axis.
@@ -268,7 +268,7 @@ class LegacyRebatch(Node):
 
 
 def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:
-    """Rows grouped by counts, with a failure for each group whose rows differ in shape; and the group behind each part."""
+    """Rows grouped by counts, in parts with the group after each; a group whose rows differ in shape is a failure."""
     done = 0
     while done < len(counts):
         made, error = _split_prefix(block, counts[done:])
@@ -284,12 +284,12 @@ def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Bloc
 
 
 def _split_prefix(block: Block, counts: Ints) -> tuple[Block, StackError | None]:
-    """As many groups as can be made, and the error of the first one that cannot."""
+    """As many groups as possible, and the error of the first one that fails."""
     try:
         return block.split(counts), None
     except StackError as error:
         first = error
-    # Each column may fail at another group, so the earliest one is looked for by cutting down to the group before.
+    # Each column may fail at another group, so the earliest failure is found by cutting down to the group before.
     made, earlier = _split_prefix(block.rows(0, int(counts[: first.group].sum())), counts[: first.group])
     return made, earlier or first
 

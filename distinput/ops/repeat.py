@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`repeat`: the elements again and again."""
+"""`repeat`: the elements several times, or without end."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +24,9 @@ __all__ = ["Repeat"]
 
 @dataclass(frozen=True, eq=False)
 class Repeat(SameElements):
-    """The elements `count` times over; without end when `count` is None or negative, unless a pass has no element.
+    """The elements `count` times; without end if `count` is None or negative, unless a pass has no element.
 
-    Shapes and order: unchanged; a shuffle below makes a new order for each pass. State: the pass, and the input's state in it.
+    Shapes and order: unchanged; a shuffle before it makes a new order for each pass. State: the pass, and the input's state.
 
     Args:
       count: how many times.
@@ -115,5 +115,5 @@ class Repeat(SameElements):
 
 
 def epoch_of(epoch: int, number: int) -> int:
-    """The epoch of pass `number` within an outer epoch: all different, and 0, 1, 2, ... in the first outer one."""
+    """The epoch of pass `number` within an outer epoch: all different; 0, 1, 2, ... within the first outer epoch."""
     return (epoch << 32) + number

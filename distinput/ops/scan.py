@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`scan`: a function that carries a value from element to element."""
+"""`scan`: call a function that carries a value from element to element."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Carry:
         """`value` as the next carried value.
 
         Raises:
-          TypeError: its structure or a dtype is not that of the initial value.
+          TypeError: its structure or a dtype differs from that of the initial value.
         """
         if type(value) is list and not self.structure.is_leaf:
             value = tuple(value)
@@ -69,11 +69,11 @@ class Scan(Node):
     Shapes: those of the outputs. Order: unchanged. State: the carried value, and where the next element stands.
 
     Args:
-      initial_state: the first value of the state, any nest; a list is an array.
-      scan_func: (state, element) -> (state, output); a tuple element is one argument. A list within is an array.
+      initial_state: the first value of the state, any nest; a list becomes an array.
+      scan_func: (state, element) -> (state, output); a tuple element is one argument. A list in its result becomes an array.
 
     Raises:
-      TypeError: at iteration, when the state changes its structure or a dtype.
+      TypeError: at iteration, the state changes its structure or a dtype.
 
     >>> import distinput as di
     >>> import numpy as np
@@ -105,7 +105,7 @@ class Scan(Node):
         return Carry("scan", self.initial_state)
 
     def _check(self, element: Any) -> None:
-        """Refuse a function that does not return (state, output) for the first element, the state as it is."""
+        """Refuse a function that does not return (state, output) for the first element, or changes the kind of the state."""
         initial = self.carry.initial
         carried = decode_value(encode_value(initial), initial)  # a copy, which the function may change
         try:
@@ -131,7 +131,7 @@ class Scan(Node):
         carried = self.carry.initial
 
         def output(element: Any) -> Any:
-            nonlocal carried  # so that what grows with it is seen to grow
+            nonlocal carried  # so that outputs that grow with the state are seen to grow
             carried, made = self._step(carried, element)
             return made
 
@@ -152,7 +152,7 @@ class Scan(Node):
 
     def _made(self, state: State, run: Run) -> Iterator[Made]:
         carried = decode_value(state["carry"], self.carry.initial)
-        after: list[Any] = []  # the carried value after each element of the block under way
+        after: list[Any] = []  # the carried value after each element of the current block
 
         def step(element: Any) -> Any:
             nonlocal carried

@@ -22,28 +22,28 @@ from distinput.plan.seeds import own_draw
 __all__ = ["SHARD_HINT", "Shard"]
 
 SHARD_HINT = -1
-"""The arguments of `shard` where the policy HINT is to put the worker's own; `tf.data.experimental.SHARD_HINT`."""
+"""A placeholder for the arguments of `shard`, filled in by the policy HINT; `tf.data.experimental.SHARD_HINT`."""
 
 
 _WARNED: dict[Any, Any] = {}
-"""Of which lines was warned; kept by `warnings`."""
+"""The lines of which users were warned; maintained by `warnings`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shard(SameElements):
     """Keep the elements whose position is `index` modulo `num_shards`.
 
-    Shapes and order: unchanged. State: how many rows to pass over before the next one kept.
+    Shapes and order: unchanged. State: how many rows to skip before the next one that is kept.
 
     Args:
       num_shards: how many workers share the elements, at least 1.
-      index: which of them this one is, from 0.
+      index: which of them this worker is, from 0.
 
     Raises:
-      InvalidArgumentError: `num_shards` is no positive number, or `index` is not one of the shards.
+      InvalidArgumentError: `num_shards` is not positive, or `index` is not one of the shards.
 
     Warns:
-      InputWarning: the order of the elements is random and was given no seed, so each process has another one.
+      InputWarning: the order of the elements is random and was given no seed, so that it differs between processes.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(10).shard(num_shards=3, index=1).to_list()
@@ -76,16 +76,16 @@ class Shard(SameElements):
     def added(self) -> Self:
         if self.num_shards > 1 and (step := own_draw(self.input, self.num_shards)) is not None:
             text = (
-                f"shard: the shards of a random order make a whole only where all workers have the same order, but {step}, "
+                f"shard: the shards of a random order are complete only if all workers have the same order, but {step}, "
                 f"made at {step.origin}, was given no seed, so each process draws its own: records will be lost and others "
-                "delivered twice; give it one, the same on all workers (seed=1), or shard first and shuffle then"
+                "delivered twice; give it a seed, the same on all workers (seed=1), or shard first and then shuffle"
             )
             warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
         return self
 
     @property
     def is_hint(self) -> bool:
-        """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`; the index of a placeholder means nothing."""
+        """True for the placeholder `shard(SHARD_HINT, SHARD_HINT)`, whose index has no meaning."""
         return bool(self.num_shards == SHARD_HINT)
 
     @property
@@ -93,7 +93,7 @@ class Shard(SameElements):
         n = self.input.cardinality
         if n < 0:
             return n
-        if self.is_hint:  # TensorFlow's formula, count // -1 + (index < 0); such a dataset cannot be iterated
+        if self.is_hint:  # TensorFlow's formula, count // -1 + (index < 0); a placeholder cannot be iterated
             return (1 if self.index < 0 else 0) - n
         return len(range(self.index, n, self.num_shards))
 
@@ -106,7 +106,7 @@ class Shard(SameElements):
         return {"input": self.input.start(epoch), "wait": int(self.index)}
 
     def _check_hint(self) -> None:
-        """A placeholder has no elements to begin with, not even for an op that would not look at them."""
+        """Refuse to iterate a placeholder, even for an op that would not look at its elements."""
         if self.is_hint:
             error = FailedPreconditionError(
                 "shard(SHARD_HINT, SHARD_HINT) can only be used in `tf.distribute.Strategy.experimental_distribute_dataset()` "
@@ -126,7 +126,9 @@ class Shard(SameElements):
     def stream(self, state: State, run: Run) -> Stream:
         wait = state["wait"]
         for block, upstream in self.input.open(state["input"], run):
-            if type(block) is Failure:  # it does not count, so that all workers agree on who has the next element
+            if (
+                type(block) is Failure
+            ):  # failures are not counted, so that all workers agree on who has the next element
                 yield block, {"input": upstream, "wait": wait}
                 continue
             kept = block.rows(wait, block.size, self.num_shards)

@@ -27,15 +27,15 @@ __all__ = ["ShardBatches"]
 
 @dataclass(frozen=True, eq=False)
 class ShardBatches(Node):
-    """Of each batch the rows of worker `index`: consecutive, and as many as any other worker's, give or take one.
+    """The rows of worker `index` in each batch: consecutive rows, whose number differs by at most one between workers.
 
-    For training loops that need no strategy: every worker has the same number of steps, the rows of all workers together are
-    the batch, and a worker may get no row of a short one. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...],
-    views. State: where the input stands and how many batches that are; it goes on on any number of workers.
+    For training loops without a strategy: every worker has the same number of steps, the rows of all workers together are the
+    batch, and a worker may get no row of a short batch. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...], as
+    views. State: where the input stands, and after how many batches; it resumes on any number of workers.
 
     Args:
       num_shards: how many workers share each batch, at least 1.
-      index: which of them this one is, from 0.
+      index: which of them this worker is, from 0.
 
     Raises:
       InvalidArgumentError: `index` is not one of the shards, elements have no batch axis, or their order is random and was
@@ -51,7 +51,7 @@ class ShardBatches(Node):
     tolerant: ClassVar[bool] = True
     indifferent: ClassVar[frozenset[str]] = frozenset(
         {"num_shards", "index"}
-    )  # a state is a place in the whole batches
+    )  # a state is a position in the global batches
     input: Node
     num_shards: int
     index: int
@@ -69,7 +69,7 @@ class ShardBatches(Node):
             raise InvalidArgumentError(
                 f"shard_batches: all workers must have the same batches in the same order, but {step}, made at {step.origin}, "
                 "was given no seed, so each process draws its own: records would be lost and others delivered twice; give it "
-                "one, the same on all workers (seed=1)"
+                "a seed, the same on all workers (seed=1)"
             )
         return self
 
@@ -114,7 +114,7 @@ class ShardBatches(Node):
             begin += block.size
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
-        """The shares of all batches, some at a time, and the batch behind each part."""
+        """The worker's rows of all batches, in parts, each with the batch after it."""
         return sound_parts(block.size, lambda first, end: self._shares(block.rows(first, end)), tolerant=run.tolerant)
 
     def _shares(self, block: Block) -> Block:

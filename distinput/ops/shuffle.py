@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shuffle`: a random order by a buffer of rows.
+"""`shuffle`: a random order by means of a buffer of rows.
 
-The order is a function of (seed, epoch, position): step p sends the row in a slot that only the key and p decide, and row
-p + buffer takes its place (`kernels/shuffle.py`). So a state is a position: what the buffer held there is computed, and read
-again from the input.
+The order is a function of (seed, epoch, position): step p sends the row in a slot that depends only on the key and p, and row
+p + buffer takes its place (`kernels/shuffle.py`). So a state is a position: which rows the buffer held there is computed, and
+they are read again from the input.
 """
 
 from collections import deque
@@ -38,26 +38,26 @@ __all__ = ["Shuffle", "order_key"]
 _CHUNK = 4096
 
 _ALL = 1 << 62
-"""A buffer that no input fills."""
+"""The size of a buffer that no input fills."""
 
 _LOOKS = 8
-"""How often the oldest row is looked for while as many rows are sent as the buffer holds."""
+"""How often the oldest row is searched for while as many rows are sent as the buffer holds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(SameElements):
-    """Send a random one of the `buffer_size` elements waiting, and let the next element of the input take its place.
+    """Deliver a random one of `buffer_size` waiting elements, and let the next element of the input take its place.
 
     Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
-    buffer stands, never a row. Where the input has random access only row numbers are shuffled.
+    buffer stands, but never a row. If the input has random access, only row numbers are shuffled.
 
     Args:
-      buffer_size: elements waiting, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all of them, however many there are.
-      seed: any whole number; None draws one, which the state remembers.
+      buffer_size: how many elements wait, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all elements.
+      seed: any integer; None draws one, which the state remembers.
       reshuffle_each_iteration: False gives the same order in every pass.
 
     Raises:
-      InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an input without end.
+      InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an infinite input.
 
     >>> import distinput as di
     >>> sorted(di.data.Dataset.range(5).shuffle(3, seed=7).to_list())
@@ -78,7 +78,7 @@ class Shuffle(SameElements):
     reshuffle_each_iteration: bool | None = None
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     group: int = field(default=1, kw_only=True, repr=False)
-    """Rows that the consumer puts together; blocks hold whole groups, so that these need not be copied again."""
+    """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         if integer("shuffle", "buffer_size", self.buffer_size) != UNKNOWN:
@@ -92,7 +92,7 @@ class Shuffle(SameElements):
 
     @property
     def most(self) -> int:
-        """How many elements may wait."""
+        """How many elements can wait."""
         return _ALL if self.buffer_size == UNKNOWN else int(self.buffer_size)
 
     @property
@@ -142,20 +142,20 @@ class Shuffle(SameElements):
         if self.input.random_access and "input" not in state:
             if not (run.tolerant and self.input.may_fail) or state["row"]:
                 return self._by_number(state, run)
-            # Behind an error other elements may take the places of those that follow, so the elements themselves must wait.
+            # After an error other elements may take the positions of those that follow, so the elements themselves must wait.
             state = {**state, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         return self._by_slots(state, key, run.by_block())
 
     def _by_number(self, state: State, run: Run) -> Stream:
-        """Rows are fetched by their shuffled numbers."""
+        """The blocks of an input with random access: only positions are shuffled, and rows are fetched by them."""
         row = state["row"]
         for block in fetched(self.input, self.numbers(state), state["epoch"], self.group, run):
-            row += block.size or 1  # a failure stands for one element
+            row += block.size or 1  # a failure takes the place of one element
             yield block, {**state, "row": row}
 
     def numbers(self, state: State) -> Iterator[Ints]:
-        """Where the elements from a state on stand in the input, for one that has random access."""
+        """The positions of the elements from a state on in an input with random access."""
         most = picked_rows(self.spec.row_bytes, self.group)
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
         total = self.input.cardinality
@@ -166,7 +166,7 @@ class Shuffle(SameElements):
         slots_at(key, row, total, slots)
         while total < 0 or row < total:
             numbers: Ints = empty((most if total < 0 else min(most, total - row),), slots.dtype)
-            # Until the input has ended each row sent makes room for the next one; from then on the slots run empty.
+            # Until the input has ended, each row that is sent makes room for the next one; from then on the slots run empty.
             next_row = row + len(slots)
             steps = len(numbers) if total < 0 else max(0, min(len(numbers), total - next_row))
             if steps:
@@ -177,7 +177,7 @@ class Shuffle(SameElements):
             yield numbers
 
     def _by_slots(self, state: State, key: int, run: Run) -> Stream:
-        """Rows wait in the buffer itself; the state leads back to the oldest of them."""
+        """The blocks of any other input: rows wait in the buffer, and the state leads back to the oldest of them."""
         most = run.at_once(gathered_rows(self.spec.row_bytes, self.group))
         buffer = _Buffer(self.spec, self.most, key, state, self.input.open(state["input"], run), most)
         for block in buffer.shuffled():
@@ -193,7 +193,7 @@ class Shuffle(SameElements):
 
 
 def _slots(size: int, total: int) -> Ints:
-    """Room for the numbers of the rows that wait, at least one: no more than there are, where that is known."""
+    """Slots for the numbers of waiting rows, at least one, and no more than there are elements if that is known."""
     return np.empty(size if total < 0 else max(1, min(size, total)), np.int64)
 
 
@@ -203,7 +203,7 @@ def order_key(state: State, *, reshuffle: bool) -> int:
 
 
 class _Buffer:
-    """The rows that wait, by slot, with their numbers; and where in the input each held row can be found again."""
+    """The waiting rows by slot, with their numbers; and where in the input each of them can be found again."""
 
     def __init__(self, spec: Spec, size: int, key: int, state: State, stream: Stream, most: int) -> None:
         self.size, self.key, self.most = size, key, most
@@ -211,19 +211,19 @@ class _Buffer:
         self.total: int = state["total"]
         self.queue = RowQueue(stream, {"input": state["input"], "skip": state["skip"]})
         self.next_row: int = state["from"]
-        self.failures = 0  # since the place where the stream began
-        self.known: int = state.get("failures", 0)  # of them, those that were handed on before the state was saved
-        self.failure: Failure | None = None  # what comes next, before any more rows
+        self.failures = 0  # since the position where the stream began
+        self.known: int = state.get("failures", 0)  # how many of them were passed on before the state was saved
+        self.failure: Failure | None = None  # failures that come before any more rows
         self.marks: deque[tuple[int, Mark, int]] = deque([(self.next_row, self.queue.mark(), 0)])
         self.likely = 1
-        """Rows that may be moved together, as far as those seen last tell."""
+        """How many rows may be moved together, judging by the last ones."""
         self.slots = Slots(spec, size)
         self.numbers: Ints = np.empty(0, np.int64)
         self.oldest = self.next_row
         self.looked = self.row
 
     def _pull(self, most: int) -> Block | None:
-        """Up to `most` rows, as come in a short time and take little memory; None at the end, and before a failure."""
+        """At most `most` rows that come in a short time and take little memory; None at the end, and before a failure."""
         deadline = perf_counter() + PACE_SECONDS
         parts: list[Block] = []
         have = nbytes = 0
@@ -246,13 +246,13 @@ class _Buffer:
         return concat_blocks(parts) if parts else None
 
     def _failed(self) -> Iterator[Block]:
-        """The failure that came, if one did."""
+        """The failure that comes next, if there is one."""
         failure, self.failure = self.failure, None
         if failure is not None:
             yield failure
 
     def _filled(self) -> Iterator[Block]:
-        """Bring the buffer to what it held at `row`; gives the failures met for the first time."""
+        """Restore the buffer as it was at `row`; yields failures that were not met before."""
         if self.row == 0:
             while self.next_row < self.size:
                 more = self._pull(min(_CHUNK, self.size - self.next_row))
@@ -267,7 +267,7 @@ class _Buffer:
         left = slots_at(self.key, self.row, self.total, held)
         wanted = np.sort(held[:left])
         parts: list[Block] = []
-        failed: list[Block] = []  # none, unless functions fail now that did not before
+        failed: list[Block] = []  # there are none, unless a function fails now that did not fail before
         end = self.row + self.size if self.total < 0 else self.total
         while self.next_row < end:
             first = self.next_row
@@ -316,9 +316,9 @@ class _Buffer:
             yield block
 
     def state(self) -> State:
-        """Position, and where the oldest row that is held, or else the next one, stands; or one a little before it.
+        """The position, and where the oldest row in the buffer (or else the next row) stands, or a row a little before it.
 
-        To look for it costs as much as there are slots, so that is done once in so many steps; it never goes back.
+        Finding it costs time in proportion to the slots, so it is done only once in so many steps; it never goes back.
         """
         held = len(self.numbers)
         if not held:
@@ -329,6 +329,6 @@ class _Buffer:
             self.marks.popleft()
         first, mark, failures = self.marks[0]
         made = {"row": self.row, "total": self.total, "from": first, **mark}
-        # A failure that came with the last rows follows them.
+        # A failure that was met with the last rows follows them.
         failed = max(self.known, self.failures - (self.failure is not None)) - failures
         return {**made, "failures": failed} if failed else made

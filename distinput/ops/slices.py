@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node"]
 
 _TOGETHER = 16
-"""Sources whose rows travel together."""
+"""How many small sources are sent in one block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Slices(Rows):
 
     @cached_property
     def names(self) -> "Names | None":
-        """The texts that name files, if the first of a component is the path of a file that is there."""
+        """The texts that name files, if the first text of a component is the path of an existing file."""
         from distinput.files.facts import Names
 
         texts = [
@@ -84,7 +84,7 @@ class Slices(Rows):
 
 @dataclass(frozen=True, eq=False)
 class SlicesInTurn(Node):
-    """The elements of several sources in memory, one source after the other: what a `concatenate` of them becomes.
+    """The elements of several sources in memory, one source after the other; a `concatenate` of them becomes this.
 
     State: the row.
 
@@ -113,7 +113,7 @@ class SlicesInTurn(Node):
 
     @cached_property
     def ends(self) -> Ints:
-        """[sources + 1] the rows before each source, and of all."""
+        """[sources + 1] the number of rows before each source, and of all rows."""
         return np.cumsum([0, *[source.cardinality for source in self.sources]], dtype=np.int64)
 
     @property
@@ -132,7 +132,7 @@ class SlicesInTurn(Node):
             yield block, {"row": end}
 
     def _parts(self, row: int) -> Iterator[tuple[Block, int]]:
-        """The rows from `row` on, of one source each, and where they end."""
+        """Blocks of the rows from `row` on, of one source each, and where each block ends."""
         first = int(np.searchsorted(self.ends, row, "right")) - 1
         for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
             for block, end in rows_from(source.block, max(0, row - begin)):
@@ -161,7 +161,7 @@ def _nodes_word(column: Datasets) -> str:
 
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
-    """The same rows, of small sources several together and not copied: what a block costs is seldom worth a few rows."""
+    """The same rows, with several small sources in one block, not copied: a block costs too much for a few rows."""
     while some := list(islice(parts, _TOGETHER)):
         blocks = [block for block, _ in some]
         rows = sum([block.size for block in blocks])

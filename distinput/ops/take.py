@@ -21,7 +21,7 @@ __all__ = ["Skip", "Take"]
 
 @dataclass(frozen=True, eq=False)
 class Take(SameElements):
-    """The first `count` elements, or all when `count` is negative.
+    """The first `count` elements, or all if `count` is negative.
 
     Shapes and order: unchanged. State: how many are left.
 
@@ -82,7 +82,7 @@ class Take(SameElements):
         for block, after in self.input.open(state["input"], run):
             kept = block.rows(0, left)
             left -= kept.size
-            # The input's state after a cut block is never used: nothing is left to take from there.
+            # The input's state after a cut block is never used, since nothing is left to take from there.
             yield kept, {"input": after, "left": left}
             if not left:
                 return
@@ -97,13 +97,13 @@ class Take(SameElements):
 
 @dataclass(frozen=True, eq=False)
 class Skip(SameElements):
-    """All but the first `count` elements; none when `count` is negative.
+    """All but the first `count` elements; none if `count` is negative.
 
-    Shapes and order: unchanged. State: that of the input, and how many are still to be passed over. Where the input's rows
-    can be counted the skipped ones are not read.
+    Shapes and order: unchanged. State: that of the input, and how many elements are still to be skipped. If the rows of the
+    input can be counted, skipped rows are not read.
 
     Args:
-      count: how many elements to leave out.
+      count: how many elements to skip.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(5).skip(3).to_list()
@@ -159,7 +159,7 @@ class Skip(SameElements):
         if left < 0:
             return
         for block, after in self.input.open(state["input"], run):
-            if type(block) is Failure:  # it counts as the element would have
+            if type(block) is Failure:  # it counts as one element
                 left = max(0, left - 1)
                 yield block, {"input": after, "left": left}
             elif left >= block.size:

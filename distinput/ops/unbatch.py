@@ -24,18 +24,18 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 __all__ = ["Parts", "Unbatch", "row_counts", "taken_apart", "unstacked"]
 
 Parts = Callable[[Block], Iterator[tuple[Block, int]]]
-"""What the elements of a block are taken apart into, and the element behind each part."""
+"""The rows of the elements of a block, in parts, each with the element after it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(Node):
     """Split every element along its first axis.
 
-    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many
-    rows of its next element to pass over.
+    Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many rows of its next
+    element to skip.
 
     Raises:
-      InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration where the spec does not tell).
+      InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration if the spec does not tell).
 
     >>> import distinput as di
     >>> di.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch().to_list()
@@ -90,12 +90,12 @@ class Unbatch(Node):
 
 
 def taken_apart(stream: Stream, state: State, parts: Parts) -> Stream:
-    """What the elements of a stream are taken apart into.
+    """The rows of the elements of a stream.
 
     Args:
       stream: begins at the `input` of the state.
-      state: `skip` tells how many rows of what comes of that are to be passed over, and `failures` how many failures.
-      parts: the rows of the elements of a block, some at a time.
+      state: `skip` tells how many rows to skip from there, and `failures` how many failures.
+      parts: gives the rows of the elements of a block, in parts.
     """
     before, over, failed = state["input"], state["skip"], state.get("failures", 0)
     for block, after in stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`unique`: each value once."""
+"""`unique`: every value once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +24,10 @@ _DTYPES = (np.dtype(np.int32), np.dtype(np.int64), STRING)
 
 @dataclass(frozen=True, eq=False)
 class Unique(Node):
-    """Elements that were not seen before; elements have one component.
+    """Elements that have not occurred before; elements must have one component.
 
-    Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input were looked at; a restart
-    looks at them again, since a state holds no data.
+    Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input have been read; a restart
+    reads them again, since a state holds no data.
 
     Raises:
       TypeError: the element has several components, or is neither int32, int64 nor a string.

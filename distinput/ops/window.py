@@ -26,14 +26,14 @@ __all__ = ["Window"]
 
 @dataclass(frozen=True, eq=False)
 class Window(Grouped):
-    """Windows of `size` elements, each a dataset; every component of the element becomes a dataset of its own.
+    """Windows of `size` elements as datasets; every component of the element becomes a dataset of its own.
 
     Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
     window stands in the input.
 
     Args:
       size: elements in a window, at least 1.
-      shift: elements from the beginning of one window to the next; `size` when None.
+      shift: elements from the beginning of one window to that of the next; `size` if None.
       stride: take every `stride`-th element.
       drop_remainder: leave out windows at the end that are not full.
 
@@ -75,7 +75,7 @@ class Window(Grouped):
         return self.groups(full=self.drop_remainder)
 
     def stream(self, state: State, run: Run) -> Stream:
-        # Not every error is in a window: it may stand between two, or in a last one that is not full.
+        # Not every failure is in a window: it may lie between two, or in a last one that is not full.
         held = RowQueue(self.input.open(state["input"], run.tolerating()), state)
         while True:
             if not held.fill(max(self.needed, self.step)) and held.failure is not None:
@@ -94,7 +94,7 @@ class Window(Grouped):
         return ColumnBlock(rows.structure, [Datasets([node], STRING) for node in nodes], 1)
 
     def _of_places(self, queue: RowQueue, run: Run) -> Stream:
-        """Windows of elements and failures alike; one with a failure in it is one."""
+        """Windows of elements and failures alike; a window that contains a failure is a failure."""
         held: deque[tuple[Block, Mark]] = deque()  # each with the mark before it
 
         def pull() -> bool:

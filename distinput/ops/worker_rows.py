@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`own_rows` and `own_pieces`: the rows that policy DATA gives to one worker, without reading those of others."""
+"""`own_rows` and `own_pieces`: the rows that policy DATA gives to one worker, without reading the rows of others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ __all__ = ["OwnPieces", "OwnRows", "OwnShares", "RowReader", "ShuffledRows", "fe
 _FIRST_ROWS = 256
 _MOST_PIECES = 4096
 _MOST_BYTES = 64 << 20
-"""Of the rows of a fetch. It reads whatever holds one of them, a row group of which others need rows too: more than for others,
-since fewer would be read again and again."""
+"""Bytes of the rows of one fetch. A fetch reads every row group that contains one of its rows, so it takes more bytes than is
+usual; smaller fetches would read the same row groups again and again."""
 
 
 @dataclass(frozen=True, eq=False)
 class OwnRows(SameElements):
     """The rows of one worker's pieces, fetched by position.
 
-    Shapes: unchanged. Order: that of the pieces. State: the next piece, and rows of it to pass over.
+    Shapes: unchanged. Order: that of the pieces. State: the next piece, and how many of its rows to skip.
 
     Args:
       pieces: which rows.
@@ -55,7 +55,7 @@ class OwnRows(SameElements):
 
     @cached_property
     def row_bytes(self) -> int:
-        """About the bytes of a row: what its spec says, and for texts and lists what rows of the first file take in it."""
+        """About how many bytes a row has: as the spec says, or for texts and lists as rows take in the first file."""
         reader = next((step for step in walk(self.input) if isinstance(step, RowReader)), None)
         stored = 0
         if reader is not None and reader.counts and len(reader.counts[0]) and not reader.gathers:
@@ -77,13 +77,13 @@ class OwnRows(SameElements):
             sizes = stops - starts
             before = np.cumsum(sizes) - sizes
             rows = (np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes))[over:]
-            over = 0  # less than the first piece holds
+            over = 0  # fewer rows than the first piece has
             if len(rows):
                 yield self.input.fetch(rows, epoch), {"epoch": epoch, "piece": piece, "skip": 0}
 
 
 def fetches(pieces: RowRanges, piece: int, row_bytes: int) -> Iterator[tuple[Ints, Ints, int]]:
-    """Pieces from number `piece` on, some in each fetch, few at first: where they begin and end, and which is the next one."""
+    """Pieces from number `piece` on, several in each fetch, few at first: where they begin and end, and the next piece."""
     limit = max(1, min(block_rows(8), _MOST_BYTES // max(1, row_bytes)))
     count, most = pieces.count, min(_FIRST_ROWS, limit)
     largest = max(1, -(-pieces.batch_size // pieces.assignment.pieces))
@@ -96,13 +96,13 @@ def fetches(pieces: RowRanges, piece: int, row_bytes: int) -> Iterator[tuple[Int
 
 @dataclass(frozen=True, eq=False)
 class OwnPieces(Node):
-    """The rows of one worker put together into its pieces.
+    """The rows of one worker, batched into its pieces.
 
     Shapes: [...] becomes [rows of the piece, ...]. State: where the next row stands in the input, and the next piece.
 
     Args:
       pieces: how many rows each has.
-      leaves: the specs of a piece, as cutting the global batches would give them.
+      leaves: the specs of a piece, as cutting the global batches would make them.
     """
 
     input: Node
@@ -154,7 +154,7 @@ class OwnPieces(Node):
                 whole = int(np.searchsorted(ends, before + queue.front, "right")) - done
                 whole = max(1, whole)
                 rows = int(ends[done + whole - 1]) - before
-                if rows > queue.size:  # the input ended early: it is not what it was counted to be
+                if rows > queue.size:  # the input ended early: it has fewer rows than were counted
                     return
                 made = queue.take(rows).split(sizes[done : done + whole]) if rows else self._empty(whole)
                 done += whole
@@ -173,11 +173,11 @@ class OwnPieces(Node):
 
 @dataclass(frozen=True, eq=False)
 class OwnShares(Node):
-    """`shard_batches` that reads its own rows only: elements and states are those of the op.
+    """`shard_batches` that reads only its own rows; elements and states are those of the op.
 
     Args:
       whole: the op, over all batches.
-      own: gives one piece of each batch, the same that `whole` gives.
+      own: gives one piece of each batch, the same as `whole`.
     """
 
     whole: Node
@@ -214,7 +214,7 @@ class OwnShares(Node):
 
 @dataclass(frozen=True, eq=False)
 class ShuffledRows(Shuffle):
-    """A `shuffle` over an input with random access, whose element i is fetched without those before it."""
+    """A `shuffle` over an input with random access, whose elements can be fetched without those before them."""
 
     @property
     def op(self) -> str:
@@ -240,7 +240,7 @@ class ShuffledRows(Shuffle):
 
 @dataclass(frozen=True, eq=False)
 class RowReader(Reader):
-    """A reader of files whose records can be counted, in a format that can fetch them by their numbers."""
+    """A reader of files whose records can be counted, in a format that can fetch them by number."""
 
     @property
     def cardinality(self) -> int:

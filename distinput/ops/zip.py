@@ -96,7 +96,7 @@ class Zip(Node):
 
 
 def _lost(queues: Sequence[RowQueue]) -> Failure | None:
-    """The first of the failures that come next; the elements beside it go with it. None where an input ended before it."""
+    """The first of the next failures; the elements beside it are lost with it. None if an earlier input has ended."""
     found: Failure | None = None
     for queue in queues:
         if queue.fill(1):
@@ -105,7 +105,7 @@ def _lost(queues: Sequence[RowQueue]) -> Failure | None:
             failure = queue.passed()
             found = found or failure
         else:
-            break  # as in TensorFlow, which does not look at the inputs behind one that has ended
+            break  # as in TensorFlow, which does not look at the inputs after one that has ended
     return found
 
 

@@ -18,12 +18,12 @@ def integer(op: str, name: str, value: Any) -> int:
     """`value` as an int.
 
     Raises:
-      TypeError: it is no whole number.
+      TypeError: it is not an integer.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{op}: {name} must be a whole number, got {value!r}")
+        raise TypeError(f"{op}: {name} must be an integer, got {value!r}")
     return int(value)
 
 
@@ -31,7 +31,7 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
     """`value` as an int of at least `least`.
 
     Raises:
-      TypeError: it is no whole number.
+      TypeError: it is not an integer.
       InvalidArgumentError: it is smaller, or larger than any int64.
     """
     number = integer(op, name, value)

@@ -39,7 +39,7 @@ def test_the_size_must_be_positive(size: Any) -> None:
 
 @pytest.mark.parametrize("size", [2.0, "2", True, None])
 def test_the_size_must_be_a_whole_number(size: Any) -> None:
-    with pytest.raises(TypeError, match="batch: batch_size must be a whole number, got"):
+    with pytest.raises(TypeError, match="batch: batch_size must be an integer, got"):
         RANGE(3).batch(size)
 
 

@@ -31,7 +31,7 @@ def test_the_input_must_be_countable() -> None:
 
 
 def test_the_seed_must_be_a_whole_number() -> None:
-    with pytest.raises(TypeError, match=r"global_shuffle: seed must be a whole number, got 0\.5"):
+    with pytest.raises(TypeError, match=r"global_shuffle: seed must be an integer, got 0\.5"):
         RANGE(3).global_shuffle(seed=0.5)
 
 

@@ -106,7 +106,7 @@ def test_the_cardinality_is_infinite_or_unknown(made: Callable[[di.data.Dataset]
             "give exactly one of window_size and window_size_func",
         ),
         ({"window_size": 0}, InvalidArgumentError, "window_size must be greater than zero, got 0"),
-        ({"window_size": 1.5}, TypeError, "window_size must be a whole number, got 1.5"),
+        ({"window_size": 1.5}, TypeError, "window_size must be an integer, got 1.5"),
         ({"key_func": 1, "window_size": 1}, TypeError, "key_func must be a function, got 1"),
         ({"reduce_func": 1, "window_size": 1}, TypeError, "reduce_func must be a function, got 1"),
     ],
@@ -120,8 +120,8 @@ def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str
 @pytest.mark.parametrize(
     "key, size, error, message",
     [
-        (lambda x: 0.5, 2, TypeError, "group_by_window: key_func must return a whole number, got array(0.5)"),
-        (lambda x: [0], 2, TypeError, "group_by_window: key_func must return a whole number, got array([0])"),
+        (lambda x: 0.5, 2, TypeError, "group_by_window: key_func must return an integer, got array(0.5)"),
+        (lambda x: [0], 2, TypeError, "group_by_window: key_func must return an integer, got array([0])"),
         (lambda x: 0, 0, InvalidArgumentError, "group_by_window: window_size must be greater than zero, got 0"),
     ],
 )

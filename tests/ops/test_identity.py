@@ -47,5 +47,5 @@ def test_a_wrong_cardinality_is_an_error(asserted: int, before: list[int], messa
 
 @pytest.mark.parametrize("count, error", [(-3, InvalidArgumentError), (1.5, TypeError)])
 def test_the_cardinality_is_checked(count: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match=f"assert_cardinality: expected_cardinality must be a .* got {count}"):
+    with pytest.raises(error, match=f"assert_cardinality: expected_cardinality must be an? .* got {count}"):
         RANGE(3).apply(counted(count))

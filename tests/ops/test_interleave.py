@@ -76,7 +76,7 @@ def test_cardinality(endless: bool, calls: int | None, count: int) -> None:
         ({"map_func": 1}, TypeError, "map_func must be a function, got 1"),
         ({"cycle_length": 0}, InvalidArgumentError, "cycle_length must be greater than zero, got 0"),
         ({"cycle_length": -2}, InvalidArgumentError, "cycle_length must be greater than zero, got -2"),
-        ({"cycle_length": 1.5}, TypeError, "cycle_length must be a whole number, got 1.5"),
+        ({"cycle_length": 1.5}, TypeError, "cycle_length must be an integer, got 1.5"),
         ({"block_length": 0}, InvalidArgumentError, "block_length must be greater than zero, got 0"),
         (
             {"cycle_length": 2, "num_parallel_calls": 3},

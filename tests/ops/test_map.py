@@ -93,7 +93,7 @@ def test_elements_before_an_error_arrive(calls: int | None) -> None:
         ((1,), TypeError, "map: map_func must be a function, got 1"),
         ((len, 0), InvalidArgumentError, "map: num_parallel_calls must be at least 1, or AUTOTUNE, got 0"),
         ((len, -2), InvalidArgumentError, "map: num_parallel_calls must be at least 1, or AUTOTUNE, got -2"),
-        ((len, 1.5), TypeError, "map: num_parallel_calls must be a whole number, got 1.5"),
+        ((len, 1.5), TypeError, "map: num_parallel_calls must be an integer, got 1.5"),
     ],
 )
 def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:

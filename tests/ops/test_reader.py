@@ -47,7 +47,7 @@ def test_a_restart_goes_on_inside_a_file(folder: Path) -> None:
 
 
 def test_no_file_tells_what_parquet_rows_look_like() -> None:
-    with pytest.raises(NotFoundError, match="parquet: there is no file to tell what its records look like"):
+    with pytest.raises(NotFoundError, match="parquet: there is no file that shows what its records look like"):
         di.data.ParquetDataset([]).element_spec  # asking is the act  # noqa: B018
 
 

@@ -57,7 +57,7 @@ def test_the_first_dimension_is_known_where_no_batch_can_be_short(
         ([2, -1], InvalidArgumentError, "batch_size must be at least 0, got -1"),
         ([0, 0], InvalidArgumentError, r"batch_size must hold a positive size, got \[0, 0\]"),
         ([], InvalidArgumentError, r"batch_size must hold a positive size, got \[\]"),
-        (1.5, TypeError, "batch_size must be a whole number, got 1.5"),
+        (1.5, TypeError, "batch_size must be an integer, got 1.5"),
     ],
 )
 def test_sizes_are_checked(size: Any, error: type[Exception], message: str) -> None:

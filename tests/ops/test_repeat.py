@@ -34,7 +34,7 @@ def test_each_pass_is_shuffled_anew() -> None:
 
 @pytest.mark.parametrize("count", [1.5, "2", True])
 def test_the_count_must_be_a_whole_number(count: Any) -> None:
-    with pytest.raises(TypeError, match="repeat: count must be a whole number, got"):
+    with pytest.raises(TypeError, match="repeat: count must be an integer, got"):
         RANGE(2).repeat(count)
 
 

@@ -26,8 +26,8 @@ def test_the_shards_are_every_nth_element(size: int) -> None:
         ((-2, 0), InvalidArgumentError, "Number of shards must be greater than zero, got num_shards=-2"),
         ((2, 2), InvalidArgumentError, "Index must be between 0 and 1, got index=2"),
         ((2, -1), InvalidArgumentError, "Index must be between 0 and 1, got index=-1"),
-        ((1.5, 0), TypeError, "num_shards must be a whole number, got 1.5"),
-        ((2, None), TypeError, "index must be a whole number, got None"),
+        ((1.5, 0), TypeError, "num_shards must be an integer, got 1.5"),
+        ((2, None), TypeError, "index must be an integer, got None"),
     ],
 )
 def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:

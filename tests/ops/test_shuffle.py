@@ -40,8 +40,8 @@ def test_passes_differ_unless_told() -> None:
     "args, error, message",
     [
         ((0,), InvalidArgumentError, "shuffle: buffer_size must be greater than zero, got 0"),
-        ((1.5,), TypeError, "shuffle: buffer_size must be a whole number, got 1.5"),
-        ((2, "x"), TypeError, "shuffle: seed must be a whole number, got 'x'"),
+        ((1.5,), TypeError, "shuffle: buffer_size must be an integer, got 1.5"),
+        ((2, "x"), TypeError, "shuffle: seed must be an integer, got 'x'"),
     ],
 )
 def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:

@@ -59,7 +59,7 @@ def test_windows_cannot_be_batched_as_they_are() -> None:
         ((0,), InvalidArgumentError, "size must be greater than zero, got 0"),
         ((2, 0), InvalidArgumentError, "shift must be greater than zero, got 0"),
         ((2, 1, 0), InvalidArgumentError, "stride must be greater than zero, got 0"),
-        ((1.5,), TypeError, "size must be a whole number, got 1.5"),
+        ((1.5,), TypeError, "size must be an integer, got 1.5"),
     ],
 )
 def test_arguments_are_checked(args: Any, error: type[Exception], message: str) -> None:

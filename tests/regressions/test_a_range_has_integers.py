@@ -14,7 +14,7 @@ D = di.data.Dataset
 @pytest.mark.parametrize("wrong", [1.5, np.float32(2.5), "3", None, True, [3], float("nan")])
 def test_what_is_no_integer_is_refused(wrong: Any) -> None:
     for args in ((wrong,), (0, wrong), (0, 9, wrong)):
-        with pytest.raises(TypeError, match="range: each number must be a whole number, got"):
+        with pytest.raises(TypeError, match="range: each number must be an integer, got"):
             D.range(*args)
 
 

@@ -18,7 +18,7 @@ DATASET = D.range(2)
     [
         (
             lambda: DATASET.batch(DATASET),
-            "batch: batch_size must be a whole number, got <Dataset range(first=0, stop=2)>",
+            "batch: batch_size must be an integer, got <Dataset range(first=0, stop=2)>",
         ),
         (lambda: DATASET.map(DATASET), "map: map_func must be a function, got <Dataset range(first=0, stop=2)>"),
         (
@@ -41,8 +41,8 @@ DATASET = D.range(2)
             lambda: DATASET.reduce(DATASET, lambda s, x: s),
             "reduce: the carried value must be a nest of arrays, got <Dataset",
         ),
-        (lambda: DATASET.enumerate("x"), "enumerate: start must be a whole number, got 'x'"),
-        (lambda: DATASET.enumerate(1.5), "enumerate: start must be a whole number, got 1.5"),
+        (lambda: DATASET.enumerate("x"), "enumerate: start must be an integer, got 'x'"),
+        (lambda: DATASET.enumerate(1.5), "enumerate: start must be an integer, got 1.5"),
         (
             lambda: DATASET.bucket_by_sequence_length(len, None, [1]),
             "bucket_by_sequence_length: bucket_boundaries must be a list",
