@@ -38,8 +38,8 @@ $(MADE)/venv:
 	@mkdir -p $(MADE) && touch $@
 
 $(MADE)/demo: pyproject.toml | $(MADE)/venv
-	@echo "installing distinput[progress] into $(VENV)"
-	@$(PIP) --editable '.[progress]'
+	@echo "installing distinput[progress,crc32c] into $(VENV)"
+	@$(PIP) --editable '.[progress,crc32c]'
 	@touch $@
 
 $(MADE)/test: pyproject.toml | $(MADE)/venv

@@ -14,7 +14,7 @@ from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.formats.record_index import index_sink
 from distinput.formats.spans import Found, Ints, Piece, SpanFormat
-from distinput.kernels.crc32c import masked_crc32c
+from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
 from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
 
 __all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords"]
@@ -174,7 +174,4 @@ class TFRecordWriter:
 
 def _masked(data: bytes) -> bytes:
     """The masked CRC32C of `data`, as it is stored."""
-    import google_crc32c
-
-    crc = google_crc32c.value(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    return struct.pack("<I", masked_crc32c_of_bytes(data))

@@ -9,19 +9,18 @@ Using CRC32 Instruction", Intel 2011). Elsewhere eight tables take eight bytes a
 
 from __future__ import annotations
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
+from distinput.kernels.crc32c_numpy import byte_table, crc32c_library, crc32c_numpy
 from distinput.kernels.kernel import Bytes, inlined, kernel
 from distinput.kernels.machine import carryless_product, crc32_u64, has_crc32, load_u64
 
-POLYNOMIAL = np.uint32(0x82F63B78)  # Castagnoli's, lowest bit first
 MASK_DELTA = np.uint32(0xA282EAD8)
 ALL = np.uint32(0xFFFFFFFF)
 LONGEST_LANE = 128  # words of eight bytes: what three of them hold stays in the first cache
 
-_1, _8, _15, _17 = (np.uint32(each) for each in (1, 8, 15, 17))
+_8, _15, _17 = (np.uint32(each) for each in (8, 15, 17))
 _LOW = np.uint32(255)
 _LOW64 = np.uint64(255)
 
@@ -29,10 +28,7 @@ _LOW64 = np.uint64(255)
 def _byte_tables() -> npt.NDArray[np.uint32]:
     """Row k: what byte b becomes after itself and k bytes of zeros. [8, 256]."""
     tables = np.empty((8, 256), np.uint32)
-    state = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        state = (state >> _1) ^ (POLYNOMIAL * (state & _1))
-    tables[0] = state
+    tables[0] = byte_table()
     for k in range(1, 8):
         tables[k] = (tables[k - 1] >> 8) ^ tables[0][tables[k - 1] & 255]
     return tables
@@ -57,12 +53,24 @@ AFTER_ZEROS = _after_zeros()
 
 def sum_reference(data: Bytes) -> int:
     """The CRC32C of the bytes."""
-    return int(google_crc32c.value(data.tobytes()))
+    library = crc32c_library()
+    return crc32c_numpy(data) if library is None else int(library(data.tobytes()))
 
 
 def masked_reference(data: Bytes) -> int:
     """The CRC32C of the bytes as TFRecord files keep it, so that a sum over sums is no sum of zeros."""
-    plain = sum_reference(data)
+    return _masked_number(sum_reference(data))
+
+
+def masked_crc32c_of_bytes(data: bytes) -> int:
+    """See `masked_reference`; for one byte string at a time, for which the package google-crc32c needs no kernel."""
+    library = crc32c_library()
+    if library is None:
+        return masked_crc32c(np.frombuffer(data, np.uint8))
+    return _masked_number(library(data))
+
+
+def _masked_number(plain: int) -> int:
     return ((plain >> 15 | plain << 17) + int(MASK_DELTA)) & 0xFFFFFFFF
 
 

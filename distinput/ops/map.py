@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`map`: call a function on every element."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from distinput.core.calls import MOST_CALLS, applied, element_text
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
 from distinput.core.processes import Workforce, check_sendable
+from distinput.core.room import cores
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -194,12 +194,8 @@ def _workforce(maps: Sequence[Map]) -> Workforce | None:
     calls = maps[0].num_parallel_calls
     if not maps[0].processes:
         return None
-    count = _cores() if calls in (None, AUTOTUNE) else int(calls)
+    count = cores() if calls in (None, AUTOTUNE) else int(calls)
     return workforce_of(_chain(maps), count)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fetched(node: Map | FusedMap, maps: Sequence[Map], rows: Ints, epoch: int) -> Block:
@@ -253,7 +249,7 @@ def _called(
     if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
         return chain.stream(upstream, state, run, lambda error, element: note(error, 0, element_text(element)))
     if calls == AUTOTUNE and run.run_ahead is None:
-        return called_as_measured(upstream, state, chain, _cores(), run, counter, note, node.found)
+        return called_as_measured(upstream, state, chain, cores(), run, counter, note, node.found)
     if calls is not None and calls > 1:
         return called_in_threads(upstream, state, chain, int(calls), run, counter, note)
     return _called_here(upstream, state, chain, note, run)

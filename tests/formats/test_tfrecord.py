@@ -4,13 +4,13 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.tfrecord import TFRecordOptions, TFRecords, TFRecordWriter
+from tests.checksum import masked_checksum
 from tests.formats.reading import (
     check_positions,
     cut_short,
@@ -31,14 +31,9 @@ def write(path: str, items: list[bytes], compression: str | None = None) -> str:
     return path
 
 
-def masked(data: bytes) -> bytes:
-    crc = google_crc32c.value(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
 def header(length: int) -> bytes:
     packed = struct.pack("<Q", length)
-    return packed + masked(packed)
+    return packed + masked_checksum(packed)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -65,8 +60,8 @@ def test_large_records(tmp_path: Path, compression: str | None) -> None:
 
 def test_the_bytes_are_tensorflows(tmp_path: Path) -> None:
     path = write(str(tmp_path / "a.tfr"), [b"hello"])
-    assert Path(path).read_bytes() == header(5) + b"hello" + masked(b"hello")
-    assert masked(b"123456789") == struct.pack("<I", 0xC78AB0E5)
+    assert Path(path).read_bytes() == header(5) + b"hello" + masked_checksum(b"hello")
+    assert masked_checksum(b"123456789") == struct.pack("<I", 0xC78AB0E5)
 
 
 def test_a_file_cut_short_is_an_error_unless_between_records(tmp_path: Path) -> None:
@@ -121,7 +116,7 @@ def test_damage_in_compressed_files(tmp_path: Path, compression: str) -> None:
 @pytest.mark.parametrize("length", [1 << 20, 1 << 31, 1 << 60, (1 << 64) - 1])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_length_beyond_the_file_takes_no_memory(tmp_path: Path, length: int, compressed: bool) -> None:
-    content = header(1) + b"a" + masked(b"a") + header(length) + b"b" * 1000
+    content = header(1) + b"a" + masked_checksum(b"a") + header(length) + b"b" * 1000
     file = tmp_path / "a.tfr"
     file.write_bytes(gzip.compress(content) if compressed else content)
     format = TFRecords("GZIP" if compressed else None)

@@ -60,7 +60,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "dask": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "distributed": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "fsspec": ("distinput/files/*",),
-    "google_crc32c": ("distinput/formats/*", "distinput/kernels/*"),
+    "google_crc32c": ("distinput/kernels/crc32c_numpy.py",),
     "hypothesis": ("distinput/testing/*",),
     "jax": ("distinput/cluster/*", "distinput/distribute/engines/*", "distinput/distribute/devices/*"),
     "llvmlite": ("distinput/kernels/*",),  # numba's own compiler, for the errors and names numba does not wrap

@@ -7,7 +7,6 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,6 +26,7 @@ from distinput.kernels import (  # noqa: F401 - they fill KERNELS
     windows,
 )
 from distinput.kernels.kernel import KERNELS
+from tests.checksum import masked_checksum
 
 Draw = Callable[..., Any]
 SMALL = st.integers(0, 40)
@@ -65,12 +65,8 @@ def spoilt(draw: Draw, arrays: st.SearchStrategy[np.ndarray]) -> np.ndarray:
 
 
 def frame(payload: bytes, spoil: int = -1) -> bytes:
-    def checksum(content: bytes) -> bytes:
-        crc = google_crc32c.value(content)
-        return (((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
-
     length = len(payload).to_bytes(8, "little")
-    framed = bytearray(length + checksum(length) + payload + checksum(payload))
+    framed = bytearray(length + masked_checksum(length) + payload + masked_checksum(payload))
     if spoil >= 0:
         framed[spoil % len(framed)] ^= 1 << spoil % 8
     return bytes(framed)
