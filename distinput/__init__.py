@@ -8,6 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.meant import UnknownNameError
 from distinput.core.shape import TensorShape
 from distinput.core.spec import TensorSpec
 from distinput.dtypes import (
@@ -68,9 +69,13 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         """A corner of the library, loaded when it is first named."""
         if name in _CORNERS:
             return import_module(f"distinput.{name}")
-        from distinput.data.absent import absent  # for messages alone
+        raise UnknownNameError(lambda: _absent(name))
 
-        raise absent("distinput", name, {*__all__, *_CORNERS})
+
+def _absent(name: str) -> str:
+    from distinput.data.absent import absent  # for messages alone
+
+    return absent("distinput", name, {*__all__, *_CORNERS})
 
 
 def __dir__() -> list[str]:

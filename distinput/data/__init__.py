@@ -4,6 +4,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.meant import UnknownNameError
 from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
@@ -53,9 +54,13 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
             return import_module("distinput.data.experimental")
         if name in __all__:
             return getattr(import_module("distinput.data.makers"), name)
-        from distinput.data.absent import absent  # for messages alone
+        raise UnknownNameError(lambda: _absent(name))
 
-        raise absent("distinput.data", name, __all__)
+
+def _absent(name: str) -> str:
+    from distinput.data.absent import absent  # for messages alone
+
+    return absent("distinput.data", name, __all__)
 
 
 def __dir__() -> list[str]:

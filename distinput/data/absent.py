@@ -121,22 +121,21 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 
-def absent(module: str, name: str, known: Collection[str]) -> AttributeError:
-    """The error for a name that a public module does not have.
+def absent(module: str, name: str, known: Collection[str]) -> str:
+    """The message for a name that a public module does not have.
 
     Args:
       module: the module's full name.
       name: what was asked for.
       known: the names that it has.
 
-    >>> print(absent("distinput", "function", []))
-    module 'distinput' has no attribute 'function': functions run as plain Python: leave the decorator out ("What to change" in
-    docs/porting.md)
+    >>> print(absent("distinput.data", "NumpyIterator", []))
+    module 'distinput.data' has no attribute 'NumpyIterator': it is called DatasetIterator ("What to change" in docs/porting.md)
     """
     start = f"module {module!r} has no attribute {name!r}"
     cure = _TABLE.get(module, {}).get(name)
     if cure is not None:
-        return AttributeError(f'{start}: {cure[0]} ("{cure[1]}" in docs/porting.md)')
-    if name.startswith("__"):  # Python itself asks for these, often
-        return AttributeError(start)
-    return AttributeError(f"{start}; {meant(name, sorted(known), 'it has')}")
+        return f'{start}: {cure[0]} ("{cure[1]}" in docs/porting.md)'
+    if name.startswith("__"):  # Python itself asks for these
+        return start
+    return f"{start}; {meant(name, sorted(known), 'it has')}"

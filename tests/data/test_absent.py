@@ -2,6 +2,8 @@
 """Names of TensorFlow that are not there: the error says what to write instead."""
 
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -48,3 +50,9 @@ def test_any_other_name_lists_those_that_are_there() -> None:
 
 def test_what_python_itself_asks_for_is_refused_in_few_words() -> None:
     assert message("distinput.data", "__wrapped__") == "module 'distinput.data' has no attribute '__wrapped__'"
+
+
+def test_a_first_batch_looks_for_no_words() -> None:
+    program = "import sys, distinput as di; next(iter(di.data.Dataset.range(4).batch(2))); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"difflib", "distinput.data.absent"} & set(done.stdout.split())

@@ -83,6 +83,8 @@ DOORS: dict[str, tuple[str, ...]] = {
 
 # Imports of our own modules inside a function hide a floor; these are lazy on purpose: (file, function) -> why.
 LAZY: dict[tuple[str, str], str] = {
+    ("distinput/__init__.py", "_absent"): "so does what to write in the place of a name that is not there",
+    ("distinput/data/__init__.py", "_absent"): "the same",
     ("distinput/__init__.py", "__getattr__"): "`import distinput` stays quick: a corner is loaded when it is named",
     (
         "distinput/data/__init__.py",
