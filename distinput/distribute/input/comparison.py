@@ -24,12 +24,15 @@ __all__ = ["Beginning", "compare_beginnings", "compare_datasets", "compare_input
 _INFINITE = -1
 
 
-def compare_datasets(peers: Peers, make: Callable[[], Any], options: InputOptions) -> tuple[int, Sequence[str]]:
+def compare_datasets(
+    peers: Peers, dataset: Any, refusal: Exception | None, options: InputOptions
+) -> tuple[int, Sequence[str]]:
     """A seed that all workers share, and what differs between their datasets of global batches all the same.
 
     Args:
       peers: the workers.
-      make: gives this worker's dataset; what it raises is raised on all workers.
+      dataset: this worker's.
+      refusal: why this worker cannot distribute it; raised on all workers.
       options: how it is distributed.
 
     Raises:
@@ -37,7 +40,8 @@ def compare_datasets(peers: Peers, make: Callable[[], Any], options: InputOption
     """
 
     def facts() -> tuple[Facts, Node]:
-        dataset = make()
+        if refusal is not None:
+            raise refusal
         node, policy = dataset.node, policy_of(dataset.node)
         about = {
             **_about([dataset]),

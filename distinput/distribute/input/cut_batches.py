@@ -9,6 +9,7 @@ from typing import Any, final
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.distribute.input.dealing import Cutter
+from distinput.distribute.input.drawing import END, rows_in
 from distinput.distribute.input.source import (
     WHOLE,
     Seen,
@@ -17,11 +18,10 @@ from distinput.distribute.input.source import (
     lockstep_of,
     plan_of,
     resumed_input,
-    rows_in,
     saved_input,
 )
 from distinput.distribute.input.step_builder import StepBuilder
-from distinput.distribute.input.terms import END, INFINITE, UNKNOWN, Terms
+from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
 
 __all__ = ["CutBatches", "CutSteps"]
 

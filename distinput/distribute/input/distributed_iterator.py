@@ -10,9 +10,10 @@ from distinput.core.state import State
 from distinput.data.optional import Optional
 from distinput.distribute.input.comparison import Beginning, compare_beginnings
 from distinput.distribute.input.delivery import Delivery
+from distinput.distribute.input.drawing import END
 from distinput.distribute.input.saved import opened_state, sealed_state
 from distinput.distribute.input.source import Source, Steps
-from distinput.distribute.input.terms import END, INFINITE
+from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.modes import in_replica_of, modes
 from distinput.errors import OutOfRangeError
 

@@ -50,16 +50,17 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     replicas = consumer.replicas
     hints: Sequence[str] = ()
 
-    def checked() -> Any:
+    refusal: Exception | None = None
+    try:
         check_dataset(dataset, "experimental_distribute_dataset needs")
         if consumer.splits_batches and replicas.total > 1:
             check_batched(Spec.of(dataset.element_spec))
-        return dataset
-
-    if replicas.peers is None or replicas.workers == 1:
-        checked()
-    else:
-        seed, hints = compare_datasets(replicas.peers, checked, options)
+    except Exception as error:
+        if replicas.workers == 1:
+            raise
+        refusal = error  # raised on all workers
+    if replicas.peers is not None and replicas.workers > 1:
+        seed, hints = compare_datasets(replicas.peers, dataset, refusal, options)
         # One seed of worker 0 behind every shuffle that was given none, and no counting of cores, so that all workers agree.
         dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
     terms = _terms(consumer, dataset)

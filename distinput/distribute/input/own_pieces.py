@@ -8,10 +8,11 @@ from typing import Any, final
 
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.distribute.input.drawing import END
 from distinput.distribute.input.own_batches import OwnBatches
 from distinput.distribute.input.source import HALF_WAY, WHOLE, Seen, cut_in_words
 from distinput.distribute.input.step_builder import StepBuilder
-from distinput.distribute.input.terms import END, INFINITE, UNKNOWN, Terms
+from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
 from distinput.errors import StateError
 from distinput.plan.fingerprint import allowances
 

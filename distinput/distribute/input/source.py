@@ -7,14 +7,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Protocol
 
-from distinput.core.nest import Structure
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.distribute.input.drawing import drawn, place_of
 from distinput.distribute.input.lockstep import Lockstep
-from distinput.distribute.input.terms import END, Terms
+from distinput.distribute.input.terms import Terms
 
 __all__ = [
     "HALF_WAY",
@@ -27,7 +26,6 @@ __all__ = [
     "lockstep_of",
     "plan_of",
     "resumed_input",
-    "rows_in",
     "saved_input",
 ]
 
@@ -150,20 +148,9 @@ def lockstep_of(
     assert peers is not None, "only several workers agree"
     # The function does not refer to the iteration, which would keep it from being dropped.
     return Lockstep(
-        peers.control, partial(_drawn, iterator, count), _place_of(iterator), rows_of,
+        peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
         about=peers.next_iteration, alike=alike, hints=terms.hints,
     )  # fmt: skip
-
-
-def _drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
-    """The next elements of a worker's input, at most `count`, and the input's state after them."""
-    return list(islice(iterator, count)), _place_of(iterator)
-
-
-def _place_of(iterator: Any) -> State:
-    """Where an input stands; sealed when it is asked for."""
-    place: State = (getattr(iterator, "place", None) or iterator.state)()
-    return place
 
 
 def saved_input(iterator: Any, lockstep: Lockstep | None) -> State:
@@ -179,11 +166,6 @@ def resumed_input(dataset: Any, state: State, may_differ: str | Collection[str])
     """An iterator that goes on from a state of an input."""
     # Datasets of other packages know of no such argument.
     return dataset.restore(state, may_differ) if may_differ else dataset.restore(state)
-
-
-def rows_in(structure: Structure, parts: list[Any]) -> int:
-    """How many rows elements have."""
-    return sum([len(structure.flatten(part)[0]) for part in parts if part is not END])
 
 
 def close_input(iterator: Any) -> None:

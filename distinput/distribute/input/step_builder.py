@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.core.spec import Spec, TensorSpec
 from distinput.distribute.input.dealing import StandIn, dealer
-from distinput.distribute.input.terms import END
+from distinput.distribute.input.drawing import END
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.values import PartialPerReplica, PerReplica
 

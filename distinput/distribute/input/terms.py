@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from distinput.distribute.input.tail import short
 from distinput.distribute.replicas import Replicas
 
-__all__ = ["END", "INFINITE", "UNKNOWN", "Terms"]
+__all__ = ["INFINITE", "UNKNOWN", "Terms"]
 
 INFINITE = -1
 UNKNOWN = -2
-
-
-class _End:
-    def __repr__(self) -> str:
-        return "<end>"
-
-
-END = _End()
-"""What stands for a step or an element when there are no more."""
 
 
 @dataclass(frozen=True)
