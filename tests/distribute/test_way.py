@@ -2,9 +2,9 @@
 """The way of a dataset from `experimental_distribute_dataset` to the first step goes through few functions, and downwards.
 
 What is counted: every distinct function of `distinput/distribute` that is called on the calling thread, properties included;
-a comprehension or lambda counts as the function around it. A call goes up when the file of the calling function stands below that
-of the called one in `ROOMS`; functions of other packages in between are passed over. For several workers, `collectives/` and
-`engines/`, which carry the exchanges, are left out.
+a comprehension or lambda counts as the function around it. A call goes up when the file of the calling function stands below
+that of the called one in `ROOMS`; functions of other packages in between are passed over. For several workers, `collectives/`
+and `engines/`, which carry the exchanges, are left out.
 """
 
 import re
