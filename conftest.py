@@ -26,11 +26,22 @@ def _example(request: pytest.FixtureRequest) -> None:
 def _open_tables() -> Iterator[None]:
     """What a test or an example registers is unknown to the next one."""
     from distinput.core.registry import Registry
+    from distinput.data.dataset import Dataset
+    from distinput.data.registration import OPS
     from distinput.distribute.devices import BACKENDS
     from distinput.distribute.engines import ENGINES
+    from distinput.formats import FORMATS
+    from distinput.rewrite.rules import FIRST, RULES
+    from distinput.sharding.policies import POLICIES
 
-    tables: list[Registry[Any]] = [BACKENDS, ENGINES]
+    tables: list[Registry[Any]] = [BACKENDS, ENGINES, FORMATS, OPS]
     known = [dict(table._known) for table in tables]
+    rules, policies = (list(FIRST), list(RULES)), dict(POLICIES)
     yield
+    for name in set(OPS) - set(known[-1]):
+        delattr(Dataset, name)
     for table, names in zip(tables, known, strict=True):
         table._known = names
+    FIRST[:], RULES[:] = rules
+    for policy in set(POLICIES) - set(policies):
+        del POLICIES[policy]

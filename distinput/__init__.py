@@ -56,7 +56,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_CORNERS = ("data", "distribute", "errors", "io", "testing")
+_CORNERS = ("data", "distribute", "errors", "extend", "io", "testing")
 
 if TYPE_CHECKING:
     from distinput import data, distribute, errors, io

@@ -158,6 +158,7 @@ class Dense(Column):
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """Of the values."""
         return self.array.dtype
 
     @property
@@ -357,6 +358,7 @@ class Ragged(Column):
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """Of the values."""
         return self.flat.dtype
 
     def __len__(self) -> int:

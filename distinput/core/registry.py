@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
+from distinput.core.extensions import failures, load_extensions
+
 __all__ = ["Registry"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,7 +67,7 @@ class Registry(Generic[F]):
         self._known[name] = target
 
     def find(self, name: str) -> F:
-        """The function of a name.
+        """The function of a name, which the extension of an installed package may add now.
 
         Raises:
           ValueError: an unknown name.
@@ -73,7 +75,9 @@ class Registry(Generic[F]):
           AttributeError: the module does not have it.
         """
         if name not in self._known:
-            raise ValueError(f"unknown {self._kind} {name!r}; known are {', '.join(self)}")
+            load_extensions()
+        if name not in self._known:
+            raise ValueError(f"unknown {self._kind} {name!r}; known are {', '.join(self)}{failures()}")
         target = self._known[name]
         if not isinstance(target, str):
             return target

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from distinput.data import experimental
     from distinput.data.makers import (
         ArrowDataset,
+        FileDataset,
         FixedLengthRecordDataset,
         NpyDataset,
         ParquetDataset,
@@ -33,6 +34,7 @@ __all__ = [
     "Dataset",
     "DatasetIterator",
     "DatasetSpec",
+    "FileDataset",
     "FixedLengthRecordDataset",
     "NpyDataset",
     "Options",

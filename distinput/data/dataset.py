@@ -10,6 +10,7 @@ import numpy as np
 from distinput import ops
 from distinput.core.nest import structure_of
 from distinput.data.element import T_co
+from distinput.data.extension import method_of_an_extension
 from distinput.data.transformations import Transformations
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import callable_argument, integer
@@ -426,6 +427,12 @@ class Dataset(Transformations[T_co]):
     def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset[Any]":
         """The dataset of a tree with this one's as an input; passes are counted together unless each reshuffles."""
         return Dataset(node, None if reshuffles else self._passes)
+
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """The method of an op that the extension of an installed package adds; see `distinput.extend`."""
+            return method_of_an_extension(self, name)
 
 
 Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its dataset

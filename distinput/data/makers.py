@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput import formats, ops
+from distinput import ops
 from distinput.data.dataset import Dataset
 from distinput.files.paths import as_paths
+from distinput.formats import FORMATS
 from distinput.formats.format import Format
 from distinput.ops.files import Files
 from distinput.ops.reader import Reader
@@ -16,6 +17,7 @@ from distinput.plan.node import Node
 
 __all__ = [
     "ArrowDataset",
+    "FileDataset",
     "FixedLengthRecordDataset",
     "NpyDataset",
     "ParquetDataset",
@@ -26,6 +28,40 @@ __all__ = [
 
 _FILES = 16
 """Files read at a time with AUTOTUNE, on every machine."""
+
+
+class FileDataset(Dataset[Any]):
+    """The records of files of any format: one of ours, or one that somebody registered.
+
+    Args:
+      filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
+      format: the name of a format ("arrow", "fixed_length", "indexed_tfrecord", "npy", "parquet", "text", "tfrecord", or one
+        that `distinput.extend.register_format` made known), or a `distinput.extend.Format` itself.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      **options: of the format, such as `compression_type="GZIP"` for text; none for a `Format`.
+
+    Raises:
+      ValueError: an unknown format.
+      TypeError: `format` is neither a name nor a format; options beside a format that has its own; unknown options.
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"aabb")
+    >>> di.data.FileDataset("a.bin", "fixed_length", record_bytes=2).to_list()
+    [b'aa', b'bb']
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        format: str | Format,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(_reading(filenames, _format(format, options), num_parallel_reads, name))
 
 
 class TextLineDataset(Dataset[bytes]):
@@ -60,7 +96,7 @@ class TextLineDataset(Dataset[bytes]):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(_reading(filenames, formats.text.TextLines(compression_type), num_parallel_reads, name))
+        super().__init__(_reading(filenames, FORMATS.find("text")(compression_type), num_parallel_reads, name))
 
 
 class TFRecordDataset(Dataset[bytes]):
@@ -100,7 +136,7 @@ class TFRecordDataset(Dataset[bytes]):
         *,
         index: bool = False,
     ) -> None:
-        made = formats.indexed_tfrecord.IndexedTFRecords if index else formats.tfrecord.TFRecords
+        made = FORMATS.find("indexed_tfrecord" if index else "tfrecord")
         super().__init__(_reading(filenames, made(compression_type), num_parallel_reads, name))
 
 
@@ -140,9 +176,7 @@ class FixedLengthRecordDataset(Dataset[bytes]):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        made = formats.fixed_length.FixedLengthRecords(
-            record_bytes, header_bytes or 0, footer_bytes or 0, compression_type
-        )
+        made = FORMATS.find("fixed_length")(record_bytes, header_bytes or 0, footer_bytes or 0, compression_type)
         super().__init__(_reading(filenames, made, num_parallel_reads, name))
 
 
@@ -174,7 +208,7 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         num_parallel_reads: int | None = None,
         nulls: Any = "error",
     ) -> None:
-        made = formats.parquet.Parquet(None if columns is None else tuple(columns), nulls=nulls)
+        made = FORMATS.find("parquet")(None if columns is None else tuple(columns), nulls=nulls)
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
@@ -211,7 +245,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         nulls: Any = "error",
         trusted: bool = False,
     ) -> None:
-        made = formats.arrow_ipc.ArrowIpc(columns, nulls, trusted)
+        made = FORMATS.find("arrow")(columns, nulls, trusted)
         super().__init__(_reading(filenames, made, num_parallel_reads))
 
 
@@ -240,7 +274,7 @@ class NpyDataset(Dataset[Any]):
     """
 
     def __init__(self, filenames: Any, num_parallel_reads: int | None = None) -> None:
-        super().__init__(_reading(filenames, formats.npy.Npy(), num_parallel_reads))
+        super().__init__(_reading(filenames, FORMATS.find("npy")(), num_parallel_reads))
 
 
 def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None, name: str | None = None) -> Node:
@@ -255,6 +289,21 @@ def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None
 
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
     return ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
+
+
+def _format(format: str | Format, options: dict[str, Any]) -> Format:
+    if isinstance(format, Format):
+        if options:
+            raise TypeError(
+                f"FileDataset: {format.name} was given with its options, got {', '.join(options)} beside it"
+            )
+        return format
+    if not isinstance(format, str):
+        raise TypeError(f"FileDataset: format must be a name or a Format, got {format!r}")
+    made = FORMATS.find(format)(**options)
+    if not isinstance(made, Format):
+        raise TypeError(f"FileDataset: {format!r} is registered as a format, but makes {made!r}, which is no Format")
+    return made
 
 
 def _names(filenames: Any) -> Node:

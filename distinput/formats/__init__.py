@@ -2,11 +2,68 @@
 """Floor 3: the file formats, one file each, loaded when it is first named, as `formats.text` is."""
 # ruff: noqa: F401 - the names are told to type checkers only
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distinput.core.lazy import files_of
+from distinput.core.registry import Registry
 
 if TYPE_CHECKING:
     from distinput.formats import arrow_ipc, fixed_length, indexed_tfrecord, npy, parquet, text, tfrecord
+    from distinput.formats.format import Format
 else:
     __getattr__ = files_of(__name__)
+
+__all__ = ["FORMATS", "register_format"]
+
+OpenFormat: TypeAlias = "Callable[..., Format]"
+"""A class of formats, or a function that makes them from their options."""
+
+FORMATS: "Registry[OpenFormat]" = Registry(
+    "format",
+    {
+        "arrow": "distinput.formats.arrow_ipc:ArrowIpc",
+        "fixed_length": "distinput.formats.fixed_length:FixedLengthRecords",
+        "indexed_tfrecord": "distinput.formats.indexed_tfrecord:IndexedTFRecords",
+        "npy": "distinput.formats.npy:Npy",
+        "parquet": "distinput.formats.parquet:Parquet",
+        "text": "distinput.formats.text:TextLines",
+        "tfrecord": "distinput.formats.tfrecord:TFRecords",
+    },
+)
+"""The formats by name; `register_format` adds one."""
+
+
+def register_format(name: str, format: Any = None) -> Any:
+    """Make a format known by a name, for `distinput.data.FileDataset`.
+
+    Args:
+      name: lower-case letters, digits and underscores.
+      format: a subclass of `Format`, or `package.module:attribute` of one, which is imported when it is first used. Left out:
+        `register_format(name)` is a decorator for the class.
+
+    Returns:
+      `format`, or the decorator.
+
+    Raises:
+      ValueError: the name or the place is malformed, or another format has the name; the message says which.
+      TypeError: `format` can be neither called nor imported.
+
+    >>> import pathlib
+    >>> import distinput as di
+    >>> from distinput.formats.fixed_length import FixedLengthRecords
+    >>> register_format("pairs_of_bytes", lambda: FixedLengthRecords(2))
+    <function <lambda> at ...>
+    >>> _ = pathlib.Path("a.bin").write_bytes(b"aabb")
+    >>> di.data.FileDataset("a.bin", "pairs_of_bytes").to_list()
+    [b'aa', b'bb']
+    """
+    if format is None:
+
+        def decorator(made: OpenFormat) -> OpenFormat:
+            FORMATS.register(name, made)
+            return made
+
+        return decorator
+    FORMATS.register(name, format)
+    return format

@@ -92,16 +92,20 @@ def register_rule(rule: Rule, *, first: bool = False) -> Rule:
     >>> import distinput as di
     >>> rewrite(di.data.Dataset.range(0).shuffle(5).node)[1]
     ['shuffle_of_none']
-    >>> RULES.remove(shuffle_of_none)
     """
     name = getattr(rule, "__name__", None)
     if not callable(rule) or not isinstance(name, str) or not name.isidentifier():
         raise TypeError(f"register_rule: a rule must be a function with a name, got {rule!r}")
-    if any(known.__name__ == name and known is not rule for known in (*FIRST, *RULES)):
-        raise InvalidArgumentError(f"register_rule: there is a rule {name!r} already; choose another name")
     table = FIRST if first else RULES
-    if rule not in table:
-        table.append(rule)
+    for known in (*FIRST, *RULES):
+        if known.__name__ != name:
+            continue
+        if (known.__module__, known.__qualname__) != (rule.__module__, rule.__qualname__):
+            raise InvalidArgumentError(
+                f"register_rule: there is a rule {name!r} already, of {known.__module__}; choose another name"
+            )
+        (FIRST if known in FIRST else RULES).remove(known)  # a cell of a notebook that was run again
+    table.append(rule)
     return rule
 
 

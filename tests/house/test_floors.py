@@ -34,6 +34,7 @@ FLOORS: dict[str, int] = {
     "dtypes": 6,
     "distribute": 7,
     "cli": 8,
+    "extend": 8,  # what others write ops, formats and engines with: names of all floors below
     "testing": 8,
     "__main__": 8,
     "": 9,  # distinput/__init__.py: the public names, above everything

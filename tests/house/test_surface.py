@@ -18,6 +18,7 @@ MODULES = (
     "distinput.data.experimental",
     "distinput.distribute",
     "distinput.distribute.experimental",
+    "distinput.extend",
     "distinput.io",
     "distinput.testing",
 )

@@ -10,7 +10,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.shard import Shard
 from distinput.ops.take import Take
 from distinput.plan.node import Node
-from distinput.rewrite.rules import FIRST, RULES, register_rule, rewrite
+from distinput.rewrite.rules import FIRST, RULES, Rule, register_rule, rewrite
 from distinput.testing.laws import check_rewrites
 
 
@@ -86,10 +86,23 @@ def test_a_rule_is_registered_once() -> None:
     assert register_rule(shard_of_nothing) is shard_of_nothing
     assert len(RULES) == before + 1
 
+    def again() -> Rule:
+        def shard_of_something(_: Node) -> Node | None:
+            return None
+
+        return register_rule(shard_of_something)
+
+    again()
+    newer = again()  # a cell of a notebook that was run again
+    assert [rule for rule in RULES if rule.__name__ == "shard_of_something"] == [newer]
+
     def take_of_take(_: Node) -> Node | None:
         return None
 
-    with pytest.raises(InvalidArgumentError, match="there is a rule 'take_of_take' already; choose another name"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"there is a rule 'take_of_take' already, of distinput",
+    ):
         register_rule(take_of_take)
 
 

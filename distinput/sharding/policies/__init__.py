@@ -3,6 +3,7 @@
 
 from importlib import import_module
 
+from distinput.core.extensions import failures, load_extensions
 from distinput.core.meant import meant
 from distinput.errors import InvalidArgumentError
 from distinput.plan.options import AutoShardPolicy
@@ -27,9 +28,12 @@ def policy_named(name: str) -> Policy:
     Raises:
       InvalidArgumentError: there is none.
     """
+    if name not in POLICIES:
+        load_extensions()
     found = POLICIES.get(name)
     if found is None:
-        raise InvalidArgumentError(f"there is no policy {name!r}; {meant(name, sorted(POLICIES), 'known are')}")
+        known = meant(name, sorted(POLICIES), "known are")
+        raise InvalidArgumentError(f"there is no policy {name!r}; {known}{failures()}")
     if isinstance(found, str):
         policy: Policy = import_module(found).POLICY
         found = POLICIES[name] = policy

@@ -17,7 +17,7 @@ __all__ = ["check_rewrites"]
 def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
     """Law 3: rewrites change neither the elements nor what follows a state.
 
-    The pipeline runs as it was described, with all rules, and with each rule alone.
+    The pipeline runs as it was described, with all rules, those that were registered as well, and with each rule alone.
 
     Args:
       dataset: any pipeline.

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from distinput.distribute.engines import Collectives, OpenGroup
-from distinput.distribute.engines.local import LocalChannel, _Room
+from distinput.distribute.engines.local import LocalChannel, _SharedState
 from distinput.testing import check_collectives
 from distinput.testing.collectives import CHECKS, IN_THREADS
 
 
 def opening(channel: type[LocalChannel]) -> OpenGroup:
     """An engine over threads: those that give one address meet."""
-    rooms: dict[str | None, _Room] = {}
+    meeting: dict[str | None, _SharedState] = {}
     lock = threading.Lock()
 
     def open_group(
         rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str
     ) -> Collectives:
         with lock:
-            room = rooms.setdefault(address, _Room(size or 1))
-        return Collectives(channel(room, rank or 0), name, timeout)
+            shared = meeting.setdefault(address, _SharedState(size or 1))
+        return Collectives(channel(shared, rank or 0), name, timeout)
 
     return open_group
 
@@ -39,22 +39,22 @@ class Wrong(LocalChannel):
     """What `dup` makes is wrong as well."""
 
     def dup(self, name: str, timeout: float) -> "Wrong":
-        return type(self)(self._room, self.rank, name)
+        return type(self)(self._shared, self.rank, name)
 
 
 class GathersBackwards(Wrong):
-    def gather_uneven(self, mine: Any, sizes: Sequence[int]) -> Any:
-        return self._bring(mine, lambda parts: [part.copy() for part in parts[::-1]])
+    def all_gather_uneven(self, mine: Any, sizes: Sequence[int]) -> Any:
+        return self._contribute(mine, lambda parts: [part.copy() for part in parts[::-1]])
 
 
 class AlwaysAdds(Wrong):
-    def reduce(self, values: Any, op: str) -> Any:
-        return super().reduce(values, "sum")
+    def all_reduce(self, values: Any, op: str) -> Any:
+        return super().all_reduce(values, "sum")
 
 
 class AddsInFloats(Wrong):
-    def reduce(self, values: Any, op: str) -> Any:
-        return self._bring(values, lambda parts: np.sum([part.astype(np.float32) for part in parts], axis=0))
+    def all_reduce(self, values: Any, op: str) -> Any:
+        return self._contribute(values, lambda parts: np.sum([part.astype(np.float32) for part in parts], axis=0))
 
 
 class BroadcastsTheFirst(Wrong):
@@ -63,15 +63,15 @@ class BroadcastsTheFirst(Wrong):
 
 
 class AddsWrongly(Wrong):
-    def add(self, values: Any) -> Any:
-        return self._bring(values, lambda parts: parts[0] * len(parts), "agree")
+    def post_sum(self, values: Any) -> Any:
+        return self._contribute(values, lambda parts: parts[0] * len(parts), "agree")
 
 
 class SaysItIsThereEarly(Wrong):
     """An agreement that is done as soon as it is posted."""
 
-    def add(self, values: Any) -> Any:
-        handle = super().add(values)
+    def post_sum(self, values: Any) -> Any:
+        handle = super().post_sum(values)
         wait = handle.wait
 
         class Early:
@@ -86,25 +86,25 @@ class SaysItIsThereEarly(Wrong):
 
 
 class TellsNobody(Wrong):
-    """Notices are lost: whoever fails is only seen to be late."""
+    """Statuses are lost: whoever fails is only seen to be late."""
 
     class _Silent:
-        host = None
+        host_rank = None
 
-        def write(self, notice: str) -> None:
+        def publish(self, status: str) -> None:
             pass
 
         def read(self) -> Mapping[int, str]:
             return {}
 
-        def end(self) -> None:
+        def close(self) -> None:
             pass
 
     silent: ClassVar[Any] = _Silent()
 
-    def __init__(self, room: Any, rank: int, name: str = "") -> None:
-        super().__init__(room, rank, name)
-        self.board = self.silent
+    def __init__(self, shared: Any, rank: int, name: str = "") -> None:
+        super().__init__(shared, rank, name)
+        self.status_board = self.silent
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods of a dataset that the extensions of installed packages add, looked for when an unknown one is named."""
+
+from typing import Any
+
+from distinput.core.extensions import failures, load_extensions
+from distinput.core.meant import meant
+
+__all__ = ["method_of_an_extension"]
+
+
+def method_of_an_extension(dataset: Any, name: str) -> Any:
+    """An attribute that a dataset does not have, once the extensions are loaded.
+
+    Raises:
+      AttributeError: it still does not have it.
+    """
+    kind = type(dataset)
+    if not name.startswith("_"):
+        if load_extensions() and hasattr(kind, name):
+            return getattr(dataset, name)
+        known = sorted(known for known in dir(kind) if not known.startswith("_"))
+        raise AttributeError(
+            f"{kind.__name__} has no method {name!r}; {meant(name, known, 'it has')}{failures()}",
+            name=name,
+            obj=dataset,
+        )
+    raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput.extend`: what it takes to write an op, a format, a policy, a rule, a backend or an engine, and to make it known.
+
+Each kind has a class to derive from and one line that registers it. A package registers its own in a module that it names as an
+entry point of the group `distinput.extensions`: it is imported when somebody first asks for a name that is not known.
+`distinput.testing` has a suite for each kind. [Build your own](../extending.md) shows one whole example of each.
+"""
+
+from typing import Any
+
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.nest import LEAF, Structure, structure_of
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.state import State
+from distinput.data.registration import dataset_of, register_op, step
+from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
+from distinput.distribute.collectives.collectives import Collectives
+from distinput.distribute.devices import Devices, register_backend
+from distinput.distribute.engines import OpenGroup, register_engine
+from distinput.formats import register_format
+from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.spans import Found, Piece, SpanFormat
+from distinput.ops.slices import from_tensor_slices
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.one_for_one import OneForOne
+from distinput.plan.policy import Decision, Policy, Share
+from distinput.plan.same_elements import SameElements
+from distinput.rewrite.rules import register_rule
+from distinput.sharding.policies import register_policy
+
+__all__ = [
+    "INFINITE",
+    "LEAF",
+    "UNKNOWN",
+    "Block",
+    "Channel",
+    "ChannelLost",
+    "Collectives",
+    "Column",
+    "ColumnBlock",
+    "Decision",
+    "Dense",
+    "Devices",
+    "Format",
+    "Found",
+    "Fragment",
+    "Handle",
+    "Needs",
+    "Node",
+    "OneForOne",
+    "OpenGroup",
+    "Piece",
+    "Policy",
+    "Position",
+    "Ragged",
+    "RowQueue",
+    "Run",
+    "SameElements",
+    "Share",
+    "SpanFormat",
+    "Spec",
+    "State",
+    "Stream",
+    "Strings",
+    "Structure",
+    "TensorSpec",
+    "arrays_of",
+    "block_of",
+    "dataset_of",
+    "register_backend",
+    "register_engine",
+    "register_format",
+    "register_op",
+    "register_policy",
+    "register_rule",
+    "step",
+    "structure_of",
+    "walk",
+]
+
+
+def block_of(rows: Any) -> Block:
+    """A block from arrays with a first axis of rows.
+
+    Args:
+      rows: a nest of arrays, [n, ...] each, or of lists; text as lists of bytes or arrays of objects.
+
+    Raises:
+      InvalidArgumentError: an array has no first axis, or they differ in it.
+
+    >>> import numpy as np
+    >>> block = block_of({"x": np.arange(3), "name": ["a", "b", "c"]})
+    >>> block.size, list(block.elements())[1]
+    (3, {'x': np.int64(1), 'name': b'b'})
+    """
+    return from_tensor_slices(rows).block
+
+
+def arrays_of(block: Block) -> Any:
+    """The rows of a block as a nest of arrays, [n, ...] each; text as arrays of bytes objects.
+
+    The arrays must not be written to: others may have the same memory.
+
+    Args:
+      block: whose rows have one shape.
+
+    Raises:
+      TypeError: rows of a component differ in shape; take the block's `elements` one by one.
+
+    >>> import numpy as np
+    >>> arrays_of(block_of({"x": np.arange(3)}))
+    {'x': array([0, 1, 2])}
+    """
+    leaves = []
+    for column in block.materialize().columns:
+        if isinstance(column, Dense):
+            leaves.append(column.array)
+        elif isinstance(column, Strings):
+            leaves.append(column.objects())
+        else:
+            raise TypeError(
+                f"arrays_of: the rows differ in shape, so they are no array: {column.dtype}; use block.elements()"
+            )
+    return block.structure.build(leaves)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of formats: every format is in it, and datasets find them by name."""
+
+import inspect
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput import formats
+from distinput.formats import FORMATS, register_format
+from distinput.formats.format import Format
+from distinput.formats.text import TextLines
+
+
+def test_every_format_is_in_the_table() -> None:
+    found = set()
+    for module in pkgutil.iter_modules(formats.__path__, "distinput.formats."):
+        for _, kind in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if issubclass(kind, Format) and kind.__module__ == module.name and not inspect.isabstract(kind):
+                found.add(kind)
+    assert {FORMATS.find(name) for name in FORMATS} >= found
+    assert list(FORMATS)[:3] == ["arrow", "fixed_length", "indexed_tfrecord"]
+
+
+def test_a_dataset_of_files_of_a_named_format(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\n")
+    assert di.data.FileDataset(str(path), "text").to_list() == [b"one", b"two"]
+    assert di.data.FileDataset([str(path)] * 2, TextLines(), 2, "named").to_list() == [b"one", b"one", b"two", b"two"]
+    di.io.write_parquet(str(tmp_path / "a.parquet"), {"x": np.arange(2), "y": np.arange(2)})
+    rows = di.data.FileDataset(str(tmp_path / "a.parquet"), "parquet", columns=("x",))
+    assert rows.to_list() == [{"x": 0}, {"x": 1}]
+
+
+@pytest.mark.parametrize(
+    "format, options, error, says",
+    [
+        ("txt", {}, ValueError, "unknown format 'txt'; known are arrow, fixed_length"),
+        (3, {}, TypeError, "format must be a name or a Format, got 3"),
+        (TextLines(), {"a": 1}, TypeError, "text was given with its options, got a beside it"),
+        ("text", {"a": 1}, TypeError, "'a'"),
+        ("nothing", {}, TypeError, "'nothing' is registered as a format, but makes None, which is no Format"),
+    ],
+)
+def test_a_format_that_cannot_be_is_refused(
+    format: Any, options: dict[str, Any], error: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMATS._known, "nothing", lambda: None)
+    with pytest.raises(error, match=says):
+        di.data.FileDataset("a", format, **options)
+
+
+def test_a_taken_name_says_who_has_it() -> None:
+    with pytest.raises(ValueError, match=r"format 'text': the name is taken by distinput\.formats\.text:TextLines"):
+        register_format("text")(dict)
