@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from distinput.core.values import STRING
+from distinput.core.leaves import STRING
 
 __all__ = [
     "bool",

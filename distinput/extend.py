@@ -22,7 +22,7 @@ from distinput.distribute.devices import Devices, register_backend
 from distinput.distribute.engines import OpenGroup, register_engine
 from distinput.formats import register_format
 from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.spans import Found, Piece, SpanFormat
+from distinput.formats.span_format import Found, Piece, SpanFormat
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk

@@ -25,7 +25,7 @@ import numpy as np
 
 from distinput.core.buffers import empty
 from distinput.core.bytes_objects import bytes_objects, objects_between
-from distinput.core.values import STRING, as_leaf, dtype_of, shape_of
+from distinput.core.leaves import STRING, as_leaf, dtype_of, shape_of
 from distinput.kernels.ragged import gather_spans
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.core.ending import Ending
 from distinput.core.segments import Channel, Closed
-from distinput.core.worker import this_is_one
+from distinput.core.worker_process import this_is_one
 from distinput.errors import FailedPreconditionError, UnavailableError
 
 if TYPE_CHECKING:
@@ -233,9 +233,8 @@ def _started() -> "tuple[subprocess.Popen[bytes], Channel]":
 
     here, there = socket.socketpair()
     with there:
-        program = (
-            f"import sys; sys.path[:] = {sys.path!r}; from distinput.core.worker import main; main({there.fileno()})"
-        )
+        start = f"from distinput.core.worker_process import main; main({there.fileno()})"
+        program = f"import sys; sys.path[:] = {sys.path!r}; {start}"
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
         process = subprocess.Popen(
             [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from distinput.core.failure import Failure
-from distinput.core.room import Room
+from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
 from distinput.core.threads import Threads
 
@@ -107,8 +107,8 @@ class Run:
         self.ram_budget, self.run_ahead = ram_budget, run_ahead
         self.resumed = False
         """Whether it began elsewhere than at the first element."""
-        self.room = Room(_AHEAD, _AHEAD_BYTES)
-        """Of what readers decode ahead, all together."""
+        self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
+        """Shared by all readers."""
         self.cancelled = threading.Event()
         self.by_element = False
         """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered or copied yet."""

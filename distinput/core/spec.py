@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import STRING, as_dtype
 from distinput.core.nest import LEAF, Structure, component, structure_of
 from distinput.core.shape import TensorShape
-from distinput.core.values import STRING, as_dtype
 
 __all__ = [
     "DatasetSpec",

@@ -4,7 +4,7 @@
 import os
 import warnings
 
-from distinput.core.loader import LoaderWorker, loader_worker
+from distinput.core.loader_worker import LoaderWorker, loader_worker
 from distinput.errors import InputWarning
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made

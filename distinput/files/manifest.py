@@ -11,8 +11,8 @@ from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
 from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.column import Dense, Ints, Strings
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.concurrent_requests import ask_each
 from distinput.files.paths import Paths, list_matching
-from distinput.files.several import ask_each
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.files.table import FileTable

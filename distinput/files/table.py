@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.core.column import Ints, Strings
 from distinput.errors import DataLossError
-from distinput.files.several import ask_each
+from distinput.files.concurrent_requests import ask_each
 from distinput.files.source import size_of, version_of
 
 __all__ = ["FileTable"]

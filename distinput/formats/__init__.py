@@ -5,7 +5,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from distinput.core.lazy import files_of
+from distinput.core.lazy_imports import files_of
 from distinput.core.registry import Registry
 
 if TYPE_CHECKING:

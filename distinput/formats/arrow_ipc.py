@@ -15,8 +15,8 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Column, Dense, Ints, Ragged, Strings
 from distinput.core.concat import concat_columns
-from distinput.core.gather import check_rows
 from distinput.core.picked import Memory, Rows, chosen
+from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -26,7 +26,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, open_ranges, size_of, stamp_of
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
 from distinput.formats.format import Fragment, Position, cut_rows
-from distinput.formats.kept import Kept
+from distinput.formats.lru_cache import LruCache
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import (
     arrays_of,
@@ -353,7 +353,7 @@ def _file_of(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bo
     return _File(path, stamp, columns, trusted)
 
 
-_DECODED: Kept[ColumnBlock] = Kept(_KEPT_BYTES)
+_DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)
 """Decoded batches of all files that `fetch` was asked for."""
 
 

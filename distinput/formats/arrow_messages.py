@@ -14,8 +14,8 @@ import numpy as np
 from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.errors import DataLossError
+from distinput.files.ranges import read_spans
 from distinput.files.source import read_range, size_of
-from distinput.files.spans import read_spans
 
 __all__ = ["Batches", "batches_of_file", "batches_of_stream", "check_end_of_stream", "is_file"]
 

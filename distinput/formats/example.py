@@ -17,7 +17,7 @@ import numpy as np
 
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
-from distinput.core.values import STRING
+from distinput.core.leaves import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import with_joined_lists
 from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values, with_defaults

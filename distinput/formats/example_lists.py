@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.column import Column, Dense, Ragged, Strings
-from distinput.core.values import STRING
+from distinput.core.leaves import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from distinput.kernels.example_values import (

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import STRING, as_dtype, as_leaf
 from distinput.core.spec import Spec, TensorSpec
-from distinput.core.values import STRING, as_dtype, as_leaf
 from distinput.errors import InvalidArgumentError
 
 __all__ = [

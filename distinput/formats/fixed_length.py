@@ -13,11 +13,11 @@ from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
+from distinput.files.ranges import read_spans
 from distinput.files.source import Source, size_of
-from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
-from distinput.formats.spans import Found, Ints, Piece, SpanFormat
+from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 
 __all__ = ["FixedLengthRecords"]
 

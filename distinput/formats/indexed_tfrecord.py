@@ -13,14 +13,14 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.concurrent_requests import ask_each
 from distinput.files.paths import as_paths
-from distinput.files.several import ask_each
+from distinput.files.ranges import read_spans
 from distinput.files.source import EMPTY
-from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position
 from distinput.formats.record_index import CURE, index_sink, load_index
-from distinput.formats.spans import Found, Ints, Piece
+from distinput.formats.span_format import Found, Ints, Piece
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels.tfrecord import FOOTER, HEADER
 

@@ -13,17 +13,17 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Dense, Ints
-from distinput.core.gather import check_rows
 from distinput.core.nest import LEAF
 from distinput.core.picked import Rows, chosen
+from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.concurrent_requests import ask_each
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
-from distinput.files.several import ask_each
+from distinput.files.ranges import read_spans
 from distinput.files.source import EMPTY, Source, check_unchanged, read_range, size_of, stamp_of
-from distinput.files.spans import read_spans
 from distinput.files.table import FileTable
 from distinput.formats.format import Position, cut_rows
 from distinput.formats.table_format import TableFormat

@@ -11,7 +11,7 @@ from distinput.errors import DataLossError
 from distinput.files.paths import local_path
 from distinput.files.remote import RemoteFile
 from distinput.files.source import naming, open_binary, read_range, size_of, stamp_of
-from distinput.formats.kept import Kept
+from distinput.formats.lru_cache import LruCache
 from distinput.formats.parquet_columns import Chunk, chunks_of
 from distinput.formats.tables import naming_damage
 
@@ -360,7 +360,7 @@ class Slices:
         return found
 
 
-_FOOTERS: Kept[Footer] = Kept(_FOOTERS_BYTES)
+_FOOTERS: LruCache[Footer] = LruCache(_FOOTERS_BYTES)
 """The footers of all files that were looked at."""
 
 _READING = [threading.Lock() for _ in range(32)]

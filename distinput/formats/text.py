@@ -15,7 +15,7 @@ from distinput.files.compression import as_compression
 from distinput.files.source import Source, size_of
 from distinput.files.table import FileTable
 from distinput.formats.format import Fragment, Position, check_position
-from distinput.formats.spans import Found, Ints, Piece, SpanFormat
+from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.lines import scan_lines
 
 __all__ = ["TextLines"]

@@ -13,7 +13,7 @@ from distinput.files.compression import as_compression
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.formats.record_index import index_sink
-from distinput.formats.spans import Found, Ints, Piece, SpanFormat
+from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
 from distinput.kernels.tfrecord import BAD_DATA, BAD_LENGTH, FOOTER, HEADER, INCOMPLETE, scan_records
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import calls_of
+from distinput.core.leaves import as_leaf, dtype_of, shape_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import is_plain, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, opened, shape_fits
-from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
 

@@ -16,11 +16,11 @@ from distinput.core.block import Block
 from distinput.core.calls import element_text
 from distinput.core.column import Column, Datasets, Ragged
 from distinput.core.failure import Failure
+from distinput.core.leaves import as_leaf, dtype_of, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.rows import Stream
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.core.state import Mark
-from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.errors import FailedPreconditionError
 from distinput.functions.signature import Misfit, first_misfit, widened
 

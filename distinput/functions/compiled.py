@@ -15,7 +15,7 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.functions.claim import Made, behind
-from distinput.kernels.rows import RowLoop, row_loop
+from distinput.kernels.row_loop import RowLoop, row_loop
 
 __all__ = ["Compiled", "compiled"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import as_leaf, dtype_of, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
-from distinput.core.values import as_leaf, dtype_of, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
 from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples

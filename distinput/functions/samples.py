@@ -13,9 +13,9 @@ import numpy as np
 from distinput.core.block import ColumnBlock
 from distinput.core.column import column_of
 from distinput.core.failure import Failure
+from distinput.core.leaves import STRING, as_leaf, zero
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
-from distinput.core.values import STRING, as_leaf, zero
 from distinput.plan.in_memory import InMemory, Rows
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements

@@ -11,9 +11,9 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Array, Arrays, Column, Datasets, Dense, Objects, Ragged
+from distinput.core.leaves import STRING, dtype_of, shape_of
 from distinput.core.nest import Structure
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, shape_fits
-from distinput.core.values import STRING, dtype_of, shape_of
 
 __all__ = ["Misfit", "described", "first_misfit", "widened"]
 

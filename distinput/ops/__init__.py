@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from distinput.core.lazy import files_of
+from distinput.core.lazy_imports import files_of
 
 if TYPE_CHECKING:
     from distinput.ops import (

@@ -12,12 +12,12 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
+from distinput.core.leaves import as_leaf, shape_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
-from distinput.core.values import as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch

@@ -14,6 +14,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.column import column_of
 from distinput.core.failure import Failure
+from distinput.core.leaves import STRING, as_leaf, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import PACE_SECONDS, Stream
@@ -22,7 +23,6 @@ from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
-from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 

@@ -12,13 +12,13 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Datasets
+from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import State, taken_up
-from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.convention import calling

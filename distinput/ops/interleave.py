@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.cores import cores
 from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed
-from distinput.core.room import cores
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_BYTES

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from distinput.core.block import Block, concat_blocks
 from distinput.core.calls import MOST_CALLS, applied, element_text
 from distinput.core.column import Ints
+from distinput.core.cores import cores
 from distinput.core.failure import Failure
 from distinput.core.processes import Workforce, check_sendable
-from distinput.core.room import cores
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -25,7 +25,7 @@ from distinput.functions.inference import infer
 from distinput.functions.parts import Note
 from distinput.functions.worker_processes import called_in_processes, workforce_of
 from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
-from distinput.kernels.rows import is_numba
+from distinput.kernels.row_loop import is_numba
 from distinput.plan.check import AUTOTUNE, callable_argument, parallel_calls
 from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.one_for_one import OneForOne

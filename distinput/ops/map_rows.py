@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Dense, Ints, Strings
 from distinput.core.failure import Failure, of_all, sound_parts
+from distinput.core.leaves import STRING, as_leaf, shape_of
 from distinput.core.nest import component, structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream, passing_over
@@ -16,7 +17,6 @@ from distinput.core.run import Run
 from distinput.core.sizes import block_rows
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.convention import calling

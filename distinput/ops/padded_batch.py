@@ -11,13 +11,13 @@ import numpy as np
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
+from distinput.core.leaves import as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.core.nest import Structure, component
 from distinput.core.padded import Late
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Shape, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import as_leaf, dtype_name, dtype_of, shape_of, zero
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batching import Batching
 from distinput.plan.check import at_least

@@ -11,11 +11,11 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Ints, Strings
 from distinput.core.failure import Failure, sound_parts
+from distinput.core.leaves import STRING
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import STRING
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example import ExampleParser
 from distinput.formats.features import Feature, features_spec

@@ -10,15 +10,15 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, Strings
-from distinput.core.gather import put_in_order
 from distinput.core.picked import chosen
+from distinput.core.row_order import put_in_order
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
-from distinput.files.several import ask_each
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles

@@ -11,12 +11,12 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, StackError, column_of
 from distinput.core.failure import Failure, sound_parts, stacked_parts
+from distinput.core.leaves import shape_of, zero
 from distinput.core.nest import LEAF, component
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import shape_of, zero
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
 from distinput.plan.batch_sizes import BatchSizes

@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
-from distinput.core.gather import put_in_order
+from distinput.core.row_order import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 from distinput.core.block import Block
 from distinput.core.calls import MOST_CALLS, applied
 from distinput.core.failure import Failure
+from distinput.core.leaves import as_leaf, dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import owned
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, decode_value, encode_value
-from distinput.core.values import as_leaf, dtype_of
 from distinput.functions.claim import Claim, Made, behind, between, formed, held
 from distinput.functions.inference import infer
 from distinput.plan.check import callable_argument

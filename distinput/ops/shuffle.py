@@ -21,8 +21,8 @@ from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
+from distinput.core.shuffle_buffer import ShuffleBuffer
 from distinput.core.sizes import MOST_BYTES, gathered_rows, picked_rows, rows_within
-from distinput.core.slots import Slots
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
@@ -193,7 +193,7 @@ class Shuffle(SameElements):
 
 
 def _slots(size: int, total: int) -> Ints:
-    """Slots for the numbers of waiting rows, at least one, and no more than there are elements if that is known."""
+    """ShuffleBuffer for the numbers of waiting rows, at least one, and no more than there are elements if that is known."""
     return np.empty(size if total < 0 else max(1, min(size, total)), np.int64)
 
 
@@ -217,7 +217,7 @@ class _Buffer:
         self.marks: deque[tuple[int, Mark, int]] = deque([(self.next_row, self.queue.mark(), 0)])
         self.likely = 1
         """How many rows may be moved together, judging by the last ones."""
-        self.slots = Slots(spec, size)
+        self.slots = ShuffleBuffer(spec, size)
         self.numbers: Ints = np.empty(0, np.int64)
         self.oldest = self.next_row
         self.looked = self.row

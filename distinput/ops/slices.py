@@ -15,14 +15,14 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.chunked import chunked
 from distinput.core.column import Column, Datasets, Dense, Ints, Strings, column_of
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.gather import put_in_order
+from distinput.core.leaves import STRING, as_leaf, shape_of
 from distinput.core.nest import component, structure_of
+from distinput.core.row_order import put_in_order
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
-from distinput.core.values import STRING, as_leaf, shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.in_memory import Rows, datasets_spec, rows_from
 from distinput.plan.node import Node

@@ -9,11 +9,11 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.failure import Failure
+from distinput.core.leaves import STRING
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.core.values import STRING
 from distinput.errors import ElementTypeError
 from distinput.plan.node import Node
 

@@ -11,12 +11,12 @@ from typing import ClassVar
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Datasets
 from distinput.core.failure import Failure
+from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.core.state import Mark, State
-from distinput.core.values import STRING
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
 from distinput.plan.grouped import Grouped

@@ -10,12 +10,12 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints, column_of
+from distinput.core.leaves import zero
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
-from distinput.core.values import zero
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.partition.assignment import RowRanges

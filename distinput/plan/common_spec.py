@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What elements of several datasets have in common."""
 
+from distinput.core.leaves import dtype_name
 from distinput.core.shape import TensorShape
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, merge_shapes
-from distinput.core.values import dtype_name
 from distinput.plan.node import Node
 
 __all__ = ["common_spec"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Arrays, Column, Datasets, Dense, Ints, Objects, Ragged
+from distinput.core.leaves import shape_of
 from distinput.core.owned import frozen
 from distinput.core.picked import picked
 from distinput.core.rows import Stream
@@ -19,7 +20,6 @@ from distinput.core.shape import TensorShape
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 from distinput.core.state import State
-from distinput.core.values import shape_of
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
 from distinput.plan.common_spec import common_spec

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pipeline as text: one line a node, the last op first, its inputs indented below it."""
 
+from distinput.core.leaves import STRING
 from distinput.core.spec import DatasetSpec, LeafSpec
-from distinput.core.values import STRING
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
 __all__ = ["render"]

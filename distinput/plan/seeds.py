@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.core.loader import loader_worker
+from distinput.core.loader_worker import loader_worker
 from distinput.core.random import key_of
 from distinput.plan.node import Node, walk
 

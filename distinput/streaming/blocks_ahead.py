@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from distinput.core.block import Block
-from distinput.core.room import cores
+from distinput.core.cores import cores
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
@@ -94,8 +94,8 @@ def blocks_ahead(open_stream: Callable[[Run], Stream], run: Run, pace: Pace) -> 
             yield made.item
             if pool is None:
                 pace.took(made.seconds, Run.clock() - begin)
-                if not alone and pace.pays and run.room.enter(_TASKS * _TASK_BYTES):
-                    stack.callback(run.room.leave, _TASKS * _TASK_BYTES)
+                if not alone and pace.pays and run.read_ahead.enter(_TASKS * _TASK_BYTES):
+                    stack.callback(run.read_ahead.leave, _TASKS * _TASK_BYTES)
                     pool = stack.enter_context(run.pool(1))
             while pool is not None and len(ahead) < _TASKS:
                 ahead.append(pool.submit(_made, stream, aside))

@@ -8,12 +8,12 @@ from time import perf_counter
 from distinput.core.block import Block
 from distinput.core.column import Ints
 from distinput.core.failure import sound_parts
+from distinput.core.leaves import STRING
 from distinput.core.picked import WIDE_BYTES, Picked
 from distinput.core.rows import PACE_SECONDS
 from distinput.core.run import Run
 from distinput.core.sizes import gathered_rows, rows_within
 from distinput.core.spec import TensorSpec
-from distinput.core.values import STRING
 from distinput.plan.node import Node
 
 __all__ = ["fetched"]

@@ -15,8 +15,8 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Arrays, Column, Dense, Ints, LazyColumn, Ragged, column_of
 from distinput.core.concat import concat_columns
+from distinput.core.leaves import STRING, shape_of
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
-from distinput.core.values import STRING, shape_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from distinput.core.cores import cores
 from distinput.core.failure import Failure
-from distinput.core.room import cores
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.formats.portion import Portion
@@ -52,7 +52,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         return
     try:
         decoded = ahead.decoded(pulled, portion)
-        ahead.go_on(run.room.nbytes)  # a large portion has to wait until the one before it is no longer in use
+        ahead.go_on(run.read_ahead.nbytes)  # a large portion has to wait until the one before it is no longer in use
         for block, after in portion.blocks(decoded):
             place["position"] = after
             yield block, {**mark, "position": after}
@@ -89,7 +89,7 @@ class _Ahead:
     def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
-        self._threads = run.room.pieces if cores() > 1 else 0
+        self._threads = run.read_ahead.pieces if cores() > 1 else 0
         self._pool: ThreadPoolExecutor | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
@@ -109,7 +109,7 @@ class _Ahead:
         try:
             return pulled.future.result()
         finally:
-            self._run.room.leave(portion.nbytes)
+            self._run.read_ahead.leave(portion.nbytes)
 
     def drop(self, pulled: _Pulled) -> None:
         """Release a portion that is no longer wanted."""
@@ -140,7 +140,7 @@ class _Ahead:
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():
             return False
-        return self._run.room.enter(portion.nbytes)
+        return self._run.read_ahead.enter(portion.nbytes)
 
     def _pull(self) -> _Pulled | None:
         before = self._run.reading
@@ -159,5 +159,5 @@ class _Ahead:
         """Release everything: the consumer has gone."""
         for pulled in self._decoding:
             if not isinstance(pulled.item, Exception):
-                self._run.room.leave(pulled.item[2].nbytes)
+                self._run.read_ahead.leave(pulled.item[2].nbytes)
         self._decoding.clear()

@@ -24,9 +24,9 @@ from distinput.core.column import (
     column_of_values,
 )
 from distinput.core.concat import concat_columns
+from distinput.core.leaves import STRING, as_leaf
 from distinput.core.padded import Padded
 from distinput.core.picked import Picked
-from distinput.core.values import STRING, as_leaf
 
 FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, Strings}
 

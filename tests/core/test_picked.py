@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from distinput.core import picked as module
 from distinput.core.block import ColumnBlock, concat_blocks
 from distinput.core.column import Column, Dense, LazyColumn
-from distinput.core.gather import put_in_order
 from distinput.core.nest import LEAF
 from distinput.core.picked import Memory, Picked, picked
+from distinput.core.row_order import put_in_order
 
 INNER = [(), (3,), (2, 2), (0,)]
 DTYPES = ["uint8", "int64", "float32", "int16"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.formats import spans
+from distinput.formats import span_format
 from distinput.formats.format import Format, Position
 
 
@@ -66,9 +66,9 @@ def check_positions(format: Format, path: str | Path, want: list[Any]) -> None:
 def small_pieces(chunk: int = 16, rows: int = 3) -> Iterator[None]:
     """Chunks and blocks so small that a short file has many borders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "FIRST_BYTES", chunk)
-        patch.setattr(spans, "CHUNK_BYTES", chunk)
-        patch.setattr(spans, "BLOCK_ROWS", rows)
+        patch.setattr(span_format, "FIRST_BYTES", chunk)
+        patch.setattr(span_format, "CHUNK_BYTES", chunk)
+        patch.setattr(span_format, "BLOCK_ROWS", rows)
         yield
 
 

@@ -17,7 +17,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError,
 from distinput.files.mapping import mapped
 from distinput.formats import arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
-from distinput.formats.kept import Kept
+from distinput.formats.lru_cache import LruCache
 from tests.depth import cases
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 from tests.formats.test_parquet import N, in_python, table
@@ -156,7 +156,7 @@ def test_fetch_of_a_row_that_is_not_there(file: str) -> None:
 
 
 def test_what_is_kept_of_batches_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_ipc, "_DECODED", Kept(10_000))
+    monkeypatch.setattr(arrow_ipc, "_DECODED", LruCache(10_000))
     path = str(tmp_path / "a.arrow")
     write_arrow(path, {"s": [b"%d" % i for i in range(2000)]}, 100, "lz4")
     format = ArrowIpc()

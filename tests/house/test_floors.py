@@ -177,7 +177,7 @@ def test_a_wrong_import_is_seen(module: str, source: str, says: str) -> None:
             "import json\nimport numpy as np\nfrom distinput.core import nest\nfrom distinput.errors import StateError",
         ),
         ("distinput.ops.map", "from distinput.ops.batch import Batch\nfrom . import batch"),
-        ("distinput.kernels.rows", "def load():\n    import numba"),
+        ("distinput.kernels.row_loop", "def load():\n    import numba"),
         ("distinput.distribute.engines.torch", "import torch.distributed"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import distinput as di
-from distinput.core.lazy import files_of
+from distinput.core.lazy_imports import files_of
 from distinput.data.transformation import transformation
 from distinput.ops.take import Take
 from distinput.plan.node import Node

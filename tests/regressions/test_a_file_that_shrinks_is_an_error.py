@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.formats import npy, spans
+from distinput.formats import npy, span_format
 from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
 
@@ -117,7 +117,7 @@ def test_lines_and_records_do_not_end_early(tmp_path: Path, monkeypatch: pytest.
     from distinput.formats.text import TextLines
 
     for name in ("FIRST_BYTES", "CHUNK_BYTES"):
-        monkeypatch.setattr(spans, name, 1 << 12)
+        monkeypatch.setattr(span_format, name, 1 << 12)
     for format, write, each in (
         (TextLines(), write_text, 8),
         (FixedLengthRecords(8), write_text, 8),

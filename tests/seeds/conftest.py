@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput
-from distinput.core.values import as_leaf
+from distinput.core.leaves import as_leaf
 
 
 def constant(value: Any, dtype: Any = None) -> Any:

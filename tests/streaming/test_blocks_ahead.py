@@ -13,7 +13,7 @@ import distinput as di
 from distinput.core.block import Block
 from distinput.core.nest import LEAF
 from distinput.core.run import Run
-from distinput.formats import spans
+from distinput.formats import span_format
 from distinput.streaming import blocks_ahead
 from distinput.streaming.blocks_ahead import Pace
 from tests.ops.iterating import plain, until_error
@@ -116,7 +116,7 @@ def test_few_blocks_are_made_ahead_and_none_without_room() -> None:
         streams: Any = blocks_ahead.blocks_ahead(source, run, Pace()), blocks_ahead.blocks_ahead(other, run, Pace())
         for stream in streams:
             next(stream), next(stream)
-        run.room.enter(0)
+        run.read_ahead.enter(0)
         third: Any = blocks_ahead.blocks_ahead(Counted(9), run, Pace())
         next(third), next(third)
         streams[0].close()
@@ -152,7 +152,7 @@ def test_nothing_is_left(ends: str) -> None:
     else:
         with pytest.raises(ZeroDivisionError):
             stream.throw(ZeroDivisionError())
-    assert [run.room.enter(run.room.nbytes - 1), run.room.enter(1)] == [True, True]
+    assert [run.read_ahead.enter(run.read_ahead.nbytes - 1), run.read_ahead.enter(1)] == [True, True]
     run.close()
     assert threading.active_count() == before
 
@@ -182,8 +182,8 @@ def test_lines_are_the_same_ahead_or_not(
         Path(path).write_bytes(b"".join(line + b"\n" for line in lines))
         want += lines
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "FIRST_BYTES", chunk)
-        patch.setattr(spans, "CHUNK_BYTES", chunk)
+        patch.setattr(span_format, "FIRST_BYTES", chunk)
+        patch.setattr(span_format, "CHUNK_BYTES", chunk)
         for count in (1, 2):
             patch.setattr(blocks_ahead, "cores", lambda count=count: count)
             assert check_restarts(di.data.TextLineDataset(paths).skip(skip)) == want[skip:]
@@ -192,8 +192,8 @@ def test_lines_are_the_same_ahead_or_not(
 
 
 def test_a_bad_function_names_the_place_of_its_own_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "FIRST_BYTES", 20)
-    monkeypatch.setattr(spans, "CHUNK_BYTES", 20)
+    monkeypatch.setattr(span_format, "FIRST_BYTES", 20)
+    monkeypatch.setattr(span_format, "CHUNK_BYTES", 20)
     path = tmp_path / "lines.txt"
     path.write_bytes(b"".join(b"%03d\n" % number for number in range(100)))
     lines = di.data.TextLineDataset(str(path)).map(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.block import Block
 from distinput.core.nest import LEAF
-from distinput.core.room import Room
+from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.run import Run
 from distinput.errors import DataLossError, NotFoundError
 from distinput.formats import parquet
@@ -97,7 +97,7 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
 def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
     portions = Portions(9, nbytes=100)
     with Run() as run:
-        run.room = Room(2, 10)
+        run.read_ahead = ReadAheadBudget(2, 10)
         stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1])
@@ -148,7 +148,7 @@ def test_nothing_is_left(ends: str) -> None:
     else:
         with pytest.raises(ZeroDivisionError):
             stream.throw(ZeroDivisionError())
-    assert [run.room.enter(run.room.nbytes - 1), run.room.enter(1)] == [True, True]
+    assert [run.read_ahead.enter(run.read_ahead.nbytes - 1), run.read_ahead.enter(1)] == [True, True]
     run.close()
     assert threading.active_count() == before
 

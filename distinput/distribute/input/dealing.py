@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from distinput.core.leaves import shape_of, zero
 from distinput.core.nest import Structure
 from distinput.core.sizes import balanced_slices
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
-from distinput.core.values import shape_of, zero
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import zero
 from distinput.core.spec import Spec, TensorSpec
-from distinput.core.values import zero
 from distinput.data.dataset import Dataset
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.state import State
-from distinput.core.values import dtype_of
 from distinput.data.dataset import Dataset
 from distinput.distribute.strategy import Strategy
 from distinput.testing.elements import difference, exact, rows_of

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.values import dtype_of, shape_of
 from distinput.data.dataset import Dataset
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.testing.laws.trace import MOST

@@ -16,7 +16,7 @@ import numpy as np
 from distinput.core.column import Strings
 from distinput.errors import DistinputError
 from distinput.formats.example import parse_examples
-from distinput.formats.spans import Piece, SpanFormat
+from distinput.formats.span_format import Piece, SpanFormat
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords
 from distinput.kernels import crc32c, example, example_values, lines, ragged, tfrecord

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room: how much the streams of one run may make ahead together."""
+"""The read-ahead budget: how much the streams of one run may make ahead together."""
 
-import os
 import threading
 
-__all__ = ["Room", "cores"]
+__all__ = ["ReadAheadBudget"]
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Room:
+class ReadAheadBudget:
     """Room for a few pieces of work that wait to be used.
 
     Args:
       pieces: the most at a time.
       nbytes: the most memory of all of them together; a single piece may take more.
 
-    >>> room = Room(pieces=2, nbytes=100)
-    >>> room.enter(70), room.enter(70), room.enter(30), room.enter(0)
+    >>> budget = ReadAheadBudget(pieces=2, nbytes=100)
+    >>> budget.enter(70), budget.enter(70), budget.enter(30), budget.enter(0)
     (True, False, True, False)
     """
 

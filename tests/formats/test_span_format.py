@@ -13,7 +13,7 @@ import distinput as di
 from distinput.core.column import Strings
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Position
-from distinput.formats.spans import CHUNK_BYTES
+from distinput.formats.span_format import CHUNK_BYTES
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords, TFRecordWriter
 from tests.formats.reading import records, small_pieces

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core import slots as module
+from distinput.core import shuffle_buffer as module
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
 from distinput.core.nest import structure_of
-from distinput.core.slots import Slots
+from distinput.core.shuffle_buffer import ShuffleBuffer
 from distinput.core.spec import Spec, TensorSpec
 from distinput.kernels.shuffle import drain_steps, shuffle_steps
 
@@ -66,7 +66,7 @@ def test_rows_move_as_their_numbers_do(
     size: int, key: int, position: int, chunks: list[int], drained: int, data: st.DataObject
 ) -> None:
     with mock.patch.object(module, "_FEWEST", 2), mock.patch.object(module, "_FIRST_BYTES", 16):
-        held, numbers = Slots(SPEC, size), np.arange(size)
+        held, numbers = ShuffleBuffer(SPEC, size), np.arange(size)
         while held.count < size:
             step = data.draw(st.integers(1, size - held.count))
             held.add(rows_of(held.count, held.count + step))
@@ -109,7 +109,7 @@ def test_large_rows_that_were_sent_do_not_stay(kind: str) -> None:
 
     structure = structure_of(0)
     shape = {"strings": (), "lists": (None,), "objects": (None, None)}[kind]
-    slots = Slots(Spec(structure, (TensorSpec(shape, bytes if kind == "strings" else "uint8"),)), 2)
+    slots = ShuffleBuffer(Spec(structure, (TensorSpec(shape, bytes if kind == "strings" else "uint8"),)), 2)
     slots.add(ColumnBlock(structure, [column(0)], 1))
     slots.add(ColumnBlock(structure, [column(1)], 1))
     for number in range(2, 100):

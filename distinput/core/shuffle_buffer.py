@@ -7,11 +7,11 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Array, Column, Dense, Ints, Strings
 from distinput.core.concat import concat_columns
+from distinput.core.leaves import STRING
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
-from distinput.core.values import STRING
 from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, shuffle_steps
 
-__all__ = ["Slots"]
+__all__ = ["ShuffleBuffer"]
 
 _FIRST_BYTES = 1 << 26
 """Memory that is reserved at once; buffers may be asked for that are larger than any memory, and never filled."""
@@ -20,7 +20,7 @@ _FEWEST, _LEAST_BYTES = 4096, 1 << 24
 """Rows, and bytes, that may have come in before those that wait are brought together again."""
 
 
-class Slots:
+class ShuffleBuffer:
     """Rows by slot. First they are added until all slots are full; then rows are exchanged; at last they are taken.
 
     Columns of plain numbers stay where they are, and only rows are moved: the memory is that of the rows. Others are kept as

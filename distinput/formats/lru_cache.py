@@ -5,12 +5,12 @@ import threading
 from collections import OrderedDict
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["LruCache"]
 
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class LruCache(Generic[T]):
     """Things by key; when they take more than so much memory, those used longest ago go first.
 
     Args:

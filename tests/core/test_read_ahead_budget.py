@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+from distinput.core.read_ahead_budget import ReadAheadBudget
+
+
+def test_a_single_piece_may_take_more_than_all_together() -> None:
+    budget = ReadAheadBudget(pieces=2, nbytes=10)
+    assert budget.enter(99)
+    assert not budget.enter(1)
+    budget.leave(99)
+    assert budget.enter(9)
+    assert not budget.enter(2)
+    assert budget.enter(1)
+
+
+def test_there_are_so_many_pieces_at_most() -> None:
+    budget = ReadAheadBudget(pieces=2, nbytes=10)
+    assert [budget.enter(0) for _ in range(3)] == [True, True, False]
+    budget.leave(0)
+    assert budget.enter(0)
