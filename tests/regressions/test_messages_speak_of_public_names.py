@@ -49,7 +49,7 @@ DATASET = D.range(2)
         ),
         (
             lambda: DATASET.bucket_by_sequence_length(len, ["x"], [1, 1]),
-            "bucket_by_sequence_length: bucket_boundaries must be a whole",
+            "bucket_by_sequence_length: bucket_boundaries must be an integer",
         ),
         (
             lambda: DATASET.concatenate(D.from_tensors("a")),
