@@ -21,7 +21,7 @@ class Transformations(Handle[T_co]):
     concatenate = transformation(lambda: ops.concatenate.Concatenate)
     copied = transformation(lambda: ops.copied.Copied)
     filter = transformation(lambda: ops.filter.Filter)
-    flat_map = transformation(lambda: ops.interleave.FlatMap)
+    flat_map = transformation(lambda: ops.flat_map.FlatMap)
     global_shuffle = transformation(lambda: ops.global_shuffle.GlobalShuffle, reshuffles=True)
     group_by_window = transformation(lambda: ops.group_by_window.GroupByWindow)
     ignore_errors = transformation(lambda: ops.ignore_errors.IgnoreErrors)

@@ -136,17 +136,17 @@ class Transformations(Handle[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Batches of elements of similar length, padded.
+        """Padded batches of elements of similar length.
 
-        Bucket i holds lengths from `bucket_boundaries[i - 1]` up to below `bucket_boundaries[i]`; a bucket that holds its batch
-        size is sent. At the end the rest follows, shorter buckets first. Shapes: [...] becomes [batch size, ...], padded as
-        `padded_batch` does. State: as `group_by_window`.
+        Bucket i takes lengths from `bucket_boundaries[i - 1]` to below `bucket_boundaries[i]`; a bucket that has reached its batch
+        size is delivered. At the end the rest follows, buckets of shorter elements first. Shapes: [...] becomes [batch size, ...],
+        padded as by `padded_batch`. State: as for `group_by_window`.
 
         Args:
-          element_length_func: element -> its length. The built-in `len` on elements with a first axis is never called: their
-            lengths are known.
+          element_length_func: element -> its length. The built-in `len` is never called for elements with a first axis, since
+            their lengths are known.
           bucket_boundaries: ascending lengths.
-          bucket_batch_sizes: one more than boundaries.
+          bucket_batch_sizes: a batch size for each bucket, one more than there are boundaries.
           padded_shapes, padding_values, drop_remainder: as for `padded_batch`.
           pad_to_bucket_boundary: pad unknown dimensions to one below the bucket's upper boundary, not to the longest element.
           no_padding: stack the elements as they are.
@@ -168,12 +168,12 @@ class Transformations(Handle[T_co]):
     def cache(self, filename: str = '', name: str | None = None) -> Dataset[T_co]:
         """Keep the elements of the first complete pass in memory and serve later passes from there.
 
-        Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and while that pass is
-        under way the input's state. A restart in a new process makes the pass again; so does `skip`, since only a whole pass is
-        kept. An op that reads by position (`global_shuffle`) makes all elements before its first one.
+        Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and the input's state while
+        that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
+        An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
         Args:
-          filename: must be empty: only the cache in memory exists.
+          filename: must be empty; there is only the cache in memory.
 
         Raises:
           UnimplementedError: a file name is given.
@@ -207,9 +207,9 @@ class Transformations(Handle[T_co]):
     def copied(self, name: str | None = None) -> Dataset[T_co]:
         """Elements that share no memory with the input, and may be written to.
 
-        `batch`, `rebatch`, `take` and the cut for replicas give views of what they read, which costs nothing; but a view keeps
-        all of its source alive, and writing to it writes to the source. This op copies every element once. Elements that the
-        consumer has dropped make room for later ones, so the copies are made at the speed of memory that is in use already.
+        `batch`, `rebatch`, `take` and the cut for replicas deliver views of what they read, which costs nothing; but a view keeps
+        its whole source alive, and writing to it writes to the source. This op copies every element once. The memory of elements
+        that the consumer has dropped is used again for later ones.
 
         Shapes and order: unchanged. State: where the next element stands in the input.
 
@@ -221,7 +221,7 @@ class Transformations(Handle[T_co]):
         >>> source
         array([0., 0., 0., 0.])
 
-        Source: distinput's own; what TensorFlow delivers is always a copy.
+        Source: distinput's own; TensorFlow always delivers copies.
         """
 
     @overload
@@ -234,7 +234,7 @@ class Transformations(Handle[T_co]):
           predicate: called as `map` calls its function; must return one boolean.
 
         Raises:
-          TypeError: `predicate` cannot be called, or returns something else than a boolean.
+          TypeError: `predicate` cannot be called, or returns anything but a boolean.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(6).filter(lambda x: x % 2 == 1).to_list()
@@ -255,8 +255,8 @@ class Transformations(Handle[T_co]):
     def flat_map(self: Dataset[Never], map_func: Callable[..., Dataset[U]], name: str | None = None) -> Dataset[U]:
         """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 
-        Shapes: those of the datasets' elements. State: where the current element stands in the input, and the state of the
-        dataset made of it.
+        Shapes: those of the elements of these datasets. State: where the current element stands in the input, and the state of its
+        dataset.
 
         Args:
           map_func: called as `map` calls its function; returns a dataset.
@@ -285,14 +285,14 @@ class Transformations(Handle[T_co]):
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """All elements in a random order, each order as likely as another, in constant memory.
+        """All elements in a random order, each order as likely as any other, in constant memory.
 
-        Shapes: unchanged. State: seed, epoch and position. The elements are read by position: at once where the input has random
-        access (arrays, ranges, local Arrow and npy files, and what is derived from them), from the nearest place that can be
-        reached otherwise (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
+        Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
+        access (arrays, ranges, local Arrow and npy files, and what is derived from them), otherwise from the nearest position that
+        can be reached (Parquet row groups; fixed-length records, whose number `assert_cardinality` must state).
 
         Args:
-          seed: any whole number; None draws one, which the state remembers.
+          seed: any integer; None draws one, which the state remembers.
           reshuffle_each_iteration: False gives the same order in every pass.
 
         Raises:
@@ -315,21 +315,21 @@ class Transformations(Handle[T_co]):
         window_size_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Dataset[U]:
-        """Collect elements by key; hand a group that has reached its window size to `reduce_func`, and send what that gives.
+        """Collect elements by key; pass a group that has reached its window size to `reduce_func`, and deliver its dataset.
 
         At the end the remaining groups follow in ascending order of their keys. Shapes: those of the datasets that
-        `reduce_func` returns. State: positions only: where the oldest element waiting stands, and up to which row each key's
-        elements have been sent; a restart calls `key_func` again from there.
+        `reduce_func` returns. State: only positions: where the oldest waiting element stands, and up to which row the elements of
+        each key have been delivered; a restart calls `key_func` again from there.
 
         Args:
-          key_func: element -> a whole number.
+          key_func: element -> integer.
           reduce_func: (key, dataset of the group's elements) -> dataset.
           window_size: elements in a group.
           window_size_func: key -> elements in a group of that key.
 
         Raises:
           InvalidArgumentError: not exactly one of the two sizes is given, or a size is below 1.
-          TypeError: at iteration, `key_func` gives no whole number or `reduce_func` no dataset.
+          TypeError: at iteration, `key_func` returns no integer or `reduce_func` no dataset.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(6).group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
@@ -358,21 +358,21 @@ class Transformations(Handle[T_co]):
     ) -> Dataset[U]: ...
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
-        """Leave out the elements that are errors, wherever before this these come from, and go on with the next one.
+        """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
-        What an error takes with it is what TensorFlow drops: behind `zip` the whole tuple, behind `batch` the elements gathered
-        for its batch (behind a `map` directly before it all of that batch), of a damaged file the rest of that file. A Python
-        generator that has raised gives nothing more, so its elements end there. `stats()` tells how many elements were left out,
+        What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
+        its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file. A Python
+        generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
         and the last error.
 
         Shapes and order: unchanged. State: that of the input.
 
         Args:
-          log_warning: tell each error to the logger "distinput".
+          log_warning: send each error to the logger "distinput".
 
         Raises:
-          Exception: an error after which nothing follows, such as a worker process that has ended, or one of an op of your own
-            that does not say that it is `tolerant`.
+          Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
+            the op is not `tolerant`.
 
         >>> import distinput as di
         >>> import operator
@@ -393,20 +393,20 @@ class Transformations(Handle[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[U]:
-        """The elements of the datasets that `map_func` makes of each element, `cycle_length` of them taking turns.
+        """The elements of the datasets that `map_func` makes of each element, with `cycle_length` of them taking turns.
 
-        A turn is `block_length` elements. A dataset that ends gives its turn away at once; the next element's dataset takes its
+        A turn is `block_length` elements. When a dataset ends, its turn ends at once; the dataset of the next element takes its
         place when the round comes back to it.
 
-        Shapes: those of the datasets' elements. State: the elements whose datasets are open, and their states.
+        Shapes: those of the elements of these datasets. State: the elements whose datasets are open, and their states.
 
         Args:
           map_func: called as `map` calls its function; returns a dataset.
-          cycle_length: datasets open at a time. None or AUTOTUNE: as many as the process has cores; a third of that with
-            `num_parallel_calls=AUTOTUNE`, and at most another `num_parallel_calls`. Then the order is another one on a machine with
-            more cores, unless the dataset is distributed over several workers.
-          block_length: elements in a turn; 1 when None.
-          num_parallel_calls: read that many of them ahead, on threads; at most `cycle_length`, or AUTOTUNE.
+          cycle_length: how many datasets are open at a time. None or AUTOTUNE: as many as the process has cores; a third of that
+            with `num_parallel_calls=AUTOTUNE`, and never more than any other `num_parallel_calls`. The order then depends on the
+            number of cores, unless the dataset is distributed over several workers.
+          block_length: elements in a turn; 1 if None.
+          num_parallel_calls: how many of them are read ahead, on threads; at most `cycle_length`, or AUTOTUNE.
           deterministic: accepted as TensorFlow's; the order is kept either way.
 
         Raises:
@@ -466,19 +466,19 @@ class Transformations(Handle[T_co]):
           deterministic: accepted as TensorFlow's; the order is kept either way, so that a state stays one position.
           synchronous: accepted as TensorFlow's, for a map without `num_parallel_calls`: it is called in the iterator's thread.
           use_unbounded_threadpool: accepted as TensorFlow's; there are `num_parallel_calls` threads.
-          output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and whole numbers become
-            as wide as it says. Otherwise it is found out by calling `map_func`: on the first element of text, bytes or unknown
-            dimensions, else on some numbers. Elements are checked against that, too.
-          processes: call it in `num_parallel_calls` worker processes (one for each core when that is None or AUTOTUNE) instead
-            of threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
-            anything where cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for the
-            next ones until the dataset is dropped; arrays go through shared memory.
+          output_signature: a nest of `TensorSpec` for what it returns. Elements are checked against it, and integers become as wide
+            as it says. Without it, the spec is found by calling `map_func`: on the first element if it has text, bytes or unknown
+            dimensions, otherwise on some numbers. Elements are checked against that spec too.
+          processes: call it in `num_parallel_calls` worker processes (one for each core if that is None or AUTOTUNE) instead of
+            threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
+            anything if cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for later ones
+            until the dataset is dropped; arrays go through shared memory.
 
         Raises:
-          InvalidArgumentError: `synchronous` and `num_parallel_calls`.
-          TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, when what it returns does
-            not fit `output_signature`, or is of another kind than its other results.
-          UnavailableError: at iteration, when a worker process has ended.
+          InvalidArgumentError: both `synchronous` and `num_parallel_calls` are given.
+          TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, a result does not fit
+            `output_signature`, or is of another kind than the other results.
+          UnavailableError: at iteration, a worker process has died.
 
         >>> import distinput as di
         >>> list(di.data.Dataset.range(3).map(lambda x: x * 10).as_numpy_iterator())
@@ -545,20 +545,20 @@ class Transformations(Handle[T_co]):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Call `map_func` on many elements at once: every leaf gets a first axis of rows, in and out.
+        """Call `map_func` on many elements at once: every leaf has a first axis of rows, in its arguments and its results.
 
-        Shapes: [...] comes as [n, ...]; what returns as [n, ...] is n elements [...]. How many rows come at once is not
-        defined; the function must treat rows independently. Leaves whose rows differ in shape come as a list of arrays.
-        State: where the next element stands in the input.
+        Shapes: elements [...] are passed as [n, ...], and a result [n, ...] is n elements [...]. How many rows are passed at once
+        is not defined; the function must treat rows independently. Leaves whose rows differ in shape are passed as a list of
+        arrays. State: where the next element stands in the input.
 
         Args:
           map_func: called with the components of a tuple as arguments, with anything else as one argument.
-          output_signature: a nest of `TensorSpec` of one element that it returns; elements are checked against it,
-            and whole numbers become as wide as it says.
+          output_signature: a nest of `TensorSpec` for one element that it returns; elements are checked against it, and integers
+            become as wide as it says.
 
         Raises:
-          TypeError: at iteration, when what `map_func` returns does not fit `output_signature`.
-          InvalidArgumentError: at iteration, when `map_func` returns another number of rows than it was given.
+          TypeError: at iteration, a result does not fit `output_signature`.
+          InvalidArgumentError: at iteration, `map_func` returns another number of rows than it was given.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(5).map_rows(lambda x: x * 2 + 1).to_list()
@@ -583,7 +583,7 @@ class Transformations(Handle[T_co]):
 
         Args:
           batch_size: elements in a batch, at least 1.
-          padded_shapes: a nest of shapes; those of the element spec when None.
+          padded_shapes: a nest of shapes; None: those of the element spec.
           padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
             an empty string.
           drop_remainder: leave out a last batch that is not full.
@@ -672,18 +672,18 @@ class Transformations(Handle[T_co]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset[dict[str, Any]]:
-        """Serialized Examples as dicts from feature name to value.
+        """Parse serialized Examples into dicts from feature name to value.
 
-        Shapes: a string becomes one value per feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`; a
-        vector of k strings becomes k of each, [k, *shape], for which features must have a fixed length. Order: unchanged. State:
+        Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
+        a vector of k strings becomes k of each, [k, *shape], and then features must have a fixed length. Order: unchanged. State:
         where the next element stands in the input. All records of a block are parsed by one call of compiled code.
 
         Args:
-          features: from name to `FixedLenFeature` or `VarLenFeature`.
+          features: dict from name to `FixedLenFeature`, `VarLenFeature` or another feature of `distinput.io`.
           num_parallel_calls, deterministic: accepted as TensorFlow's.
 
         Raises:
-          TypeError: elements are no strings.
+          TypeError: elements are not strings.
           InvalidArgumentError: at iteration, a record is malformed or lacks a feature; the message names record and feature.
 
         >>> import distinput as di
@@ -698,13 +698,13 @@ class Transformations(Handle[T_co]):
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
         """Make up to `buffer_size` elements ahead, on a thread.
 
-        Shapes and order: unchanged. State: that of the input, since it travels with each block; what was made ahead and not
-        delivered is made again after a restart. The thread hands over whole blocks and ends with the iteration.
+        Shapes and order: unchanged. State: that of the input, since it travels with each block; elements that were made ahead and
+        not delivered are made again after a restart. The thread hands over whole blocks and ends with the iteration.
 
         Args:
-          buffer_size: elements ahead; 0 does nothing. AUTOTUNE or None measures if a thread pays, since handing over costs more
-            than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`; what it
-            chose is told by `stats()`, and the next pass begins with it.
+          buffer_size: how many elements ahead; 0 does nothing. AUTOTUNE or None measures whether a thread pays, since handing over
+            costs more than making cheap elements, and how many blocks ahead are enough, within `Options.autotune.ram_budget`;
+            `stats()` shows what it chose, and the next pass begins with that.
 
         Raises:
           InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
@@ -722,14 +722,14 @@ class Transformations(Handle[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Batches whose sizes run through `batch_size`, filled across the borders of the input's batches.
+        """Batches whose sizes cycle through `batch_size`, filled across the borders of the input's batches.
 
-        Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch without
-        looking at the input. Only rows that cross a border are copied. State: where the next row stands in the rows of the
-        input, and which size is next.
+        Shapes: [b, ...] becomes [batch_size, ...]; the last batch may have fewer rows. A size of 0 gives an empty batch, without
+        a look at the input. Only the rows of batches that cross a border are copied. State: where the next row stands in the rows
+        of the input, and which size is next.
 
         Args:
-          batch_size: one size, or a list of sizes to go through again and again.
+          batch_size: one size, or a list of sizes that is repeated.
           drop_remainder: leave out a last batch that is not full.
 
         Raises:
@@ -744,9 +744,9 @@ class Transformations(Handle[T_co]):
         """
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
-        """The elements `count` times over; without end when `count` is None or negative, unless a pass has no element.
+        """The elements `count` times; without end if `count` is None or negative, unless a pass has no element.
 
-        Shapes and order: unchanged; a shuffle below makes a new order for each pass. State: the pass, and the input's state in it.
+        Shapes and order: unchanged; a shuffle before it makes a new order for each pass. State: the pass, and the input's state.
 
         Args:
           count: how many times.
@@ -769,11 +769,11 @@ class Transformations(Handle[T_co]):
         Shapes: those of the outputs. Order: unchanged. State: the carried value, and where the next element stands.
 
         Args:
-          initial_state: the first value of the state, any nest; a list is an array.
-          scan_func: (state, element) -> (state, output); a tuple element is one argument. A list within is an array.
+          initial_state: the first value of the state, any nest; a list becomes an array.
+          scan_func: (state, element) -> (state, output); a tuple element is one argument. A list in its result becomes an array.
 
         Raises:
-          TypeError: at iteration, when the state changes its structure or a dtype.
+          TypeError: at iteration, the state changes its structure or a dtype.
 
         >>> import distinput as di
         >>> import numpy as np
@@ -786,17 +786,17 @@ class Transformations(Handle[T_co]):
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
         """Keep the elements whose position is `index` modulo `num_shards`.
 
-        Shapes and order: unchanged. State: how many rows to pass over before the next one kept.
+        Shapes and order: unchanged. State: how many rows to skip before the next one that is kept.
 
         Args:
           num_shards: how many workers share the elements, at least 1.
-          index: which of them this one is, from 0.
+          index: which of them this worker is, from 0.
 
         Raises:
-          InvalidArgumentError: `num_shards` is no positive number, or `index` is not one of the shards.
+          InvalidArgumentError: `num_shards` is not positive, or `index` is not one of the shards.
 
         Warns:
-          InputWarning: the order of the elements is random and was given no seed, so each process has another one.
+          InputWarning: the order of the elements is random and was given no seed, so that it differs between processes.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(10).shard(num_shards=3, index=1).to_list()
@@ -806,15 +806,15 @@ class Transformations(Handle[T_co]):
         """
 
     def shard_batches(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
-        """Of each batch the rows of worker `index`: consecutive, and as many as any other worker's, give or take one.
+        """The rows of worker `index` in each batch: consecutive rows, whose number differs by at most one between workers.
 
-        For training loops that need no strategy: every worker has the same number of steps, the rows of all workers together are
-        the batch, and a worker may get no row of a short one. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...],
-        views. State: where the input stands and how many batches that are; it goes on on any number of workers.
+        For training loops without a strategy: every worker has the same number of steps, the rows of all workers together are the
+        batch, and a worker may get no row of a short batch. Shapes: [b, ...] becomes [b / num_shards rounded up or down, ...], as
+        views. State: where the input stands, and after how many batches; it resumes on any number of workers.
 
         Args:
           num_shards: how many workers share each batch, at least 1.
-          index: which of them this one is, from 0.
+          index: which of them this worker is, from 0.
 
         Raises:
           InvalidArgumentError: `index` is not one of the shards, elements have no batch axis, or their order is random and was
@@ -834,18 +834,18 @@ class Transformations(Handle[T_co]):
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Dataset[T_co]:
-        """Send a random one of the `buffer_size` elements waiting, and let the next element of the input take its place.
+        """Deliver a random one of `buffer_size` waiting elements, and let the next element of the input take its place.
 
         Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
-        buffer stands, never a row. Where the input has random access only row numbers are shuffled.
+        buffer stands, but never a row. If the input has random access, only row numbers are shuffled.
 
         Args:
-          buffer_size: elements waiting, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all of them, however many there are.
-          seed: any whole number; None draws one, which the state remembers.
+          buffer_size: how many elements wait, at least 1; 1 changes nothing. UNKNOWN_CARDINALITY: all elements.
+          seed: any integer; None draws one, which the state remembers.
           reshuffle_each_iteration: False gives the same order in every pass.
 
         Raises:
-          InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an input without end.
+          InvalidArgumentError: `buffer_size` is below 1, or UNKNOWN_CARDINALITY for an infinite input.
 
         >>> import distinput as di
         >>> sorted(di.data.Dataset.range(5).shuffle(3, seed=7).to_list())
@@ -855,13 +855,13 @@ class Transformations(Handle[T_co]):
         """
 
     def skip(self, count: int, name: str | None = None) -> Dataset[T_co]:
-        """All but the first `count` elements; none when `count` is negative.
+        """All but the first `count` elements; none if `count` is negative.
 
-        Shapes and order: unchanged. State: that of the input, and how many are still to be passed over. Where the input's rows
-        can be counted the skipped ones are not read.
+        Shapes and order: unchanged. State: that of the input, and how many elements are still to be skipped. If the rows of the
+        input can be counted, skipped rows are not read.
 
         Args:
-          count: how many elements to leave out.
+          count: how many elements to skip.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(5).skip(3).to_list()
@@ -871,7 +871,7 @@ class Transformations(Handle[T_co]):
         """
 
     def take(self, count: int, name: str | None = None) -> Dataset[T_co]:
-        """The first `count` elements, or all when `count` is negative.
+        """The first `count` elements, or all if `count` is negative.
 
         Shapes and order: unchanged. State: how many are left.
 
@@ -913,11 +913,11 @@ class Transformations(Handle[T_co]):
     def unbatch(self: Dataset[Never], name: str | None = None) -> Dataset[Any]:
         """Split every element along its first axis.
 
-        Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many
-        rows of its next element to pass over.
+        Shapes: [b, ...] becomes b elements [...]. Order: unchanged. State: that of the input, and how many rows of its next
+        element to skip.
 
         Raises:
-          InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration where the spec does not tell).
+          InvalidArgumentError: a component is a scalar, or first dimensions differ (at iteration if the spec does not tell).
 
         >>> import distinput as di
         >>> di.data.Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch().to_list()
@@ -935,10 +935,10 @@ class Transformations(Handle[T_co]):
     def unbatch(self, name: str | None = None) -> Dataset[Any]: ...
 
     def unique(self, name: str | None = None) -> Dataset[T_co]:
-        """Elements that were not seen before; elements have one component.
+        """Elements that have not occurred before; elements must have one component.
 
-        Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input were looked at; a restart
-        looks at them again, since a state holds no data.
+        Shapes: unchanged. Order: that of first occurrences. State: how many elements of the input have been read; a restart
+        reads them again, since a state holds no data.
 
         Raises:
           TypeError: the element has several components, or is neither int32, int64 nor a string.
@@ -959,14 +959,14 @@ class Transformations(Handle[T_co]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset[Any]:
-        """Windows of `size` elements, each a dataset; every component of the element becomes a dataset of its own.
+        """Windows of `size` elements as datasets; every component of the element becomes a dataset of its own.
 
         Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
         window stands in the input.
 
         Args:
           size: elements in a window, at least 1.
-          shift: elements from the beginning of one window to the next; `size` when None.
+          shift: elements from the beginning of one window to that of the next; `size` if None.
           stride: take every `stride`-th element.
           drop_remainder: leave out windows at the end that are not full.
 
@@ -1020,7 +1020,7 @@ class Transformations(Handle[T_co]):
           options: settings; they take precedence over those made earlier.
 
         Raises:
-          TypeError: `options` is no `Options`.
+          TypeError: `options` is not an `Options` object.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(2).with_options(di.data.Options()).to_list()

@@ -15,10 +15,13 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
-from distinput.plan.node import Node
+from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import drawn_seeds, with_seed
 
-__all__ = ["check_first", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
+__all__ = ["check_first", "count_of_made", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
+
+_MOST_NAMES = 10_000
+"""The most elements for which the function is called just to count its datasets."""
 
 
 def node_of(op: str, result: Any) -> Node:
@@ -88,3 +91,26 @@ def spec_of_elements(op: str, call: Callable[[Any], Node], source: Node, functio
     leaf = infer(op, call, source, function).leaves[0]
     assert isinstance(leaf, DatasetSpec)
     return Spec.of(leaf.element_spec)
+
+
+def count_of_made(source: Node, call: Callable[[Any], Node], otherwise: int) -> int:
+    """The number of elements of all datasets that a function makes, if these are made from listed names and can be counted.
+
+    Args:
+      source: the elements for which it makes datasets.
+      call: the function.
+      otherwise: the answer if they are not listed, or too many.
+    """
+    n = source.count_elements()
+    listed = all(not inner.reads_files and (inner.inputs or inner.random_access) for inner in walk(source))
+    if not 0 <= n <= _MOST_NAMES or not listed:
+        return otherwise
+    total = 0
+    with Run() as run:
+        for block, _ in source.open(source.start(0), run):
+            for element in block.elements():
+                count = call(element).count_elements()
+                if count < 0:
+                    return UNKNOWN
+                total += count
+    return total

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         concatenate,
         copied,
         filter,
+        flat_map,
         generator,
         global_shuffle,
         group_by_window,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`flat_map` and `interleave`: a dataset for each element, and their elements in one stream."""
+"""`interleave`: the elements of several datasets, one made of each element, taking turns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,116 +19,22 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, taken_up
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, alike
-from distinput.functions.dataset_functions import check_first, making, next_made, spec_of_elements
+from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 
-__all__ = ["FlatMap", "Interleave", "default_cycle"]
+__all__ = ["Interleave", "default_cycle"]
 
 _READ_AHEAD_ROWS = 1024
 
 _COMMON_CYCLE = 16
 """Datasets that an `interleave` without `cycle_length` opens at a time on each of several workers."""
 
-_MOST_NAMES = 10_000
-"""The most elements for which the function is called just to count its datasets."""
-
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class FlatMap(Node):
-    """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
-
-    Shapes: those of the elements of these datasets. State: where the current element stands in the input, and the state of its
-    dataset.
-
-    Args:
-      map_func: called as `map` calls its function; returns a dataset.
-
-    Raises:
-      TypeError: `map_func` returns something else.
-
-    >>> import distinput as di
-    >>> di.data.Dataset.range(4).flat_map(lambda x: di.data.Dataset.range(x)).to_list()
-    [0, 0, 1, 0, 1, 2]
-
-    Source: `tf.data.Dataset.flat_map`.
-    """
-
-    tolerant: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs.EACH
-    input: Node
-    map_func: Callable[..., Any]
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
-    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
-
-    def __post_init__(self) -> None:
-        callable_argument("flat_map", "map_func", self.map_func)
-
-    def added(self) -> Self:
-        check_first("flat_map", self.map_func, self.input)
-        return self
-
-    @property
-    def draws(self) -> bool:
-        return True  # seeds of datasets that the function makes follow from its own
-
-    @cached_property
-    def call(self) -> Callable[[Any], Node]:
-        """The function of one element, which gives a node."""
-        return making("flat_map", self.map_func, self.drawn_seed)
-
-    @cached_property
-    def made(self) -> tuple[Node, ...]:
-        return tuple(results_of(self.call, self.input))
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
-
-    def count_elements(self) -> int:
-        return _count_of_made(self)
-
-    def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
-
-    def stream(self, state: State, run: Run) -> Stream:
-        epoch, inner = state["epoch"], state["inner"]
-        queue = RowQueue(self.input.open(state["input"], run), state)
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
-        while queue.fill(1) or queue.failure is not None:
-            mark = queue.mark()
-            node, given = next_made(queue, self.call, run)
-            if isinstance(node, Failure):
-                yield node, {"epoch": epoch, **queue.mark(), "inner": None}
-                continue
-            stream = node.open(taken_up("flat_map", node.start(epoch), inner), run)
-            for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
-                yield block, {"epoch": epoch, **mark, "inner": after}
-            inner = None
-
-
-def _count_of_made(step: "FlatMap | Interleave") -> int:
-    """The sum over the datasets that the function makes, if these are made from listed names and can be counted."""
-    n = step.input.count_elements()
-    listed = all(not inner.reads_files and (inner.inputs or inner.random_access) for inner in walk(step.input))
-    if not 0 <= n <= _MOST_NAMES or not listed:
-        return step.cardinality
-    total = 0
-    with Run() as run:
-        for block, _ in step.input.open(step.input.start(0), run):
-            for element in block.elements():
-                count = step.call(element).count_elements()
-                if count < 0:
-                    return UNKNOWN
-                total += count
-    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +132,7 @@ class Interleave(Node):
         return INFINITE if endless else UNKNOWN
 
     def count_elements(self) -> int:
-        return _count_of_made(self)
+        return count_of_made(self.input, self.call, self.cardinality)
 
     def alike_everywhere(self) -> Node:
         if self.is_fixed:

@@ -10,8 +10,9 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.source import size_of
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format
+from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentReader
-from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.worker_rows import OwnRows, RowReader, fetches
 from distinput.partition.fragments import END, Fragments

@@ -18,7 +18,7 @@ LONG = D.range(6).batch(2).take(2)
     [
         (lambda: D.range(2).concatenate(D.from_tensors(1.0)), TypeError, "same dtypes, got int64 and float32"),
         (lambda: D.range(2).concatenate(D.zip(D.range(2), D.range(2))), TypeError, "same structure of elements"),
-        (lambda: D.range(2).concatenate(3), TypeError, "concatenate: dataset must be a dataset, got 3"),
+        (lambda: D.range(2).concatenate(3), TypeError, "concatenate: dataset must be a Dataset, got 3"),
         (
             lambda: D.range(2).unbatch(),
             ValueError,

@@ -18,8 +18,9 @@ from distinput.formats.format import Format
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
 from distinput.ops.files import Files
+from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
-from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
 from distinput.ops.take import Skip, Take
 from distinput.partition.file_assignment import FileAssignment, assign_files, range_of_worker

@@ -11,8 +11,9 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.functions.inference import results_of
+from distinput.ops.flat_map import FlatMap
 from distinput.ops.generator import Generator
-from distinput.ops.interleave import FlatMap, Interleave
+from distinput.ops.interleave import Interleave
 from distinput.ops.map import Map
 from distinput.ops.shard import Shard
 from distinput.plan.in_memory import Rows

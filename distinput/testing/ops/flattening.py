@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from distinput.core.nest import flatten
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
-from distinput.ops.interleave import FlatMap, Interleave, default_cycle
+from distinput.ops.flat_map import FlatMap
+from distinput.ops.interleave import Interleave, default_cycle
 from distinput.testing.functions import applied, digest, length, whole
 from distinput.testing.ops.arguments import Arguments
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline

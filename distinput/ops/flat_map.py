@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`flat_map`: the elements of the datasets made of each element, one dataset after the other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from distinput.core.failure import Failure
+from distinput.core.random import fresh_seed
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State, taken_up
+from distinput.functions.claim import Claim, alike
+from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
+from distinput.functions.inference import results_of
+from distinput.plan.check import callable_argument
+from distinput.plan.needs import Needs
+from distinput.plan.node import Node
+
+__all__ = ["FlatMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMap(Node):
+    """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
+
+    Shapes: those of the elements of these datasets. State: where the current element stands in the input, and the state of its
+    dataset.
+
+    Args:
+      map_func: called as `map` calls its function; returns a dataset.
+
+    Raises:
+      TypeError: `map_func` returns something else.
+
+    >>> import distinput as di
+    >>> di.data.Dataset.range(4).flat_map(lambda x: di.data.Dataset.range(x)).to_list()
+    [0, 0, 1, 0, 1, 2]
+
+    Source: `tf.data.Dataset.flat_map`.
+    """
+
+    tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.EACH
+    input: Node
+    map_func: Callable[..., Any]
+    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        callable_argument("flat_map", "map_func", self.map_func)
+
+    def added(self) -> Self:
+        check_first("flat_map", self.map_func, self.input)
+        return self
+
+    @property
+    def draws(self) -> bool:
+        return True  # seeds of datasets that the function makes follow from its own
+
+    @cached_property
+    def call(self) -> Callable[[Any], Node]:
+        """The function of one element, which gives a node."""
+        return making("flat_map", self.map_func, self.drawn_seed)
+
+    @cached_property
+    def made(self) -> tuple[Node, ...]:
+        return tuple(results_of(self.call, self.input))
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
+
+    def count_elements(self) -> int:
+        return count_of_made(self.input, self.call, self.cardinality)
+
+    def start(self, epoch: int) -> State:
+        return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        epoch, inner = state["epoch"], state["inner"]
+        queue = RowQueue(self.input.open(state["input"], run), state)
+        if run.resumed:
+            _ = self.spec  # the first element of all decides, not the first after a restart
+        while queue.fill(1) or queue.failure is not None:
+            mark = queue.mark()
+            node, given = next_made(queue, self.call, run)
+            if isinstance(node, Failure):
+                yield node, {"epoch": epoch, **queue.mark(), "inner": None}
+                continue
+            stream = node.open(taken_up("flat_map", node.start(epoch), inner), run)
+            for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
+                yield block, {"epoch": epoch, **mark, "inner": after}
+            inner = None
