@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.nest import Structure, map_leaves, structure_of
+from distinput.distribute.operators import LocalOperators, WithoutOperators
 from distinput.errors import InvalidArgumentError
 
 __all__ = [
@@ -58,7 +59,7 @@ class DistributedValues:
         return f"{type(self).__name__}:{{\n{lines}\n}}"
 
 
-class PerReplica(DistributedValues):
+class PerReplica(WithoutOperators, DistributedValues):
     """A value that differs from replica to replica, as iterating a distributed dataset and `Strategy.run` give it.
 
     It is no array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`, or
@@ -78,7 +79,6 @@ class PerReplica(DistributedValues):
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # so that `array + per_replica` is a TypeError and no array of objects
 
     @property
     def present(self) -> tuple[bool, ...]:
@@ -134,8 +134,8 @@ class PartialPerReplica(PerReplica):
         return "PerReplica:{\n" + ",\n".join(lines) + "\n}"
 
 
-class Mirrored(DistributedValues, np.lib.mixins.NDArrayOperatorsMixin):
-    """A value that is the same on every replica, so it can be used like the local copy.
+class Mirrored(LocalOperators, DistributedValues):
+    """A value that is the same on every replica, so it can be used like the local copy; what comes of it is a plain value.
 
     Args:
       values: the equal components in replica order.
@@ -152,10 +152,6 @@ class Mirrored(DistributedValues, np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.values[0], dtype) if copy is not False else np.asarray(self.values[0], dtype)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        plain = [x.values[0] if isinstance(x, Mirrored) else x for x in inputs]
-        return getattr(ufunc, method)(*plain, **kwargs)
 
 
 def is_distributed(value: Any) -> bool:

@@ -28,8 +28,8 @@ ROOMS = (
     "input/cut_batches", "input/dealt_elements", "input/source", "input/step_builder", "input/terms", "input/own_batches",
     "input/lockstep", "input/drawing", "input/tail", "input/dealing", "input/comparison", "input/saved", "input/facts",
     "input/names", "input/spec", "input/options", "input/input_context", "input/consumer", "replica_context", "modes",
-    "arithmetic", "reduction", "exact_sum", "replicas", "peers", "rendezvous", "values", "value_context", "reduce_op",
-    "device_name", "devices",
+    "arithmetic", "reduction", "exact_sum", "replicas", "peers", "rendezvous", "values", "operators", "value_context",
+    "reduce_op", "device_name", "devices",
 )  # fmt: skip
 """From top to bottom."""
 BELOW = ("collectives", "engines")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of values of several replicas: refused where there is no single value, those of the local copy where there is."""
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LocalOperators", "WithoutOperators"]
+
+_BINARY = (
+    "add",
+    "and",
+    "divmod",
+    "floordiv",
+    "lshift",
+    "matmul",
+    "mod",
+    "mul",
+    "or",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+)
+_UNARY = ("abs", "invert", "neg", "pos", "ge", "gt", "le", "lt")  # and comparisons, which are asked of either side
+
+
+class WithoutOperators:
+    """A value that differs from replica to replica: operators say what to do instead, `+=` and the like included."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that `array + value` asks this class, rather than making an array of objects
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refused(self: object, *_: object) -> Any:
+        kind = type(self).__name__.removeprefix("Partial")
+        raise TypeError(
+            f"{kind} has no single value to compute with ({name}): compute in the function given to `strategy.run`, or make "
+            "one value of it with `strategy.reduce` or `strategy.gather` first"
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY]:
+    setattr(WithoutOperators, f"__{_name}__", _refused(f"__{_name}__"))
+
+
+class LocalOperators(np.lib.mixins.NDArrayOperatorsMixin):
+    """A value that is the same on every replica: operators give what they give for the local copy, a plain value.
+
+    So does `x += 1`, after which `x` is that plain value, as in TensorFlow: the copies of the other replicas cannot be changed
+    from here.
+    """
+
+    __slots__ = ()
+    values: tuple[Any, ...]
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, LocalOperators) for x in kwargs.get("out", ())):
+            raise TypeError(
+                f"numpy.{ufunc.__name__}: out must be an array, got a {type(self).__name__}, whose copies on other replicas "
+                "would stay as they are"
+            )
+        return getattr(ufunc, method)(*[_local(x) for x in inputs], **kwargs)
+
+    def __bool__(self) -> bool:
+        return bool(self.values[0])
+
+    def __complex__(self) -> complex:
+        return complex(self.values[0])
+
+    def __float__(self) -> float:
+        return float(self.values[0])
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.values[0][key]
+
+    def __index__(self) -> int:
+        return operator.index(self.values[0])
+
+    def __int__(self) -> int:
+        return int(self.values[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values[0])
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+
+def _local(value: Any) -> Any:
+    return value.values[0] if isinstance(value, LocalOperators) else value
+
+
+for _name in set(_BINARY) - {"divmod"}:
+    setattr(LocalOperators, f"__i{_name}__", getattr(LocalOperators, f"__{_name}__"))
