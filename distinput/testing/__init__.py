@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`distinput.testing`: the laws that every pipeline keeps, for your own ops, functions and formats.
+"""`distinput.testing`: the laws that every pipeline keeps, and suites of them for your own ops, formats, backends and engines.
 
-`distinput.testing.pipelines` draws random pipelines with Hypothesis (`pip install distinput[test]`); the laws need nothing.
+A suite checks all laws of a kind, and tells which one is broken: `check_dataset` for an op or a source, `check_format`,
+`check_devices` for a backend, `check_collectives` for an engine. `distinput.testing.pipelines` draws random pipelines with
+Hypothesis (`pip install distinput[test]`); the laws need nothing.
 """
 
 from distinput.testing.block_sizes import small_blocks
@@ -14,6 +16,7 @@ from distinput.testing.laws import (
     check_distributed,
     check_facts,
     check_nothing_left,
+    check_policy,
     check_positions,
     check_restart,
     check_rewrites,
@@ -32,6 +35,7 @@ __all__ = [
     "check_facts",
     "check_format",
     "check_nothing_left",
+    "check_policy",
     "check_positions",
     "check_restart",
     "check_rewrites",

@@ -4,24 +4,26 @@
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.plan.options import AutoShardPolicy, Options
+from distinput.plan.policy import Policy
+from distinput.sharding.policies import policy_named
 from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import MOST
 
 __all__ = ["check_policy"]
 
 
-def check_policy(fresh: Callable[[], Dataset], policy: Any, workers: int) -> bool:
+def check_policy(fresh: Callable[[], Dataset], policy: AutoShardPolicy | Policy | str, workers: int) -> bool:
     """Law 5: under a policy, the workers together read each element exactly once; under DATA in turn, one each.
 
     Args:
       fresh: makes the pipeline, in every worker the same one.
-      policy: an `AutoShardPolicy` or its name; not OFF, under which every worker reads everything.
+      policy: an `AutoShardPolicy`, a `Policy` that was registered, or the name of one; not OFF, under which every worker reads
+        everything.
       workers: how many there are.
 
     Returns:
@@ -34,7 +36,9 @@ def check_policy(fresh: Callable[[], Dataset], policy: Any, workers: int) -> boo
     >>> check_policy(lambda: di.data.Dataset.range(7), "DATA", workers=3)
     True
     """
-    chosen = AutoShardPolicy[policy] if isinstance(policy, str) else policy
+    chosen = _policy(policy)
+    if isinstance(chosen, Policy) and not chosen.divides:
+        return False
     whole = [exact(element) for element in islice(_under(fresh(), chosen), MOST)]
     try:
         sharded = [auto_shard_dataset(_under(fresh(), chosen), workers, worker, workers) for worker in range(workers)]
@@ -55,7 +59,13 @@ def check_policy(fresh: Callable[[], Dataset], policy: Any, workers: int) -> boo
     return True
 
 
-def _under(dataset: Dataset, policy: AutoShardPolicy) -> Dataset:
+def _policy(policy: AutoShardPolicy | Policy | str) -> AutoShardPolicy | Policy:
+    if not isinstance(policy, str):
+        return policy
+    return AutoShardPolicy[policy] if policy in AutoShardPolicy.__members__ else policy_named(policy)
+
+
+def _under(dataset: Dataset, policy: AutoShardPolicy | Policy) -> Dataset:
     options = Options()
     options.experimental_distribute.auto_shard_policy = policy
     return dataset.with_options(options)
