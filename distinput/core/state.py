@@ -14,7 +14,7 @@ import numpy as np
 from distinput.core.nest import structure_of
 from distinput.errors import StateError
 
-__all__ = ["READABLE", "VERSION", "Mark", "State", "alike", "decode_value", "encode_value", "taken_up"]
+__all__ = ["READABLE", "VERSION", "Mark", "State", "decode_value", "encode_value"]
 
 State = dict[str, Any]
 
@@ -28,37 +28,6 @@ Mark = dict[str, Any]
 """Where a row stands in an input: `{"input": state, "skip": rows to pass over from there}`."""
 
 
-def taken_up(op: str, begin: State, saved: State | None) -> State:
-    """Where to go on in a dataset that a function has made again; `begin` is its state before the first element.
-
-    Args:
-      op: whose function it is, for the message.
-      begin: tells what its states look like.
-      saved: where it was; None: at its beginning.
-
-    Raises:
-      StateError: it is of other steps than the one that was made before.
-    """
-    if saved is None:
-        return begin
-    if not alike(saved, begin):
-        raise StateError(
-            f"{op}: the function made a dataset of other steps when the state was saved; restore with the function that was "
-            "there then, which must make the same dataset of the same element each time"
-        )
-    return saved
-
-
-def alike(saved: Any, begin: Any) -> bool:
-    """Whether a state has the form of those of the steps that have `begin` as their first."""
-    if not isinstance(begin, dict):
-        return True
-    if not isinstance(saved, dict) or not saved.keys() >= begin.keys():  # some are there only when they are needed
-        return False
-    # A concatenation that has gone on to its other part holds a state of that.
-    return saved.get("part") != begin.get("part") or all(alike(saved[key], begin[key]) for key in begin)
-
-
 def encode_value(value: Any) -> Any:
     """A nest of arrays, scalars and bytes as JSON."""
     structure = structure_of(value)
@@ -66,8 +35,27 @@ def encode_value(value: Any) -> Any:
 
 
 def decode_value(coded: list[Any], like: Any) -> Any:
-    """The nest that `encode_value` was given; `like` is a nest of the same structure."""
-    return structure_of(like).build([_decode_leaf(leaf) for leaf in coded])
+    """The nest that `encode_value` was given; `like` is a nest of the same structure.
+
+    Raises:
+      StateError: that was not given by it.
+    """
+    structure = structure_of(like)
+    try:
+        if len(coded) != len(structure.paths):
+            raise ValueError(f"{len(coded)} leaves, expected {len(structure.paths)}")
+        leaves = [_decode_leaf(leaf) for leaf in coded]
+        for leaf, wanted in zip(leaves, structure.flatten(like), strict=True):
+            if _kind(leaf) != _kind(wanted):
+                raise ValueError(f"a leaf is {_kind(leaf)}, expected {_kind(wanted)}")
+    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError) as error:
+        raise StateError(f"scan: the carried value in the state is damaged: {error}") from error
+    return structure.build(leaves)
+
+
+def _kind(leaf: Any) -> str:
+    dtype = np.asarray(leaf).dtype
+    return "text" if dtype.kind in "OSU" else str(dtype)
 
 
 def _encode_leaf(leaf: Any) -> Any:

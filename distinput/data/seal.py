@@ -6,10 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from distinput.core.seal import opened, sealed, start_of
-from distinput.core.state import State, alike
+from distinput.core.state import State
 from distinput.errors import StateError
-from distinput.plan.fingerprint import difference, fingerprint
+from distinput.plan.fingerprint import difference, fingerprint, is_fingerprint
 from distinput.plan.node import Node
+from distinput.plan.state_form import is_count, misfit
 from distinput.rewrite.running import Running
 
 __all__ = ["Seal", "place_in"]
@@ -71,7 +72,9 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
     if isinstance(saved, list):
         saved = {"steps": saved, "layout": None, "rules": list(_RULES_OF_VERSION_2)}
     match saved:
-        case {"steps": list() as steps, "layout": str() | None as layout, "rules": list() as rules}:
+        case {"steps": steps, "layout": str() | None as layout, "rules": list() as rules} if is_fingerprint(
+            steps
+        ) and all(isinstance(rule, str) for rule in rules):
             pass
         case _:
             raise StateError(
@@ -84,9 +87,33 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
         here, running = running, Running.of(plan, rules)
         if layout is not None and layout != running.layout:
             raise StateError(_other_steps(here.rules, rules))
-    if not alike(found["at"], running.node.start(found["epoch"])):
+    said = _place_misfit(found) or misfit(running.node, found["at"])
+    if said is not None and layout is None:
         raise StateError(_other_steps(running.rules, rules))
+    if said is not None:
+        raise StateError(f"restore: the state is damaged: {said}; it must be what iterator.state() gave")
     return found, running
+
+
+def _place_misfit(place: State) -> str | None:
+    """What is wrong with a place, its state aside."""
+    seeds, kept = place.get("seeds", []), place.get("kept", [])
+    fits = {
+        "epoch": is_count(place["epoch"]),
+        "skip": is_count(place["skip"]),
+        "passed": isinstance(place.get("passed", ""), str),
+        "tolerant": isinstance(place.get("tolerant", False), bool),
+        "seeds": isinstance(seeds, list) and all(is_count(seed, 0, 1 << 64) for seed in seeds),
+        "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch) for epoch in kept),
+    }
+    return next((f"{key!r} cannot be {_short(place[key])}" for key, fit in fits.items() if not fit), None)
+
+
+def _short(value: Any) -> str:
+    try:
+        return repr(value)[:60]
+    except ValueError:  # an integer of more digits than Python prints
+        return "such a number"
 
 
 def _other_steps(here: Collection[str], then: Collection[str]) -> str:

@@ -25,6 +25,7 @@ from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least, callable_argument, integer
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
+from distinput.plan.state_form import taken_up
 from distinput.streaming.groups import Groups
 
 __all__ = ["BucketBySequenceLength"]
@@ -137,7 +138,7 @@ class BucketBySequenceLength(Keyed):
             batch = batches.get(bucket) or batches.setdefault(bucket, self._batch(bucket, self.input))
             if not isinstance(batch, PaddedBatch):
                 node = batch.with_inputs((rows_node(concat_blocks(parts), self.input.spec.leaves),))
-                yield from node.open(node.start(state["epoch"]) if inner is None else inner, run)
+                yield from node.open(taken_up("bucket_by_sequence_length", node, state["epoch"], inner), run)
             elif not (self.drop_remainder and sum([part.size for part in parts]) < batch.batch_size):
                 yield batch.padding.batch(parts), {}
 

@@ -21,6 +21,7 @@ from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_count
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "sample_from_datasets"]
 
@@ -60,6 +61,10 @@ class Choose(Node):
 
     def start(self, epoch: int) -> State:
         return {"inputs": [{"input": node.start(epoch), "skip": 0} for node in self.inputs], "over": []}
+
+    def state_misfit(self, state: State) -> str | None:
+        fits = all(is_count(index, 0, len(self.sources) - 1) for index in state["over"])
+        return None if fits else f"{self.op}: 'over' must hold numbers of datasets"
 
     def stream(self, state: State, run: Run) -> Stream:
         queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.inputs, state["inputs"], strict=True)]

@@ -72,6 +72,12 @@ class Concatenate(Node):
     def start(self, epoch: int) -> State:
         return {"part": 0, "epoch": epoch, "input": self.input.start(epoch)}
 
+    def state_misfit(self, state: State) -> str | None:
+        return None if state["part"] <= 1 else "concatenate: 'part' must be 0 or 1"
+
+    def input_at(self, state: State) -> Node:
+        return self.inputs[state["part"]]
+
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality
         if n == UNKNOWN:

@@ -11,13 +11,14 @@ from distinput.core.random import fresh_seed
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
-from distinput.core.state import State, taken_up
+from distinput.core.state import State
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
 from distinput.functions.inference import results_of
 from distinput.plan.check import callable_argument
 from distinput.plan.needs import Needs
 from distinput.plan.node import Node
+from distinput.plan.state_form import taken_up
 
 __all__ = ["FlatMap"]
 
@@ -79,6 +80,10 @@ class FlatMap(Node):
     def start(self, epoch: int) -> State:
         return {"epoch": epoch, "input": self.input.start(epoch), "skip": 0, "inner": None}
 
+    def state_misfit(self, state: State) -> str | None:
+        inner = state["inner"]  # of a dataset that is not made yet
+        return None if inner is None or isinstance(inner, dict) else "flat_map: 'inner' must be a state or null"
+
     def stream(self, state: State, run: Run) -> Stream:
         epoch, inner = state["epoch"], state["inner"]
         queue = RowQueue(self.input.open(state["input"], run), state)
@@ -90,7 +95,7 @@ class FlatMap(Node):
             if isinstance(node, Failure):
                 yield node, {"epoch": epoch, **queue.mark(), "inner": None}
                 continue
-            stream = node.open(taken_up("flat_map", node.start(epoch), inner), run)
+            stream = node.open(taken_up("flat_map", node, epoch, inner), run)
             for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
                 yield block, {"epoch": epoch, **mark, "inner": after}
             inner = None

@@ -23,6 +23,7 @@ from distinput.ops.range import Range
 from distinput.partition.fragments import END, Fragments
 from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_position
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.places import Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
@@ -159,6 +160,9 @@ class FragmentReader(Node):
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "position": None}
+
+    def state_misfit(self, state: State) -> str | None:
+        return None if is_position(state["position"]) else f"{self.op}: 'position' must be one in a file, or null"
 
     def start_at(self, row: int, epoch: int) -> State | None:
         ends = self._ends(epoch)

@@ -18,7 +18,7 @@ from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
-from distinput.core.state import State, taken_up
+from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.convention import calling
@@ -29,6 +29,7 @@ from distinput.plan.check import at_least, callable_argument
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.seeds import drawn_seeds, with_seed
+from distinput.plan.state_form import taken_up
 from distinput.streaming.groups import Groups
 
 __all__ = ["GroupByWindow"]
@@ -125,7 +126,7 @@ class GroupByWindow(Keyed):
 
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
             node = self._reduced(key, parts)
-            stream = node.open(taken_up("group_by_window", node.start(state["epoch"]), inner), run)
+            stream = node.open(taken_up("group_by_window", node, state["epoch"], inner), run)
             return alike("group_by_window", stream, self.claim, lambda: self.spec, np.int64(key), tolerant=run.tolerant)
 
         if run.resumed:

@@ -16,8 +16,8 @@ from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_BYTES
 from distinput.core.spec import Spec
-from distinput.core.state import Mark, State, taken_up
-from distinput.errors import InvalidArgumentError
+from distinput.core.state import Mark, State
+from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
 from distinput.functions.inference import results_of
@@ -25,6 +25,7 @@ from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_mark, misfit, taken_up
 
 __all__ = ["Interleave", "default_cycle"]
 
@@ -150,10 +151,24 @@ class Interleave(Node):
             "slots": [],
         }
 
+    def state_misfit(self, state: State) -> str | None:
+        turn, slots, cycle = state["turn"], state["slots"], state["cycle"]
+        fits = (
+            len(slots) <= cycle and turn < cycle and turn <= len(slots) and state["done"] < int(self.block_length or 1)
+        )
+        if not fits or not all(slot is None or _is_slot(slot) for slot in slots):
+            return "interleave: 'turn', 'done', 'cycle' and 'slots' do not go together"
+        marks = [slot["element"]["input"] for slot in slots if slot is not None]
+        return next(filter(None, [misfit(self.input, mark) for mark in marks]), None)
+
     def stream(self, state: State, run: Run) -> Stream:
         cycle = _Cycle(self, state, run)
         for block in cycle.blocks():
             yield block, cycle.state()
+
+
+def _is_slot(slot: Any) -> bool:
+    return isinstance(slot, dict) and is_mark(slot.get("element")) and is_mark(slot.get("inner"))
 
 
 class _Slot:
@@ -181,7 +196,10 @@ class _Cycle:
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
                 element = RowQueue(stream, saved["element"])
-                element.fill(1)
+                if not element.fill(1):
+                    raise StateError(
+                        "interleave: the state is damaged: there is no element where one of its datasets was made"
+                    )
                 given = element.take(1).row(0)
                 stream.close()  # type: ignore[attr-defined]
                 self.slots[index] = self._opened(index, op.call(given), given, saved["element"], saved["inner"])
@@ -191,8 +209,8 @@ class _Cycle:
     def _opened(self, index: int, node: Node, given: Any, mark: Mark, inner: Mark | None) -> _Slot:
         op, run, calls = self.op, self.run, self.op.num_parallel_calls
         ahead = calls is not None and (calls == AUTOTUNE or index < calls)
-        begin, saved = node.start(self.epoch), inner or {"input": None, "skip": 0}
-        inner = {**saved, "input": taken_up("interleave", begin, saved["input"])}
+        saved = inner or {"input": None, "skip": 0}
+        inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         reader = Prefetch(node, _READ_AHEAD_ROWS, most_bytes=MOST_BYTES, origin=node.origin) if ahead else node
         stream = reader.open(inner["input"], run)
         checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)

@@ -23,6 +23,7 @@ from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_count
 
 __all__ = ["LegacyRebatch", "Rebatch"]
 
@@ -102,6 +103,19 @@ class Rebatch(Node):
 
     def start(self, epoch: int) -> State:
         return {"input": Unbatch(self.input, origin=self.origin).start(epoch), "skip": 0, "next": 0}
+
+    def input_at(self, state: State) -> Node:
+        return Unbatch(self.input, origin=self.origin)
+
+    def state_misfit(self, state: State) -> str | None:
+        inner = state.get("inner")
+        fits = inner is None or (
+            isinstance(inner, list) and all(isinstance(shape, list) and all(map(is_count, shape)) for shape in inner)
+        )
+        fits = fits and (inner is None or len(inner) == len(self.spec.leaves))
+        return (
+            None if fits and state["next"] < len(self.sizes) else "rebatch: 'next' and 'inner' must be of its batches"
+        )
 
     def start_at(self, row: int, epoch: int) -> State | None:
         rows = Unbatch(self.input, origin=self.origin)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from distinput.plan.check import at_least, integer
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
+from distinput.plan.state_form import is_count, is_mark
 from distinput.streaming.fetched import fetched
 
 __all__ = ["Shuffle", "order_key"]
@@ -120,6 +121,16 @@ class Shuffle(SameElements):
         if self.input.random_access:
             return begin
         return {**begin, "total": -1, "from": 0, "input": self.input.start(epoch), "skip": 0}
+
+    def state_misfit(self, state: State) -> str | None:
+        row: int = state["row"]
+        total: Any = self.input.cardinality
+        if "input" in state or "total" in state or "from" in state:
+            total = state.get("total")
+            held = [is_count(state.get("from")), is_mark(state), is_count(state.get("failures", 0))]
+            if not is_count(total, -1) or not all(held):
+                return "shuffle: 'input', 'skip', 'total', 'from' and 'failures' must be as it saved them"
+        return "shuffle: 'row' is behind the last element" if 0 <= total < row else None
 
     def start_at(self, row: int, epoch: int) -> State | None:
         if self.input.random_access:

@@ -7,7 +7,7 @@ from typing import Any
 from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
 
-__all__ = ["MAY_DIFFER", "Fingerprint", "allowances", "difference", "fingerprint"]
+__all__ = ["MAY_DIFFER", "Fingerprint", "allowances", "difference", "fingerprint", "is_fingerprint"]
 
 Fingerprint = list[Any]
 """One entry for each step, inputs first: its word, or a dict of that and of what its functions, arrays and files are."""
@@ -20,6 +20,18 @@ the sizes of files, and their times; the times alone."""
 def fingerprint(node: Node) -> Fingerprint:
     """What the pipeline of this tree is. Files are looked at now, up to a bound; everything else once for each step."""
     return [_entry(step) for step in node.steps]
+
+
+def is_fingerprint(value: Any) -> bool:
+    """Whether a JSON value can be a fingerprint."""
+    return isinstance(value, list) and all(isinstance(entry, str) or _is_entry(entry) for entry in value)
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("step"), str):
+        return False
+    code, each = entry.get("code", "- - -"), entry.get("each", [])
+    return isinstance(code, str) and code.count(" ") == 2 and isinstance(each, list)
 
 
 def _entry(step: Node) -> Any:
@@ -97,9 +109,9 @@ def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozens
         return
     if a["files"] != b["files"]:
         yield f"names {_count(a['files'])} here and {_count(b['files'])} {when}"
-    if a["set"] == b["set"] and _under(a) != _under(b):
+    if a["set"] == b.get("set") and _under(a) != _under(b):
         yield f"names the same {_count(a['files'])} {when}, but in another order"
-    if a["set"] != b["set"]:
+    if a["set"] != b.get("set"):
         which = _which(step, a, b, slice(0, 4))
         yield f"names other files than {when}{which and f', the first of them {which}'}"
     if a.get("root") != b.get("root") and "root" not in allowed:

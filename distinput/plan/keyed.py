@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from distinput.core.state import State
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_count
 
 __all__ = ["Keyed"]
 
@@ -27,6 +28,18 @@ class Keyed(Node):
     def cardinality(self) -> int:
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
+    def state_misfit(self, state: State) -> str | None:
+        sent, failures = state["sent"], state.get("failures", [0, 0])
+        pairs = all(isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_integer, pair)) for pair in sent)
+        fits = isinstance(failures, list | tuple) and len(failures) == 2 and all(map(is_count, failures))
+        keys = state["flushed"] is None or _is_integer(state["flushed"])
+        made = state["inner"] is None or isinstance(state["inner"], dict)
+        return (
+            None
+            if pairs and fits and keys and made
+            else f"{self.op}: 'sent', 'flushed', 'failures' or 'inner' is damaged"
+        )
+
     def start(self, epoch: int) -> State:
         return {
             "epoch": epoch,
@@ -38,3 +51,7 @@ class Keyed(Node):
             "flushed": None,
             "inner": None,
         }
+
+
+def _is_integer(value: object) -> bool:
+    return is_count(value, -(1 << 63))

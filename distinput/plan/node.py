@@ -267,6 +267,14 @@ class Node(ABC):
         """What is known of the files that it names, now."""
         return {}
 
+    def input_at(self, state: State) -> "Node":
+        """The node that `state["input"]` is a state of, for a state of this step."""
+        return self.inputs[0]
+
+    def state_misfit(self, state: State) -> str | None:
+        """Why no state of this step can be like that, beyond the keys, types and signs of the first one; None: it can."""
+        return None
+
     @property
     def state_of(self) -> "Node":
         """The step whose states this one's are: itself, unless it hands on those of another."""

@@ -3,6 +3,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import StateError
+from distinput.core.seal import sealed
+from distinput.errors import DataLossError, StateError
 from distinput.plan.options import AutoShardPolicy
 from distinput.testing.elements import exact
 from tests.depth import cases
@@ -121,6 +123,73 @@ def test_none_of_many_forged_states_is_accepted() -> None:
                 assert [shown(element) for element in islice(found, MOST - 6)] == rest[: MOST - 6]
         loading.close()
     assert refused > 0.8 * cases(300, 5_000)
+
+
+def resealed(state: Any) -> Any:
+    """A state with the check word that it should have, as a program would make one up."""
+    if not isinstance(state, dict):
+        return state
+    place = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
+    if isinstance(place.get("inputs"), list):
+        place["inputs"] = [resealed(inner) for inner in place["inputs"]]
+    try:
+        return {**sealed(place, state.get("plan")), **({"version": state["version"]} if "version" in state else {})}
+    except (TypeError, ValueError, RecursionError):  # no JSON
+        return state
+
+
+def changed_below(state: Any, others: list[Any], chance: random.Random) -> Any:
+    """A state in which the place is forged, and now and then anything."""
+    keys = [
+        key for key in ("at", "at", "at", "skip", "epoch", "seeds", "kept", "inputs", "step", "seen") if key in state
+    ]
+    key = chance.choice([*keys, ""])
+    if not key:
+        return forged(state, others, chance)
+    made = forged({key: state[key]}, [{key: other[key]} for other in others if key in other], chance)
+    return {**state, **made} if isinstance(made, dict) else made
+
+
+def test_a_forged_state_with_the_right_check_word_is_refused_or_restored() -> None:
+    """Wrong places cannot all be told, but nothing else than a `StateError` or a `DataLossError` may come of them."""
+    chance = random.Random(21)
+    saved = {name: states_of(make()) for name, make in PIPELINES.items()}
+    every = [state for states in saved.values() for state, _ in states]
+    refused = 0
+    for number in range(cases(600, 30_000)):
+        name = list(PIPELINES)[number % len(PIPELINES)]
+        forgery = resealed(changed_below(chance.choice(saved[name])[0], every, chance))
+        try:
+            with PIPELINES[name]().restore(forgery) as found:
+                for element in islice(found, MOST):
+                    shown(element)
+        except (StateError, DataLossError):
+            refused += 1
+        except Exception as error:
+            error.add_note(f"of {name}: {forgery}")
+            raise
+    assert refused > 0.4 * cases(600, 30_000)
+
+
+@pytest.mark.parametrize(
+    "name, key, value, said",
+    [
+        ("range", "row", "1", "restore: the state is damaged: range: 'row' must be a whole number from 0 on, got '1'"),
+        (
+            "map",
+            "skip",
+            -1,
+            "restore: the state is damaged: map: 'skip' must be a whole number from 0 on, got -1",
+        ),
+        ("zip", "inputs", [], "restore: the state is damaged: zip: 'inputs' must be a mark for each input, got []"),
+        ("text", "position", {"row": None}, "text: 'position' must be one in a file, or null"),
+        ("rebatch", "input", None, "restore: the state is damaged: unbatch: 'input' must be a JSON object, got None"),
+    ],
+)
+def test_what_a_step_cannot_have_saved_is_told_by_its_name(name: str, key: str, value: Any, said: str) -> None:
+    state = states_of(PIPELINES[name]())[1][0]
+    with pytest.raises(StateError, match=re.escape(said)):
+        PIPELINES[name]().restore(resealed({**state, "at": {**state["at"], key: value}}))
 
 
 @pytest.mark.parametrize("name", PIPELINES)

@@ -84,10 +84,10 @@ def test_the_corpus_has_every_op() -> None:
             seen.update([type(step) for step in walk_made(tree)])
 
     def fed(strategy: Any, _: int, make: Any) -> None:
-        feed = make(strategy)._feed
-        sources = [feed.own._pieces] if feed.own is not None else feed.sources
-        for source in sources:
-            look(source.node)
+        source: Any = make(strategy)._source
+        pieces = [source.batches._pieces] if hasattr(source, "batches") else []
+        for dataset in pieces or getattr(source, "datasets", None) or [source.dataset]:
+            look(dataset.node)
 
     for make in PIPELINES.values():
         look(make().node)

@@ -7,6 +7,7 @@ from typing import Any
 from distinput.core.seal import opened, sealed
 from distinput.core.state import State
 from distinput.errors import StateError
+from distinput.plan.state_form import is_count
 
 __all__ = ["opened_state", "sealed_state"]
 
@@ -24,8 +25,13 @@ def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, i
     return sealed({"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)})
 
 
-def opened_state(state: Any, layout: Mapping[str, Any]) -> State:
+def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
     """What `sealed_state` was given.
+
+    Args:
+      state: what a user hands in.
+      layout: what the state must have been taken with.
+      inputs: how many input pipelines there are.
 
     Raises:
       StateError: it belongs to another dataset or division, or is not as it was saved.
@@ -43,4 +49,16 @@ def opened_state(state: Any, layout: Mapping[str, Any]) -> State:
                 "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
                 "any number of workers and replicas"
             )
+    seen = found["seen"]
+    shapes = seen is None or (isinstance(seen, list) and all(_is_shape(shape) for shape in seen))
+    several = isinstance(found["inputs"], list) and len(found["inputs"]) == inputs
+    if not (is_count(found["step"]) and type(found["ended"]) is bool and shapes and several):
+        raise StateError(
+            "DistributedDataset.restore: the state is damaged: 'step', 'ended', 'seen' or 'inputs' is not as it was saved; it "
+            "must be what iterator.state() gave"
+        )
     return found
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_count, value))
