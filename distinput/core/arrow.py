@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow arrays as columns and columns as Arrow arrays; without a copy wherever both keep their values the same way.
+"""Arrow arrays as columns; without a copy wherever both keep their values the same way. The way back is in `to_arrow`.
 
 pyarrow is imported when the first function is called.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.arrow_damage import ArrowDamageError, check_array
-from distinput.core.block import Block, ColumnBlock
+from distinput.core.block import ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.nest import Structure
@@ -22,10 +22,8 @@ __all__ = [
     "UnsupportedTypeError",
     "block_of",
     "columns_of",
-    "from_column",
     "is_arrow",
     "schema_spec",
-    "to_arrow",
     "to_column",
 ]
 
@@ -101,68 +99,6 @@ def to_column(array: Any, name: str) -> Column:
     if not isinstance(column, Column):
         raise UnsupportedTypeError(f"column {name!r} is of type {array.type}")
     return column
-
-
-def to_arrow(block: Block) -> Any:
-    """A pyarrow RecordBatch with a column for each leaf, named by its key, or by its path where it lies deeper.
-
-    >>> from distinput.core.nest import structure_of
-    >>> elements = [{"x": 1, "y": b"a"}, {"x": 2, "y": b""}]
-    >>> to_arrow(Block.of_elements(structure_of(elements[0]), elements)).to_pydict()
-    {'x': [1, 2], 'y': [b'a', b'']}
-    """
-    import pyarrow as pa
-
-    structure = block.structure
-    names = [str(key) for key in structure.keys]
-    if structure.is_leaf:
-        names = ["value"]
-    elif len(names) != structure.num_leaves:
-        names = list(structure.paths)
-    return pa.RecordBatch.from_arrays([from_column(column) for column in block.columnar().columns], names)
-
-
-def from_column(column: Column) -> Any:
-    """A column as an Arrow array; rows of more than one dimension become fixed-size lists."""
-    import pyarrow as pa
-
-    column = column.materialize()
-    if isinstance(column, Dense):
-        return _nested(pa.array(np.ascontiguousarray(column.array).reshape(-1)), column.array.shape[1:])
-    if isinstance(column, Strings):
-        return _nested(_binary(column), column.starts.shape[1:])
-    if isinstance(column, Ragged):
-        starts, sizes = column.starts, column.sizes
-        flat = column.flat
-        if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-            flat = column.unstack()  # type: ignore[assignment]  # what a Ragged unstacks to is Dense or Strings
-            starts = np.cumsum(sizes) - sizes
-        end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-        return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), from_column(flat))
-    return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
-
-
-def _nested(flat: Any, shape: tuple[int, ...]) -> Any:
-    """Values as rows of this shape."""
-    import pyarrow as pa
-
-    for size in reversed(shape):
-        flat = pa.FixedSizeListArray.from_arrays(flat, size)
-    return flat
-
-
-def _binary(column: Strings) -> Any:
-    import pyarrow as pa
-
-    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
-    data = column.data
-    if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-        compact = Strings(data, starts, sizes).compact()
-        data, starts = compact.data, compact.starts
-    end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-    offsets = np.concatenate((starts, end))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
 
 
 def _nest_of(kind: Any, name: str) -> Any:

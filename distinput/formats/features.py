@@ -12,6 +12,7 @@ import numpy as np
 from distinput.core.leaves import STRING, as_dtype, as_leaf
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
+from distinput.plan.check import normalized
 
 __all__ = [
     "Feature",
@@ -50,9 +51,9 @@ class FixedLenFeature:
     default_value: Any
 
     def __init__(self, shape: Sequence[int] | int, dtype: Any, default_value: Any = None) -> None:
-        object.__setattr__(self, "shape", _known_shape(shape, "FixedLenFeature"))
-        object.__setattr__(self, "dtype", _feature_dtype(dtype))
-        object.__setattr__(self, "default_value", default_value)
+        normalized(self, "shape", _known_shape(shape, "FixedLenFeature"))
+        normalized(self, "dtype", _feature_dtype(dtype))
+        normalized(self, "default_value", default_value)
         if default_value is not None:
             self.default()
 
@@ -105,10 +106,10 @@ class FixedLenSequenceFeature:
     ) -> None:
         if not allow_missing:
             raise InvalidArgumentError("FixedLenSequenceFeature: allow_missing must be True to parse an Example")
-        object.__setattr__(self, "shape", _known_shape(shape, "FixedLenSequenceFeature"))
-        object.__setattr__(self, "dtype", _feature_dtype(dtype))
-        object.__setattr__(self, "allow_missing", allow_missing)
-        object.__setattr__(self, "default_value", default_value)
+        normalized(self, "shape", _known_shape(shape, "FixedLenSequenceFeature"))
+        normalized(self, "dtype", _feature_dtype(dtype))
+        normalized(self, "allow_missing", allow_missing)
+        normalized(self, "default_value", default_value)
 
     @property
     def spec(self) -> TensorSpec:
@@ -130,7 +131,7 @@ class VarLenFeature:
     dtype: np.dtype[Any]
 
     def __init__(self, dtype: Any) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype(dtype))
+        normalized(self, "dtype", _feature_dtype(dtype))
 
     @property
     def spec(self) -> TensorSpec:
@@ -154,8 +155,8 @@ class RaggedFeature:
     value_key: str | None
 
     def __init__(self, dtype: Any, value_key: str | None = None) -> None:
-        object.__setattr__(self, "dtype", _feature_dtype(dtype))
-        object.__setattr__(self, "value_key", value_key)
+        normalized(self, "dtype", _feature_dtype(dtype))
+        normalized(self, "value_key", value_key)
 
     @property
     def spec(self) -> TensorSpec:

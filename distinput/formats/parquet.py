@@ -32,6 +32,7 @@ from distinput.formats.parquet_file import (
 from distinput.formats.portion import Portion
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, checked_batch, rows_block, table_spec
+from distinput.plan.check import normalized
 
 __all__ = ["Parquet", "write_parquet"]
 
@@ -77,8 +78,8 @@ class Parquet(TableFormat):
     nulls: Any = "error"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", as_columns("parquet", self.columns))
-        object.__setattr__(self, "nulls", as_nulls("parquet", self.nulls))
+        normalized(self, "columns", as_columns("parquet", self.columns))
+        normalized(self, "nulls", as_nulls("parquet", self.nulls))
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, from_column, schema_spec
+from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, schema_spec
 from distinput.core.arrow_damage import ArrowDamageError, check_batch
 from distinput.core.block import ColumnBlock
 from distinput.core.column import Column
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec
+from distinput.core.to_arrow import column_to_arrow
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 
 __all__ = ["arrays_of", "as_columns", "as_nulls", "checked_batch", "naming_damage", "rows_block", "table_spec"]
@@ -176,7 +177,7 @@ def _array_of(who: str, name: str, values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, Column):
-        return from_column(values)
+        return column_to_arrow(values)
     try:
         if isinstance(values, np.ndarray) and values.ndim > 1:
             flat = pa.array(values.reshape(-1))

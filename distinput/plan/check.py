@@ -44,7 +44,7 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
 
 
 def normalized(node: Any, name: str, value: Any) -> None:
-    """Replace an argument of a frozen node by the form in which the node keeps it; for its `__post_init__` alone."""
+    """Set an argument of a frozen dataclass in the form in which it is kept; for `__init__` and `__post_init__` alone."""
     object.__setattr__(node, name, value)
 
 

@@ -15,7 +15,7 @@ from distinput.core.column import Dense
 from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.mapping import mapped
-from distinput.formats import arrow_ipc
+from distinput.formats import arrow_file, arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
 from distinput.formats.lru_cache import LruCache
 from tests.depth import cases
@@ -125,8 +125,10 @@ def test_only_rows_that_are_fetched_are_looked_at(tmp_path: Path, monkeypatch: p
     path = str(tmp_path / "a.arrow")
     write_arrow(path, {"x": np.arange(1000)}, 10)
     looked: list[int] = []
-    batch = arrow_ipc._File.batch
-    monkeypatch.setattr(arrow_ipc._File, "batch", lambda self, number: looked.append(number) or batch(self, number))
+    batch = arrow_file.ArrowFile.batch
+    monkeypatch.setattr(
+        arrow_file.ArrowFile, "batch", lambda self, number: looked.append(number) or batch(self, number)
+    )
     found = di.data.ArrowDataset(path).skip(500).take(20).node
     assert [row["x"] for row in found.fetch(np.array([3, 15]), 0).elements()] == [503, 515]
     assert looked == [50, 51]

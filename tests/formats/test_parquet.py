@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.arrow import to_arrow
 from distinput.core.spec import TensorSpec
+from distinput.core.to_arrow import to_arrow
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.parquet import Parquet, write_parquet

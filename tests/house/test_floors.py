@@ -72,6 +72,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "distinput/core/arrow.py",
         "distinput/core/arrow_damage.py",
         "distinput/core/bytes_objects.py",
+        "distinput/core/to_arrow.py",
         "distinput/files/*",
         "distinput/formats/*",
     ),
