@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A state says which pipeline it is of, and a place is taken from it only for that one."""
+
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.data.seal import Seal, place_in
+from distinput.errors import StateError
+from distinput.rewrite import Running
+
+Dataset = di.data.Dataset
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def pipeline() -> di.data.Dataset:
+    return Dataset.range(6).map(double).batch(2)
+
+
+def place(dataset: di.data.Dataset) -> dict[str, Any]:
+    with iter(dataset) as it:
+        next(it)
+        return it.place()
+
+
+def test_a_sealed_place_is_opened_again() -> None:
+    dataset = pipeline()
+    running = Running.of(dataset.node)
+    where = place(dataset)
+    found, same = place_in(dataset.node, running, Seal(dataset.node, running)(where))
+    assert {name: found[name] for name in where} == where
+    assert same is running
+
+
+def test_two_seals_of_the_same_pipeline_agree() -> None:
+    first, second = pipeline(), pipeline()
+    where = place(first)
+    assert Seal(first.node, Running.of(first.node))(where) == Seal(second.node, Running.of(second.node))(where)
+
+
+def test_a_state_of_another_pipeline_is_refused() -> None:
+    other = Dataset.range(7).map(double).batch(2)
+    state = Seal(pipeline().node, Running.of(pipeline().node))(place(pipeline()))
+    with pytest.raises(StateError, match=r"^restore: the state belongs to another pipeline: "):
+        place_in(other.node, Running.of(other.node), state)
+
+
+def test_a_state_of_a_distributed_iterator_names_the_cure() -> None:
+    node = pipeline().node
+    with pytest.raises(StateError, match="restore it with the distributed dataset"):
+        place_in(node, Running.of(node), {"kind": "distributed"})
+
+
+@pytest.mark.parametrize("value", [None, 3, {}, [], {"version": 2}])
+def test_what_is_no_state_is_refused(value: Any) -> None:
+    node = pipeline().node
+    with pytest.raises(StateError, match=r"^restore: "):
+        place_in(node, Running.of(node), value)
