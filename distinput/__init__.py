@@ -6,9 +6,9 @@
 """
 
 from importlib import import_module
+from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.meant import UnknownNameError
 from distinput.core.shape import TensorShape
 from distinput.core.spec import TensorSpec
 from distinput.dtypes import (
@@ -69,7 +69,9 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         """A corner of the library, loaded when it is first named."""
         if name in _CORNERS:
             return import_module(f"distinput.{name}")
-        raise UnknownNameError(lambda: _absent(name))
+        if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
+            raise AttributeError(f"module 'distinput' has no attribute {name!r}")
+        raise AttributeError(_absent(name))
 
 
 def _absent(name: str) -> str:

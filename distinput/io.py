@@ -4,7 +4,6 @@
 from typing import TYPE_CHECKING, Any
 
 from distinput import formats
-from distinput.core.meant import UnknownNameError
 from distinput.data.absent import absent
 from distinput.formats.example import parse_example, parse_single_example
 from distinput.formats.example_encoding import encode_example
@@ -42,7 +41,7 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
             return formats.parquet.write_parquet
         if name == "write_tfrecord_index":
             return formats.indexed_tfrecord.write_tfrecord_index
-        raise UnknownNameError(lambda: absent("distinput.io", name, __all__))
+        raise AttributeError(absent("distinput.io", name, __all__))
 
 
 def __dir__() -> list[str]:

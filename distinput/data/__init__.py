@@ -4,7 +4,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.meant import UnknownNameError
 from distinput.core.spec import DatasetSpec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
@@ -56,7 +55,7 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
             return import_module("distinput.data.experimental")
         if name in __all__:
             return getattr(import_module("distinput.data.makers"), name)
-        raise UnknownNameError(lambda: _absent(name))
+        raise AttributeError(_absent(name))
 
 
 def _absent(name: str) -> str:

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.meant import UnknownNameError
 from distinput.data.absent import absent
 from distinput.data.dataset import Dataset
 from distinput.data.optional import Optional
@@ -61,7 +60,7 @@ __all__ = [
 if not TYPE_CHECKING:  # which would take every name for one that is there
 
     def __getattr__(name: str) -> Any:
-        raise UnknownNameError(lambda: absent("distinput.data.experimental", name, __all__))
+        raise AttributeError(absent("distinput.data.experimental", name, __all__))
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:

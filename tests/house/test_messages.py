@@ -43,7 +43,7 @@ def raised(tree: ast.AST) -> Iterator[tuple[int, str]]:
                     yield part.lineno, part.value
 
 
-@pytest.mark.parametrize("package", ["cluster", "distribute"])
+@pytest.mark.parametrize("package", ["cluster", "data", "distribute", "files", "plan"])
 def test_messages_name_no_hidden_class(package: str) -> None:
     secret = hidden(ROOT / package)
     assert secret
