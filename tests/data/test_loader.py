@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import distinput as di
-from distinput.core.loader import LoaderWorker
+from distinput.core.loader_worker import LoaderWorker
 from distinput.data import loader
 from distinput.errors import InputWarning
 
