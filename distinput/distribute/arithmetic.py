@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from distinput.distribute.exact_sum import Bands
-from distinput.distribute.peers import Peers, Request
+from distinput.distribute.peers import CallDescription, Peers
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.reduction import (
     check_numbers,
@@ -73,12 +73,12 @@ class Arithmetic:
                 return exact_total(op, *exact_rows(op, kept, axis))
             return reduce_parts(op, kept) if axis is None else reduce_rows(op, kept, axis)
         how = ", deterministic" if deterministic else ""
-        request = Request(f"{call} {op.name}, axis={axis}{how}", name, lambda: _described(parts))
+        description = CallDescription(f"{call} {op.name}, axis={axis}{how}", name, lambda: _described(parts))
         if deterministic:
-            return self._exact(peers, request, op, parts, axis, there)
+            return self._exact(peers, description, op, parts, axis, there)
         if axis is None:
-            return self._whole(peers, request, op, list(compress(parts, there)))
-        return self._rows(peers, request, op, parts, axis, there)
+            return self._whole(peers, description, op, list(compress(parts, there)))
+        return self._rows(peers, description, op, parts, axis, there)
 
     def gather(
         self,
@@ -93,23 +93,29 @@ class Arithmetic:
         there = parts if present is None else tuple(compress(parts, present))
         if self._peers is None:
             return gather_parts(there, axis)
-        request = Request(f"{call}, axis={axis}", name, lambda: _described(parts))
-        return gather_parts(self._peers.everywhere(request, there), axis)
+        description = CallDescription(f"{call}, axis={axis}", name, lambda: _described(parts))
+        return gather_parts(self._peers.everywhere(description, there), axis)
 
     def _rows(
-        self, peers: Peers, request: Request, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
+        self,
+        peers: Peers,
+        description: CallDescription,
+        op: ReduceOp,
+        parts: Sequence[Any],
+        axis: Any,
+        there: Sequence[bool],
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = row_sums(op, parts, axis)
             return {"counts": list(compress(counts, there)), "dtype": dtype.str}, list(compress(sums, there))
 
-        found = peers.exchange(request, local)
+        found = peers.exchange(description, local)
         dtype = _dtype_of([note for note, _ in found])
         sums = [array for _, arrays in found for array in arrays]
         counts = [count for note, _ in found for count in note["counts"]]
         return total_of_rows(op, sums, counts, dtype, axis)
 
-    def _whole(self, peers: Peers, request: Request, op: ReduceOp, kept: Sequence[Any]) -> Any:
+    def _whole(self, peers: Peers, description: CallDescription, op: ReduceOp, kept: Sequence[Any]) -> Any:
         total: Any = None
 
         def local() -> tuple[Any, Sequence[Any]]:
@@ -122,7 +128,7 @@ class Arithmetic:
             total = np.asarray(reduce_parts(ReduceOp.SUM, [array.astype(wide, copy=False) for array in arrays]))
             return {"dtype": arrays[0].dtype.str, "shape": list(total.shape), "count": len(arrays)}, []
 
-        found = peers.exchange(request, local)
+        found = peers.exchange(description, local)
         large = [note for note, _ in found if note is not None]
         if not large:
             return reduce_parts(op, [array for _, arrays in found for array in arrays])
@@ -139,14 +145,20 @@ class Arithmetic:
         dtype = np.dtype(large[0]["dtype"])
         if total is None:  # this worker has no data
             total = np.zeros(large[0]["shape"], wide_dtype(dtype) if op is ReduceOp.MEAN else dtype)
-        summed = peers.group.all_reduce(total, "sum", **peers.said(request))
+        summed = peers.group.all_reduce(total, "sum", **peers.said(description))
         if op is ReduceOp.SUM:
             return summed[()]
         mean = np.true_divide(summed, sum([note["count"] for note in large]))
         return (mean if dtype.kind in "iu" else mean.astype(dtype, copy=False))[()]
 
     def _exact(
-        self, peers: Peers, request: Request, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
+        self,
+        peers: Peers,
+        description: CallDescription,
+        op: ReduceOp,
+        parts: Sequence[Any],
+        axis: Any,
+        there: Sequence[bool],
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = exact_rows(op, parts, axis)
@@ -158,7 +170,7 @@ class Arithmetic:
 
         bands: list[Bands] = []
         counts: list[int] = []
-        found = peers.exchange(request, local)
+        found = peers.exchange(description, local)
         dtype = _dtype_of([note for note, _ in found])
         for note, arrays in found:
             specials = iter(arrays[len(note["first"]) :])

@@ -19,7 +19,7 @@ from distinput.distribute.collectives.message import packed, unpacked
 if TYPE_CHECKING:
     from distinput.distribute.collectives.collectives import Collectives
 
-__all__ = ["Peers", "Request"]
+__all__ = ["CallDescription", "Peers"]
 
 _ANYWHERE = "anywhere"
 
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CallDescription:
     """What a worker asks of all, and what has to be the same on every one of them.
 
     Args:
@@ -52,7 +52,7 @@ class Peers:
       group: the channel for what the program asks for, such as `reduce`.
       control: the channel for what iterations ask for, which may be ahead of the program.
       replicas: how many replicas this worker has.
-      compare_call_sites: whether a request has to be made at the same place of the program on every worker.
+      compare_call_sites: whether a call has to be made at the same place of the program on every worker.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Peers:
         self._iterations += 1
         return f"next step of input {self._iterations}"
 
-    def said(self, request: Request) -> dict[str, Any]:
-        """What makes a call of the group one that is made for this request: its `name` and `purpose`."""
+    def said(self, description: CallDescription) -> dict[str, Any]:
+        """What makes a call of the group the one described: its `name` and `purpose`."""
         step = self._progress.step
-        text = f"{request.text}, after step {step} of the input" if step else request.text
-        return {"name": request.name or self._name, "purpose": Purpose(text, request.given)}
+        text = f"{description.text}, after step {step} of the input" if step else description.text
+        return {"name": description.name or self._name, "purpose": Purpose(text, description.given)}
 
     @property
     def rank(self) -> int:
@@ -97,19 +97,19 @@ class Peers:
 
     def exchange(
         self,
-        request: Request,
+        description: CallDescription,
         make: Callable[[], tuple[Any, Sequence[Array]]],
         group: "Collectives | None" = None,
     ) -> list[tuple[Any, list[Array]]]:
         """What `make` returns on every worker, a JSON value and arrays, in the order of the workers.
 
         Args:
-          request: what it is for.
+          description: what it is for.
           make: what this worker has.
           group: on which they reach one another, whatever step they have come to; None: the group itself.
 
         Raises:
-          Mismatch: not all workers made this request.
+          Mismatch: not all workers made this call.
           Exception: what `make` raised here; or, where it raised elsewhere, an error of the same kind that names the worker.
         """
         failure: Exception | None = None
@@ -119,7 +119,7 @@ class Peers:
         except Exception as error:  # noqa: BLE001 - raised below, when the others know
             failure = error
             mine = packed({"error": type(error).__name__, "text": str(error)}, [])
-        received = [unpacked(data) for data in self._gathered(request, mine, group)]
+        received = [unpacked(data) for data in self._gathered(description, mine, group)]
         if failure is not None:
             raise failure
         for worker, (note, _) in enumerate(received):
@@ -127,14 +127,14 @@ class Peers:
                 raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
         return [(note["ok"], arrays) for note, arrays in received]
 
-    def _gathered(self, request: Request, mine: Array, group: "Collectives | None") -> list[Array]:
+    def _gathered(self, description: CallDescription, mine: Array, group: "Collectives | None") -> list[Array]:
         if group is None:
-            return self.group.all_gather(mine, **self.said(request))
-        return group.all_gather(mine, name=request.name, purpose=Purpose(request.text, request.given))
+            return self.group.all_gather(mine, **self.said(description))
+        return group.all_gather(mine, name=description.name, purpose=Purpose(description.text, description.given))
 
-    def everywhere(self, request: Request, parts: Sequence[Any]) -> list[Any]:
+    def everywhere(self, description: CallDescription, parts: Sequence[Any]) -> list[Any]:
         """The arrays of all replicas of all workers, in replica order; `parts` are those of this worker's replicas."""
-        found = self.exchange(request, lambda: (None, [np.asarray(part) for part in parts]))
+        found = self.exchange(description, lambda: (None, [np.asarray(part) for part in parts]))
         return [array for _, arrays in found for array in arrays]
 
 

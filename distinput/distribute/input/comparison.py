@@ -13,7 +13,7 @@ from distinput.core.spec import Spec
 from distinput.distribute.input.facts import PYTHON, Facts, differing_files, file_names, groups, of_pipeline, said
 from distinput.distribute.input.names import NameList
 from distinput.distribute.input.options import InputOptions
-from distinput.distribute.peers import Peers, Request
+from distinput.distribute.peers import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
 from distinput.plan.node import Node
 from distinput.sharding.batches import batch_size_of
@@ -95,16 +95,16 @@ def _compare(
         made.append(make())
         return [Digest(8).add(json.dumps(made[0][0], sort_keys=True)).word, fresh_seed()], []
 
-    words = [note for note, _ in peers.exchange(Request(f"{call}: the dataset"), word)]
+    words = [note for note, _ in peers.exchange(CallDescription(f"{call}: the dataset"), word)]
     seed = int(words[0][1])
     if len({word for word, _ in words}) == 1:
         return seed, []
     (mine, node), *_ = made
-    facts = [note for note, _ in peers.exchange(Request(f"{call}: what differs"), lambda: (mine, []))]
+    facts = [note for note, _ in peers.exchange(CallDescription(f"{call}: what differs"), lambda: (mine, []))]
     names: dict[int, dict[int, NameList]] = {}
     if node is not None and (numbers := differing_files(facts)):
         own = file_names(node, numbers)
-        told = [note for note, _ in peers.exchange(Request(f"{call}: the files"), lambda: (own, []))]
+        told = [note for note, _ in peers.exchange(CallDescription(f"{call}: the files"), lambda: (own, []))]
         names = {n: {w: NameList(*note[str(n)]) for w, note in enumerate(told)} for n in numbers}
     wrong, hints = said(facts, names)
     if wrong:
@@ -151,8 +151,8 @@ def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
       FailedPreconditionError: they begin different passes.
     """
     # Named, since one worker may go on from a checkpoint and another begin, at other places of the program.
-    request = Request("DistributedIterator: where it begins", name="where an iteration begins")
-    places = [note for note, _ in peers.exchange(request, lambda: (beginning.as_json(), []), peers.control)]
+    description = CallDescription("DistributedIterator: where it begins", name="where an iteration begins")
+    places = [note for note, _ in peers.exchange(description, lambda: (beginning.as_json(), []), peers.control)]
     first, *others = groups([one[:-1] for one in places])
     if not others:
         return

@@ -30,7 +30,7 @@ from distinput.distribute.input.own_pieces import OwnPieces
 from distinput.distribute.input.source import Source
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.input.terms import INFINITE, Terms
-from distinput.distribute.peers import Request
+from distinput.distribute.peers import CallDescription
 from distinput.partition.assignment import Assignment
 from distinput.plan.node import walk
 from distinput.plan.options import AutoShardPolicy
@@ -135,8 +135,8 @@ def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatche
         made = make()
         return made is not None, []
 
-    request = Request("experimental_distribute_dataset: who can reach its own rows")
-    return made if all(can for can, _ in peers.exchange(request, tell)) else None
+    description = CallDescription("experimental_distribute_dataset: who can reach its own rows")
+    return made if all(can for can, _ in peers.exchange(description, tell)) else None
 
 
 def _assignment(consumer: Consumer, options: InputOptions) -> Assignment:
@@ -182,8 +182,8 @@ def _counted(consumer: Consumer, mine: Any) -> int | None:
         elements = mine.node.count_elements()
         return (None if elements < 0 else -(-elements // replicas.count)), []
 
-    request = Request("experimental_distribute_dataset: how many steps")
-    found = [steps for steps, _ in replicas.peers.exchange(request, own)]
+    description = CallDescription("experimental_distribute_dataset: how many steps")
+    found = [steps for steps, _ in replicas.peers.exchange(description, own)]
     return None if None in found else max(found)
 
 
