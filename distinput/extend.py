@@ -11,7 +11,7 @@ from typing import Any
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column, Dense, Ragged, Strings
 from distinput.core.nest import LEAF, Structure, structure_of
-from distinput.core.rows import RowQueue, Stream
+from distinput.core.rows import RowQueue, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
@@ -24,6 +24,8 @@ from distinput.formats import register_format
 from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.span_format import Found, Piece, SpanFormat
 from distinput.ops.slices import from_tensor_slices
+from distinput.plan.batching import Batching
+from distinput.plan.grouped import Grouped
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.one_for_one import OneForOne
@@ -36,6 +38,7 @@ __all__ = [
     "INFINITE",
     "LEAF",
     "UNKNOWN",
+    "Batching",
     "Block",
     "Channel",
     "ChannelLost",
@@ -48,6 +51,7 @@ __all__ = [
     "Format",
     "Found",
     "Fragment",
+    "Grouped",
     "Handle",
     "Needs",
     "Node",
@@ -71,6 +75,7 @@ __all__ = [
     "arrays_of",
     "block_of",
     "dataset_of",
+    "passing_over",
     "register_backend",
     "register_engine",
     "register_format",

@@ -92,7 +92,7 @@ class FragmentReader(Node):
         words = {"format": Digest().add(str(self.format)).word, "values": values.word, "under": under.word}
         return {**words, **self.names.words}
 
-    def facts(self) -> dict[str, Any]:
+    def file_facts(self) -> dict[str, Any]:
         return self.names.stamps()
 
     @cached_property

@@ -146,7 +146,7 @@ class Reader(Node):
     def for_groups(self, size: int) -> Node | None:
         return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
-    def facts(self) -> dict[str, Any]:
+    def file_facts(self) -> dict[str, Any]:
         return {} if self.names is None else {**self.names.words, **self._remote_stamps}
 
     @cached_property

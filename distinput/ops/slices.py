@@ -65,7 +65,7 @@ class Slices(Rows):
         found = {"values": values.word} if under.word == values.word else {"values": values.word, "under": under.word}
         return found if self.names is None else {**found, **self.names.words}
 
-    def facts(self) -> dict[str, Any]:
+    def file_facts(self) -> dict[str, Any]:
         return {} if self.names is None else self.names.stamps()
 
     @cached_property

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 3: who reads what, as functions of files and numbers; nothing here reads a record."""
+"""Floor 3: who reads what, computed from files and numbers; no record is read here."""

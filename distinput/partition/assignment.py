@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of the whole data belong to one worker when global batches are cut, as numbers."""
+"""Which rows of the data belong to one worker when global batches are cut into pieces."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ __all__ = ["Assignment", "RowRanges"]
 
 @dataclass(frozen=True)
 class Assignment:
-    """How each global batch is cut into N pieces, and which of all pieces, numbered through, are one worker's.
+    """How each global batch is cut into N pieces, and which pieces are one worker's, numbered through all batches.
 
-    These are `own` in a row from number `first` on, then the same again `period` pieces later, and so on.
+    A worker has `own` consecutive pieces from number `first` on, then again `period` pieces later, and so on.
 
     Args:
       pieces: N.
       first: the number of this worker's first piece.
-      period: after how many pieces it is this worker's turn again.
+      period: the number of pieces after which it is this worker's turn again.
       own: its pieces in one turn.
       balanced: sizes differ by at most one; otherwise they are ceil(n / N), of which later ones may be short or empty.
 
@@ -40,7 +40,7 @@ class Assignment:
         return None if self.pieces % self.period else self.pieces // self.period * self.own
 
     def count(self, batches: int) -> int:
-        """Own pieces of so many batches."""
+        """This worker's pieces of so many batches."""
         turns, rest = divmod(batches * self.pieces, self.period)
         return turns * self.own + min(max(rest - self.first, 0), self.own)
 
@@ -75,7 +75,7 @@ class RowRanges:
 
     @property
     def count(self) -> int | None:
-        """How many pieces this worker has; None: without end.
+        """How many pieces this worker has; None if there is no end.
 
         >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).count
         6
@@ -106,7 +106,7 @@ class RowRanges:
         return begin + np.minimum(piece * each, size), begin + np.minimum((piece + 1) * each, size)
 
     def rows_before(self, piece: int) -> int:
-        """How many of the worker's own rows stand before its piece number `piece`.
+        """How many of the worker's rows come before its piece number `piece`.
 
         >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).rows_before(4)
         4
@@ -119,7 +119,7 @@ class RowRanges:
     def place(self, row: int) -> tuple[int, int]:
         """The piece that holds the worker's own row number `row`, and the row's place in it.
 
-        The row after the last one is in the piece after the last one.
+        The row past the end is in the piece past the end.
 
         >>> RowRanges(10, 4, False, Assignment(4, first=1, period=2)).place(3)
         (3, 0)
@@ -134,7 +134,7 @@ class RowRanges:
 
     @cached_property
     def _cycle(self) -> tuple[int, int]:
-        """Own pieces, and their rows, until a full batch and a turn begin together again."""
+        """This worker's pieces, and their rows, until a full batch and a turn begin together again."""
         own = math.lcm(self.assignment.pieces, self.assignment.period) // self.assignment.period * self.assignment.own
         starts, stops = replace(self, rows=None).bounds(0, own)
         return own, int((stops - starts).sum())

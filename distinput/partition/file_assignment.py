@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy BALANCED: parts of files dealt to workers by size, so that all read equally much.
+"""Policy BALANCED: files, or parts of them, assigned to workers by size, so that all read equally much.
 
-Files that can be cut anywhere (text, records of fixed length) are laid end to end and that line is cut into equal stretches.
-Others are dealt whole, the largest first, each to the worker that has least so far; where that leaves the loads uneven, the
-larger files are taken apart as far as their format allows (Parquet: row groups).
+Files that can be cut anywhere (text, records of fixed length) are laid end to end, and that line is cut into equal stretches.
+Others are assigned whole, the largest first, each to the worker that has the least so far; if that leaves the loads uneven,
+the larger files are split as far as their format allows (Parquet: into row groups).
 """
 
 from abc import ABC, abstractmethod
@@ -21,16 +21,16 @@ from distinput.partition.fragments import END, Fragments
 __all__ = ["FileAssignment", "LineAssignment", "PartAssignment", "assign_files", "range_of_worker"]
 
 EVEN = 1.01
-"""Loads within this factor of their mean need no smaller parts."""
+"""No smaller parts are needed if the largest load is within this factor of the mean."""
 
 _FEW = 20_000
-_ROUNDS = 4  # times as many rounds as there would be if each gave a part to every worker are tried
-_SMALL = 200  # files below this part of a worker's mean load are never taken apart
+_ROUNDS = 4  # as many times the rounds that it would take if each gave a part to every worker
+_SMALL = 200  # files below this fraction of a worker's mean load are never split
 
 
 @dataclass(frozen=True, eq=False)
 class FileAssignment(ABC):
-    """Files dealt to workers: the same on every worker.
+    """Files assigned to workers; the same on every worker.
 
     Args:
       files: all files.
@@ -42,7 +42,7 @@ class FileAssignment(ABC):
 
     @abstractmethod
     def share(self, worker: int) -> Fragments:
-        """What one worker reads, in the order of the files; its memory is proportional to its own share."""
+        """What one worker reads, in the order of the files; it takes memory in proportion to that share."""
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class LineAssignment(FileAssignment):
 
 @dataclass(frozen=True, eq=False)
 class PartAssignment(FileAssignment):
-    """Parts dealt by size.
+    """Parts assigned by size.
 
     Args:
       parts: all of them, in order.
@@ -126,7 +126,7 @@ class PartAssignment(FileAssignment):
 
 
 def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int]:
-    """The worker's stretch of a line of this length; stretches differ by at most one.
+    """The worker's stretch of a line of this length; stretches differ in length by at most one.
 
     >>> [range_of_worker(10, 3, worker) for worker in range(3)]
     [(0, 3), (3, 6), (6, 10)]
@@ -163,14 +163,14 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int) -> Fil
 
 
 def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
-    # A part of unknown size, or of none, still costs a look: without weight all of them would go to one worker.
+    # A part of unknown size, or an empty one, must still be opened: without weight, one worker would get all of them.
     weights = np.maximum(parts.nbytes, 1)
     falling = _largest_first(weights)
     owners = np.empty(len(parts), np.int64)
     loads = np.zeros(num_workers, np.int64)
     sizes = weights.take(falling)
     if not deal_in_rounds(sizes, loads, owners):
-        # For a few parts loading the compiled loop would take longer than they do.
+        # For a few parts, loading the compiled loop would take longer than the plain one.
         deal = deal_by_size if len(parts) > _FEW else deal_by_size.reference
         deal(sizes, loads, owners)
     owner_of = np.empty(len(parts), np.uint16 if num_workers < 1 << 16 else np.int64)
@@ -183,10 +183,10 @@ def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
 
 
 def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
-    """`deal_by_size` in a few array operations for each time that about every worker gets a part.
+    """`deal_by_size` in rounds, each of a few array operations, in which about every worker gets a part.
 
-    A round deals the next sizes to the workers in the order of their loads, as far as none that got one would be the least
-    loaded again before: so the owners are the very same.
+    A round gives the next sizes to the workers in the order of their loads, up to the point where one that already got a part
+    would be the least loaded again; so the owners are exactly the same.
 
     Args:
       sizes: [n], positive.
@@ -194,7 +194,7 @@ def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
       owners: [n]; out: the worker of each size.
 
     Returns:
-      Whether it was done: not where rounds would be short, since sizes are very uneven, or sums would not fit into 64 bits.
+      False, with nothing done, if rounds would be short because sizes are very uneven, or if sums would not fit into 64 bits.
     """
     n, workers = len(sizes), len(loads)
     if (float(sizes.sum(dtype=np.float64)) + 1) * workers >= 1 << 62:
@@ -219,7 +219,7 @@ def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:
 
 
 def _largest_first(weights: Ints) -> Ints:
-    """The numbers of the weights, largest first, equal ones in order."""
+    """The indices of the weights, largest first; equal ones keep their order."""
     n = len(weights)
     largest = int(weights.max(initial=0))
     if n and (largest + 1) * n < 1 << 63:  # weight and number in one word: sorting words takes a third of the time
@@ -234,7 +234,7 @@ def _even(dealt: FileAssignment) -> bool:
 
 
 def _taken_apart(whole: Fragments, file_format: Format, num_workers: int) -> Fragments | None:
-    """The parts that the larger files have; None when no file has more than one."""
+    """The parts of the larger files; None if no file has more than one."""
     files = whole.files
     least = files.sizes.sum() / num_workers / _SMALL
     found: list[tuple[int, int, int, int, int]] = []
@@ -245,7 +245,7 @@ def _taken_apart(whole: Fragments, file_format: Format, num_workers: int) -> Fra
             found.append((index, 0, END, int(whole.rows[index]), size))
             continue
         apart = True
-        # A format may count bytes before compression; what counts for the load is the share of the file.
+        # A format may count bytes before compression; the load is a fraction of the size of the file.
         inside = max(1, sum(piece.nbytes for piece in pieces))
         for piece in pieces:
             start, stop = _bounds(piece.start), END if piece.stop is None else _bounds(piece.stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of files as arrays: what one worker reads, in order."""
+"""Ranges of files as arrays: what one worker reads, in order."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from distinput.formats.format import Format, Fragment
 __all__ = ["END", "Fragments"]
 
 END = -1
-"""The stop of a part that goes to the end of its file."""
+"""The stop of a part that extends to the end of its file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Fragments:
       file: [n] which of them.
       start: [n] where each part begins, in units of the format.
       stop: [n] where it ends, or `END`.
-      rows: [n] records, -1 where that is not known.
+      rows: [n] records, -1 where unknown.
       nbytes: [n] about how many bytes of the file it takes.
     """
 
@@ -52,12 +52,12 @@ class Fragments:
 
     @cached_property
     def total_rows(self) -> int | None:
-        """Records in all parts, None if that is not known."""
+        """Records in all parts; None if unknown."""
         return None if (self.rows < 0).any() else int(self.rows.sum())
 
     @cached_property
     def digest(self) -> str:
-        """A word that changes with the parts."""
+        """A hash of the parts."""
         found = hashlib.blake2s(digest_size=6)
         found.update("\0".join(self.files.path(i) for i in range(len(self.files))).encode())
         for part in (self.file, self.start, self.stop):

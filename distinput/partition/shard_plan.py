@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ShardPlan`: who will read what, and why, before anything is read."""
+"""`ShardPlan`: which worker will read what, and why, known before anything is read."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +22,8 @@ class FileRange:
       file: the path; "" for rows that are in memory.
       start: where the part begins, in records or in bytes of text; None: at the beginning.
       stop: before which it ends; None: at the end.
-      rows: records of it, None if that is not known without reading them.
-      nbytes: bytes that are read of the file, None if that is not known.
+      rows: its records; None if they cannot be counted without reading them.
+      nbytes: bytes of the file that are read; None if unknown.
     """
 
     file: str
@@ -33,7 +33,7 @@ class FileRange:
     nbytes: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, those left out that say nothing."""
+        """Plain values, without those that are not set."""
         found = {"file": self.file, "start": self.start, "stop": self.stop}
         return {**{k: v for k, v in found.items() if v is not None}, "rows": self.rows, "bytes": self.nbytes}
 
@@ -50,10 +50,10 @@ class WorkerPlan:
     Args:
       worker: which one, from 0.
       parts: of files that it reads, in order; empty for data in memory.
-      rows: that it delivers; None if that is not known, -1 without end.
-      nbytes: that it reads of files to read each part once, as `repeat` may do more often and `take` not to the end; None
-        if that is not known. What a format keeps beside its records (the footer of Parquet) counts with them.
-      steps: in which one of its replicas has an element; None if that is not known, -1 without end.
+      rows: the rows that it delivers; None if unknown, -1 if there is no end.
+      nbytes: the bytes that it takes to read each part once (`repeat` may read more, `take` less); None if unknown. They
+        include what a format stores beside the records, such as the footer of Parquet.
+      steps: the steps in which one of its replicas has an element; None if unknown, -1 if there is no end.
     """
 
     worker: int
@@ -80,7 +80,7 @@ class WorkerPlan:
 
 
 class Workers(Sequence[WorkerPlan]):
-    """The plan of each worker, made when it is asked for: a plan for thousands of them costs what is looked at.
+    """The plan of each worker, made on first access: of thousands of workers, only those looked at cost time.
 
     Args:
       make: worker -> its plan.
@@ -115,14 +115,14 @@ class ShardPlan:
     """Who reads what; `Dataset.explain(num_workers=...)` prints it.
 
     Args:
-      policy: the one that is applied.
-      asked: the one in the options, or that was asked about.
+      policy: the policy that is applied.
+      asked: the policy in the options, or the one that was asked about.
       reason: a code: why this policy is applied.
-      sentence: the same in words, with what to do where something is not as good as it could be.
+      sentence: the same in words, with advice where something could be better.
       num_workers: W.
       replicas_per_worker: R.
-      tail: what happens where the last batches are not full.
-      reads: "own" where workers read only what they deliver, "whole files" where they read what others have too, "memory".
+      tail: what happens if the last batches are not full.
+      reads: "own" if workers read only what they deliver, "whole files" if they read what others read too, or "memory".
       workers: the plan of each.
     """
 
@@ -138,7 +138,7 @@ class ShardPlan:
 
     @cached_property
     def steps(self) -> int | None:
-        """Steps that every worker takes; None if that is not known, -1 without end."""
+        """The number of steps, the same for every worker; None if unknown, -1 if there is no end."""
         most = 0
         for worker in self.workers:
             if worker.steps is None or worker.steps < 0:
@@ -148,7 +148,7 @@ class ShardPlan:
 
     @property
     def end(self) -> str:
-        """How workers know the end: "beforehand", "agreed" at run time, or "endless"."""
+        """How workers know when the data ends: "beforehand", "agreed" at run time, or "endless"."""
         return "agreed" if self.steps is None else "endless" if self.steps < 0 else "beforehand"
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class ShardPlan:
         return json.dumps(self.to_dict(), indent=indent)
 
     def __str__(self) -> str:
-        # Of very many workers only those shown are planned; the rest would take longer than anybody waits for a print.
+        # Of very many workers only those shown are planned: planning all of them would take too long for a print.
         looked = self if len(self.workers) <= _COUNTED else replace(self, workers=self.workers[:_SHOWN])
         where = "on every worker" if looked is self else f"on the first {_SHOWN} workers"
         steps = {"beforehand": f"{looked.steps} {where}, known beforehand", "endless": "without end"}

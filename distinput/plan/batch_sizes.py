@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of each element of a dataset of batches, as patterns that repeat: billions of batches are a few numbers."""
+"""Rows of each element of a dataset of batches, as repeated patterns: a few numbers stand for billions of batches."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class BatchSizes:
 
     @staticmethod
     def of(runs: Iterable[tuple[Sequence[int] | Ints, int]]) -> "BatchSizes":
-        """From patterns, those left out that are empty or never come."""
+        """From patterns, without those that are empty or repeated 0 times."""
         return BatchSizes(
             tuple([(np.asarray(pattern, np.int64), times) for pattern, times in runs if len(pattern) and times > 0])
         )
@@ -47,7 +47,7 @@ class BatchSizes:
 
     @property
     def uniform(self) -> bool:
-        """True when all elements have as many rows."""
+        """True if all elements have the same number of rows."""
         return len({int(size) for pattern, _ in self.runs for size in (pattern.min(), pattern.max())}) <= 1
 
     def flat(self) -> Ints:
@@ -85,7 +85,7 @@ class BatchSizes:
         return BatchSizes.of([(_cut(pattern, pieces), times) for pattern, times in self.runs])
 
     def repeated(self, times: int) -> "BatchSizes | None":
-        """All of it so often; None when that is too long to tell."""
+        """All of it, so many times over; None if that takes too many numbers."""
         if len(self.runs) == 1:
             ((pattern, n),) = self.runs
             return BatchSizes.of([(pattern, n * times)])

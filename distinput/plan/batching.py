@@ -14,7 +14,7 @@ __all__ = ["Batching"]
 class Batching(Grouped):
     """A `Grouped` step whose groups are batches of `batch_size` elements.
 
-    Subclasses have the two arguments among their fields, in TensorFlow's order.
+    Subclasses have both arguments among their fields, in TensorFlow's order.
     """
 
     by_element: ClassVar[bool] = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments, made when a node is built; each message says who, what must hold and what was given."""
+"""Checks of arguments, made when a node is built; messages say which op, what must hold and what was given."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def normalized(node: Any, name: str, value: Any) -> None:
 
 
 def callable_argument(op: str, name: str, value: Any) -> None:
-    """Refuse what cannot be called.
+    """Refuse what is not callable.
 
     Raises:
       TypeError: it is not callable.

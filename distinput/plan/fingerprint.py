@@ -35,7 +35,7 @@ def _is_entry(entry: Any) -> bool:
 
 
 def _entry(step: Node) -> Any:
-    found = {**step.identity, **step.facts()}
+    found = {**step.identity, **step.file_facts()}
     return found["step"] if len(found) == 1 else found
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from distinput.core.spec import Spec
-from distinput.plan.node import describe
+from distinput.plan.describe import describe
 from distinput.plan.one_for_one import OneForOne
 
 __all__ = ["Fused", "Neighbours"]
@@ -25,7 +25,7 @@ S = TypeVar("S", bound=_Step)
 
 @dataclass(frozen=True)
 class Neighbours(Generic[S]):
-    """Steps that were neighbours, the first one first; no nodes of the tree, since no block goes from one to the other."""
+    """Steps that were neighbours, in order; they are no longer nodes of the tree, since no block passes between them."""
 
     steps: tuple[S, ...]
 

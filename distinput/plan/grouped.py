@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that put elements of their input into groups, one group beginning so many elements after the other."""
+"""Steps that put elements of their input into groups that begin at equal distances."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ __all__ = ["Grouped"]
 
 @dataclass(frozen=True, eq=False)
 class Grouped(Node):
-    """A step of which element i is made of the elements of the input from i * `step` on, up to `needed` of them.
+    """A step whose element i is made of up to `needed` elements of the input, from number i * `step` on.
 
-    State: where the first element of the next group stands in the input.
+    State: the position of the next group's first element in the input.
     """
 
     needs: ClassVar[Needs] = Needs.PART
@@ -25,7 +25,7 @@ class Grouped(Node):
     @property
     @abstractmethod
     def step(self) -> int:
-        """Elements from the beginning of one group to that of the next."""
+        """Elements from the start of one group to the start of the next."""
 
     @property
     def needed(self) -> int:

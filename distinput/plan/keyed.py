@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that collect elements of their input by a key."""
+"""Steps that collect elements of their input by key."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ __all__ = ["Keyed"]
 
 @dataclass(frozen=True, eq=False)
 class Keyed(Node):
-    """A step that sends something for each group of elements with one key, as soon as there are enough of them.
+    """A step that sends something for each group of elements with the same key, as soon as there are enough of them.
 
     State: positions only. `input` and `skip`: where the oldest element that waits stands, and `from`: its number. `row`: how
     many elements were looked at. `sent`: up to which of them those of each key were sent, where that is not `from`. At the

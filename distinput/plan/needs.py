@@ -7,16 +7,16 @@ __all__ = ["Needs"]
 
 
 class Needs(IntEnum):
-    """How much of its input a step needs to see, to give what it would give of the whole.
+    """How much of its input a step needs to see, so that workers together give what one worker would give.
 
-    Each level includes those before it: a step that needs one element can be given any part of the data. So sharding and the
-    rewrites ask for `node.needs <= Needs.PART` and the like.
+    The levels are ordered: what works for a step that needs more also works for one that needs less. Sharding and rewrites
+    compare them, as in `node.needs <= Needs.PART`.
 
-    ONE: element i follows from element i of the input alone.
-    EACH: each element of the input gives none, one or several elements, in order, whatever stands beside it.
-    PART: a worker does with its part of the inputs what it would do with the whole; batches may end elsewhere.
-    PLACES: elements depend on their places in the whole; policy FILE, as in TensorFlow, divides the files below all the same.
-    ALL: all of it, in order.
+    ONE: element i depends on element i of the input alone.
+    EACH: each element of the input gives none, one or several elements, in order, whatever the others are.
+    PART: a worker treats its part of the inputs as it would treat the whole; batches may end elsewhere.
+    PLACES: elements depend on positions in the whole. Policy FILE divides the files below it all the same, as TensorFlow does.
+    ALL: the whole input, in order.
     """
 
     ONE = 0

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes: a pipeline is a tree of frozen dataclasses that say what an element looks like and how to stream it."""
+"""Nodes: a pipeline is a tree of frozen dataclasses, each of which says what its elements look like and streams them."""
 
 import dataclasses
-import os
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,36 +19,14 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.describe import describe
 from distinput.plan.needs import Needs
+from distinput.plan.origin import Origin, caller
 
-__all__ = ["INFINITE", "UNKNOWN", "Node", "Origin", "caller", "walk"]
+__all__ = ["INFINITE", "UNKNOWN", "Node", "walk"]
 
 INFINITE = -1
 UNKNOWN = -2
-
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The line of the user's code that made a node, and the process that ran it."""
-
-    file: str
-    line: int
-    process: int = field(default_factory=os.getpid, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-def caller() -> Origin:
-    """The innermost line on the stack that is not distinput's own."""
-    frame = sys._getframe(1)
-    while (
-        frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None
-    ):
-        frame = frame.f_back
-    return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +34,12 @@ class Node(ABC):
     """One step of a pipeline.
 
     Subclasses are frozen dataclasses whose fields are their inputs (nodes) and arguments. They answer `spec`, `start` and
-    `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing of their neighbours.
+    `stream`; `cardinality`, `start_at` and `fetch` as far as they can. They know nothing about their neighbours.
 
-    What others must know of a step to shard, count and rewrite a pipeline is said by the step itself, as *facts*: class
-    attributes, and a few properties. Every fact is False, or as cautious, unless a class says more: a step that says nothing is
-    never divided, moved or left out, and works everywhere. The family classes (`OneForOne`, `SameElements`, `Grouped`,
-    `Batching`, `Keyed`) say what holds for all of their kind.
+    What others must know about a step to shard, count and rewrite a pipeline, the step states itself, as *facts*: class
+    attributes, and a few properties and methods. Each has a cautious default: a step that states nothing works everywhere, but
+    is never divided, moved or left out. The family classes (`OneForOne`, `SameElements`, `Grouped`, `Batching`, `Keyed`) state
+    what holds for all of their kind. Fields need other names than facts have, since they would inherit their values.
     """
 
     name: str | None = field(default=None, kw_only=True, repr=False)
@@ -74,35 +50,35 @@ class Node(ABC):
 
     # --- facts for the run
     by_element: ClassVar[bool] = False
-    """True: it looks at the elements of its input one by one, or hands them on unseen (see `Run.by_element`)."""
+    """True: it looks at the elements of its input one by one, or passes them on without looking (see `Run.by_element`)."""
     tolerant: ClassVar[bool] = False
-    """True: in a tolerant run it hands on failures of its input, each with the state behind it, and makes failures of its own
-    errors. False: its input is opened to raise errors, and after one it does not go on."""
+    """True: in a tolerant run it passes on failures of its input, each with the state after it, and turns its own errors into
+    failures. False: its input is opened so that errors are raised, and it does not go on after one."""
     harmless: ClassVar[bool] = False
-    """True: it has no errors but those of its input."""
+    """True: it raises no errors of its own, only those of its input."""
     skips_failures: ClassVar[bool] = False
-    """True: it leaves out the elements that are errors, so it must meet the errors of the whole."""
+    """True: it drops the elements that are errors, so it must see all errors of its input."""
 
     # --- facts for states
     transparent: ClassVar[bool] = False
     """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
     indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})
-    """Arguments on which neither elements nor states depend."""
+    """Arguments that affect neither elements nor states."""
 
     # --- facts for sharding and rewrites
     needs: ClassVar[Needs] = Needs.ALL
-    """How much of its input it needs to see; what may be sharded below it, and moved behind it, follows from this."""
+    """How much of its input it needs to see; this decides what may be sharded below it, and moved across it."""
     by_position: ClassVar[bool] = False
-    """True: it gives elements of its input as they are; which, and in which order, follows from their positions alone."""
+    """True: it gives elements of its input unchanged, and their positions alone decide which ones, and in which order."""
     shuffles: ClassVar[bool] = False
     """True: it gives each element of its input once, in a random order."""
     keeps_batches: ClassVar[bool] = False
-    """True: where elements of its inputs are batches, so are its own, of as many rows; with `Needs.ONE` also row i of a batch
-    follows from row i alone."""
+    """True: where the elements of its inputs are batches, so are its own, with as many rows; with `Needs.ONE`, row i of a batch
+    depends on row i alone."""
     view_only: ClassVar[bool] = False
-    """True: it gives views of its input, or of memory, that take no time worth a thread."""
+    """True: it gives views of its input, or of memory; a thread that made them ahead of time would save nothing."""
     about_the_whole: ClassVar[bool] = False
-    """True: it hands on its input, and says of the whole what is not true of a part: a worker's part is read without it."""
+    """True: it passes on its input, and asserts something about the whole that is false for a part: a worker leaves it out."""
     reads_files: ClassVar[bool] = False
     """True: its input names files, and it gives the records of each."""
 
@@ -117,24 +93,24 @@ class Node(ABC):
 
     @cached_property
     def known_spec(self) -> Spec | None:
-        """`spec`, where that takes neither a call of a function nor a look at a file; None elsewhere."""
+        """`spec`, if it is known without calling a function or reading a file; otherwise None."""
         if self._asks or any(source.known_spec is None for source in self.inputs):
             return None
         return self.spec
 
     @property
     def _asks(self) -> bool:
-        """Whether it needs a function, or a file, to tell what its elements look like."""
+        """Whether a function must be called, or a file read, to know what its elements look like."""
         return self.spec_from_file or (bool(self.inputs) and self._calls and not self.spec_given)
 
     @property
     def spec_given(self) -> bool:
-        """Whether the user said what its function returns."""
+        """Whether the user stated what its function returns."""
         return False
 
     @property
     def spec_from_file(self) -> bool:
-        """Whether only a file tells what its elements look like."""
+        """Whether a file must be read to know what its elements look like."""
         return False
 
     @property
@@ -143,12 +119,12 @@ class Node(ABC):
 
     @cached_property
     def in_memory(self) -> bool:
-        """Whether an element can be had at once, without a call of a function or a look at a file."""
+        """Whether an element is available at once, without calling a function or reading a file."""
         return bool(self.inputs) and not self._calls and all(source.in_memory for source in self.inputs)
 
     @property
     def first_in_memory(self) -> tuple[Any] | None:
-        """The first element where it is in memory; None elsewhere, or where there is none."""
+        """The first element, if it is in memory; None if it is not, or if there is none."""
         if not self.in_memory or not self.random_access or self.lasting or not self.cardinality:
             return None
         return (self.fetch(np.zeros(1, np.int64), 0).row(0),)
@@ -159,7 +135,7 @@ class Node(ABC):
         return UNKNOWN
 
     def count_elements(self) -> int:
-        """How many elements, as far as that follows without reading a record: a number, `INFINITE` or `UNKNOWN`.
+        """How many elements, as far as that is known without reading a record: a number, `INFINITE` or `UNKNOWN`.
 
         `cardinality` is what TensorFlow says, which is `UNKNOWN` for many pipelines whose elements can be counted: by
         manifests, the footers of files, or the sizes of batches.
@@ -174,7 +150,7 @@ class Node(ABC):
         return over_counts(self, below).cardinality
 
     def batch_sizes(self) -> BatchSizes | None:
-        """Rows of each element, where elements are batches; None where that is not known, or where they have no end."""
+        """Rows of each element, where elements are batches; None if that is not known, or if there is no end."""
         firsts = {leaf.shape[0] if isinstance(leaf, TensorSpec) and leaf.shape else None for leaf in self.spec.leaves}
         if len(firsts) == 1 and None not in firsts:
             n = self.count_elements()
@@ -187,17 +163,17 @@ class Node(ABC):
 
     @property
     def rows_per_batch(self) -> int | None:
-        """Rows of a full batch, as the last op says that makes batches; None where elements are none, or batches differ."""
+        """Rows of a full batch, according to the last op that makes batches; None if that is not known."""
         found = {source.rows_per_batch for source in self.inputs} if self.keeps_batches else set()
         return found.pop() if len(found) == 1 else None
 
     @property
     def drops_rows(self) -> bool:
-        """Whether it leaves out rows at the end that fill no batch."""
+        """Whether it drops rows at the end that do not fill a batch."""
         return False
 
     def with_full_batches(self) -> "Node":
-        """The same batches without those that are not full."""
+        """The same batches, without those that are not full."""
         return (
             self.with_inputs(tuple([source.with_full_batches() for source in self.inputs]))
             if self.keeps_batches
@@ -205,14 +181,14 @@ class Node(ABC):
         )
 
     def for_groups(self, size: int) -> "Node | None":
-        """The same step, told that `size` of its elements are put together, so that blocks should end there; None: no use."""
+        """The same step, with blocks that end where groups of `size` elements end; None if it makes no use of that."""
         if self.needs != Needs.ONE:
             return None
         source = self.inputs[0].for_groups(size)
         return None if source is None else self.with_inputs((source,)).same_as(self)
 
     def over_pieces(self, pieces: "Node", each: int) -> "Node | None":
-        """The same step over pieces of batches instead of the batches; None: it must see whole ones.
+        """The same step over pieces of batches instead of whole ones; None if it needs to see whole ones.
 
         Args:
           pieces: of each element of the input, `each` pieces.
@@ -221,7 +197,7 @@ class Node(ABC):
         return self.with_inputs((pieces,)) if self.needs == Needs.ONE and self.keeps_batches else None
 
     def alike_everywhere(self) -> "Node":
-        """The same step, in no way dependent on the machine that it runs on, so that all workers have one order."""
+        """The same step, independent of the machine that it runs on, so that all workers have the same order."""
         return self
 
     @abstractmethod
@@ -233,7 +209,7 @@ class Node(ABC):
         """Blocks from `state` on, each with the state after it."""
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        """The state before element `row`, which must not lie beyond the end; None when it cannot be computed."""
+        """The state before element `row`, which must not be past the end; None if it cannot be computed."""
         return None
 
     @property
@@ -247,7 +223,7 @@ class Node(ABC):
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What this step is, without its inputs: its op with a hash of its arguments, what its functions do, what it holds."""
+        """What identifies this step, apart from its inputs: its op, and hashes of its arguments, functions and contents."""
         from distinput.plan.code import PYTHON, Reading
 
         reading = Reading()
@@ -260,11 +236,11 @@ class Node(ABC):
         return {**found, **self.contents()}
 
     def contents(self) -> dict[str, Any]:
-        """Short words for the elements that it holds in memory; looked at once."""
+        """Hashes of the elements that it holds in memory; computed once."""
         return {}
 
-    def facts(self) -> dict[str, Any]:
-        """What is known of the files that it names, now."""
+    def file_facts(self) -> dict[str, Any]:
+        """What is known now about the files that it names."""
         return {}
 
     def input_at(self, state: State) -> "Node":
@@ -277,12 +253,12 @@ class Node(ABC):
 
     @property
     def state_of(self) -> "Node":
-        """The step whose states this one's are: itself, unless it hands on those of another."""
+        """The step that this one's states belong to: itself, unless it passes on those of another."""
         return self.inputs[0].state_of if self.transparent else self
 
     @property
     def steps(self) -> list["Node"]:
-        """This tree's steps whose states are their own, inputs first."""
+        """The steps of this tree that have states of their own, inputs first."""
         return [step for step in walk(self) if not step.transparent]
 
     def open(self, state: State, run: Run) -> Stream:
@@ -308,12 +284,12 @@ class Node(ABC):
 
     @cached_property
     def may_fail(self) -> bool:
-        """Whether there may be an error in the place of some of its elements, though not of others."""
+        """Whether some of its elements may be errors while others are not."""
         return not self.harmless or any(source.may_fail for source in self.inputs)
 
     @property
     def fails_in_place(self) -> bool:
-        """Whether a batch of its elements is lost whole with one of them, rather than the next one begin right behind that.
+        """Whether an error takes all elements of its batch with it; otherwise the next batch begins right after the error.
 
         Source: TensorFlow runs a `map` and the `batch` behind it as one step (map_and_batch_dataset_op.cc).
         """
@@ -321,7 +297,7 @@ class Node(ABC):
 
     @property
     def draws(self) -> bool:
-        """Whether this step, or a dataset that its function makes, may draw its own seed; it has a field `drawn_seed` then."""
+        """Whether this step, or a dataset that its function builds, may draw its own seed; then it has a field `drawn_seed`."""
         return False
 
     @property
@@ -331,31 +307,31 @@ class Node(ABC):
 
     @property
     def reshuffles(self) -> bool:
-        """Whether it chooses anew in each pass."""
+        """Whether each pass has another order."""
         return False
 
     @property
     def made(self) -> tuple["Node", ...]:
-        """What its function makes of made-up elements, for steps whose function makes datasets."""
+        """The datasets that its function builds from sample elements; empty for other functions."""
         return ()
 
     def added(self) -> Self:
-        """Itself, as the user adds it to a pipeline: the place to refuse, or warn of, what rules may build."""
+        """Itself, when the user adds it to a pipeline: the place to refuse, or warn about, what only rewrites may build."""
         return self
 
     @property
     def keeps(self) -> bool:
-        """Whether later passes see what an earlier one has kept; it has a field `store` then."""
+        """Whether it keeps something of one pass for later ones; then it has a field `store`."""
         return False
 
     @property
     def own_options(self) -> Any:
-        """The `Options` that it adds to those of its inputs; None: none."""
+        """The `Options` that it adds to those of its inputs, if any."""
         return None
 
     @cached_property
     def lasting(self) -> tuple["Node", ...]:
-        """The steps of this tree on which later passes depend beside their place: those that draw or keep, inputs first."""
+        """The steps that carry something from pass to pass: those that draw a seed or keep elements, inputs first."""
         found = dict.fromkeys([step for source in self.inputs for step in source.lasting])
         if self.draws or self.keeps:
             found[self] = None
@@ -375,7 +351,7 @@ class Node(ABC):
         return made.same_as(self) if all(map(_alike, self.inputs, inputs)) else made
 
     def same_as(self, other: "Node") -> Self:
-        """Itself, with the spec of a step that gives the same elements, where that is known: no function is called for it."""
+        """Itself, with the spec of a step that gives the same elements, if known, so that no function is called for it."""
         known = vars(other).get("spec")
         if known is not None:
             vars(self).setdefault("spec", known)
@@ -392,7 +368,7 @@ class Node(ABC):
         return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that are no inputs, for printing and for the fingerprint."""
+        """The arguments that are not inputs, for printing and for the fingerprint."""
         hidden = {"name", "origin"}
         found = {}
         for f in dataclasses.fields(self):
@@ -420,7 +396,7 @@ class Node(ABC):
 
 
 def _alike(old: Node, new: Node) -> bool:
-    """Whether it is known already that elements of two nodes have the same spec."""
+    """Whether the specs of two nodes are known already, and equal."""
     if old is new:
         return True
     known, found = vars(old).get("spec"), vars(new).get("spec")
@@ -428,10 +404,10 @@ def _alike(old: Node, new: Node) -> bool:
 
 
 def _unlock(cls: type) -> None:
-    """Let several threads find out what is kept of a node, each on its own.
+    """Let several threads compute cached properties of nodes at the same time.
 
-    Before Python 3.12 all objects of a class share a lock, so a function that is called for the spec of one pipeline, and waits
-    for a thread that asks for the spec of any other, would wait for ever.
+    Before Python 3.12 all instances of a class share one lock per cached property. A function that is called to infer the spec
+    of one pipeline, and waits for a thread that needs the spec of another, would wait forever.
     """
     for value in vars(cls).values():
         if isinstance(value, cached_property) and hasattr(value, "lock"):
@@ -439,19 +415,6 @@ def _unlock(cls: type) -> None:
 
 
 _unlock(Node)
-
-
-def describe(value: Any, most: int | None = 60) -> str:
-    """An argument in words, the same in every process; at most `most` letters."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
-    if callable(value):
-        return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__name__))
-    if isinstance(value, Mapping):
-        text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
-    else:
-        text = str(value) if not isinstance(value, str) else repr(value)
-    return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that give one element for each of their input, in the same order."""
+"""Steps that give one element for each element of their input, in the same order."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,10 +13,9 @@ __all__ = ["OneForOne"]
 
 @dataclass(frozen=True, eq=False)
 class OneForOne(Node):
-    """A step of which element i follows from element i of the input alone.
+    """A step whose element i depends on element i of the input alone.
 
-    State: where the next element stands in the input. Steps that follow this rule but for their elements' number, or that
-    cannot fetch an element by itself, say these things on their own.
+    State: the position of the next element in the input. A step that cannot fetch single elements overrides `random_access`.
     """
 
     needs: ClassVar[Needs] = Needs.ONE

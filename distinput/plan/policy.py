@@ -11,12 +11,12 @@ __all__ = ["Decision", "Policy", "Share"]
 
 @dataclass(frozen=True)
 class Share:
-    """Which share of a pipeline is meant.
+    """Which worker's share of a pipeline is meant.
 
     Args:
       num_workers: W.
       index: the worker, from 0.
-      num_replicas: replicas of all workers; None: the batches are not cut for replicas.
+      num_replicas: replicas of all workers; None if batches are not cut for replicas.
     """
 
     num_workers: int
@@ -33,11 +33,11 @@ class Policy:
       sentence: what each worker reads, for `ShardPlan`.
       shard: (tree, share) -> the tree of that worker. A pure function, the same on all workers. It may raise NotFoundError, or
         InvalidArgumentError, for a pipeline that it cannot divide.
-      decide: for a policy that must look at a pipeline to say whether it can divide it, or which other policy does: (tree,
-        workers) -> the decision. It raises what `shard` would raise; `shard` is called after it and need not look again.
-        None: this policy is applied.
-      divides: False: every worker reads all of its own data, which need not be that of the others.
-      reads_everything: workers may read what they do not deliver.
+      decide: (tree, workers) -> the decision, for a policy that must look at a pipeline to know whether it can divide it, or
+        that leaves it to another policy. It raises what `shard` would raise; `shard` is called after it and need not check
+        again. None: this policy is applied.
+      divides: False if every worker reads all of its own data, which may differ from that of the others.
+      reads_everything: True if workers may read what they do not deliver.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Decision:
     """Which policy divides a pipeline among so many workers, and why.
 
     Args:
-      asked: the policy in the options, or that was asked about.
-      applied: the one that divides.
-      reason: a code: "asked", or why another one is applied.
+      asked: the policy in the options, or the one that was asked about.
+      applied: the policy that divides the pipeline.
+      reason: a code: "asked", or why another policy is applied.
       sentence: the same in words.
     """
 

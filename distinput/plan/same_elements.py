@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that hand on elements as they are."""
+"""Steps that pass on elements unchanged."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +15,12 @@ __all__ = ["SameElements"]
 class SameElements(Node):
     """A step whose elements are those of its input: all or some of them, once or again, in any order.
 
-    How many there are, each step says on its own.
+    Each step states how many there are.
     """
 
     keeps_batches: ClassVar[bool] = True
     delays: ClassVar[bool] = False
-    """True: it hands on every element, but makes or keeps many of them before the first."""
+    """True: it passes on every element, but makes or keeps many of them before the first."""
     input: Node
 
     @cached_property

@@ -13,7 +13,7 @@ from distinput.plan.node import Node
 
 
 def map_of_map(node: Node) -> Node | None:
-    """Each element goes through both functions before the next one begins, without a block between them."""
+    """Each element passes through both functions before the next one starts, with no block in between."""
     match node:
         case Map(Map() | FusedMap() as first):
             return maps.fused(first, node)
@@ -21,7 +21,7 @@ def map_of_map(node: Node) -> Node | None:
 
 
 def map_rows_of_map_rows(node: Node) -> Node | None:
-    """Each block goes through both functions before the next one is made."""
+    """Each block passes through both functions before the next one is made."""
     match node:
         case MapRows(MapRows() | FusedMapRows() as first):
             return map_rows.fused(first, node)
@@ -29,7 +29,7 @@ def map_rows_of_map_rows(node: Node) -> Node | None:
 
 
 def zip_of_zip(node: Node) -> Node | None:
-    """Rows that stand side by side twice over are put there once; `enumerate` is such a zip."""
+    """A zip of zips is one zip; `enumerate` is a zip, too."""
     match node:
         case Zip(nest, sources) if any(isinstance(source, Zip) for source in sources):
             inner = [(x.nest, x.sources) if isinstance(x, Zip) else (LEAF, (x,)) for x in sources]
@@ -39,7 +39,7 @@ def zip_of_zip(node: Node) -> Node | None:
 
 
 def concatenate_of_slices(node: Node) -> Node | None:
-    """Pieces of memory, one after the other, in one step however many they are."""
+    """Any number of arrays, one after the other, in one step."""
     match node:
         case Concatenate(Slices() | SlicesInTurn() as a, Slices() | SlicesInTurn() as b):
             sources = [part for x in (a, b) for part in (x.sources if isinstance(x, SlicesInTurn) else (x,))]

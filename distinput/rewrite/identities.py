@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that do nothing, alone or together, left out."""
+"""Steps that do nothing, alone or together, are left out."""
 
 from distinput.ops.batch import Batch
 from distinput.ops.prefetch import Prefetch
@@ -12,7 +12,7 @@ from distinput.plan.node import Node, walk
 
 
 def take_everything(node: Node) -> Node | None:
-    """A take of a negative count takes all."""
+    """A take with a negative count takes everything."""
     match node:
         case Take(x, count) if count < 0:
             return x
@@ -36,7 +36,7 @@ def skip_nothing(node: Node) -> Node | None:
 
 
 def skip_of_skip(node: Node) -> Node | None:
-    """Two skips are one of both counts."""
+    """Two skips are one, of the sum of their counts."""
     match node:
         case Skip(Skip(x, a), b) if a >= 0 and b >= 0:
             return Skip(x, a + b, origin=node.origin)
@@ -44,7 +44,7 @@ def skip_of_skip(node: Node) -> Node | None:
 
 
 def shard_of_one(node: Node) -> Node | None:
-    """One worker of one keeps everything."""
+    """The only worker keeps everything."""
     match node:
         case Shard(x, 1, 0):
             return x
@@ -60,7 +60,7 @@ def shuffle_of_one(node: Node) -> Node | None:
 
 
 def batch_then_unbatch(node: Node) -> Node | None:
-    """Rows stacked and taken apart again; only where no batch can be an error, be it for the shapes of its rows."""
+    """Rows that are stacked and taken apart again; only if no batch can be an error, be it for the shapes of its rows."""
     match node:
         case Unbatch(Batch(x, _, False) as batch) if not batch.may_fail:
             return x
@@ -68,7 +68,7 @@ def batch_then_unbatch(node: Node) -> Node | None:
 
 
 def prefetch_of_views(node: Node) -> Node | None:
-    """Views of memory are there at once, and a copy is best made in the cache of the core that uses it, by its own thread."""
+    """Views of memory are available at once, and a copy is best made by the thread that uses it, in the cache of its core."""
     match node:
         case Prefetch(x) if all(step.view_only for step in walk(x)):
             return x

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that cost less in another order."""
+"""Steps that are cheaper in another order."""
 
 from distinput.ops.take import Skip, Take
 from distinput.plan.node import Node
 
 
 def skip_before_take(node: Node) -> Node | None:
-    """Skips first, so that skips stand beside skips and takes beside takes, where they become one.
+    """Skips go first, so that skips meet skips and takes meet takes, and become one.
 
-    A `take` does not count errors, and a `skip` does, so they stay where errors may come, unless the skip goes by position.
+    `take` does not count errors but `skip` does, so they stay if there may be errors, unless the skip goes by position.
     """
     match node:
         case Skip(Take(x, a) as taken, b) if a >= 0 and b > 0 and not (x.may_fail and x.start_at(0, 0) is None):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 5: what one worker reads of a pipeline, and who reads what, told beforehand."""
+"""Floor 5: which part of a pipeline each worker reads, and the plan that tells this beforehand."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Auto-sharding: which part of a pipeline one of several workers reads."""
+"""Auto-sharding: the part of a pipeline that one of several workers reads."""
 
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy
@@ -27,10 +27,10 @@ def auto_shard(
       num_workers: W.
       index: from 0.
       num_replicas: replicas of all workers.
-      seed: what ops that were given no seed take theirs from; the same number on all workers. None: each draws its own, and
-        workers that shuffle differently disagree on who has which row.
+      seed: ops without a seed take theirs from this number, which must be the same on all workers. None: each worker draws
+        its own, so workers shuffle differently and disagree on which rows are whose.
       policy: None: the one in the options of the tree.
-      decision: what `decide` said of this tree, or of one with the same sources; None: it is asked now.
+      decision: what `decide` returned for this tree, or for one with the same sources; None: it is called now.
 
     Raises:
       NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.

@@ -21,12 +21,12 @@ __all__ = [
 
 
 class FrameworkRebatch(Rebatch):
-    """A `Rebatch` that distribution put there, not the user; policy DATA may replace only this one."""
+    """A `Rebatch` added by distribution, not by the user; policy DATA may replace only this one."""
 
     keeps_inner_shape: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Nothing to look at: `sizes_for_worker` made the sizes, one for each of perhaps many thousand replicas."""
+        """No checks: the sizes come from `sizes_for_worker`, and there may be one for each of thousands of replicas."""
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ class FrameworkRebatch(Rebatch):
 
 
 class FrameworkLegacyRebatch(LegacyRebatch):
-    """A `LegacyRebatch` that distribution put there."""
+    """A `LegacyRebatch` added by distribution."""
 
     @property
     def op(self) -> str:
@@ -46,10 +46,10 @@ class FrameworkLegacyRebatch(LegacyRebatch):
 
 
 def batch_size_of(node: Node) -> int | None:
-    """The global batch size, None when it is not known.
+    """The global batch size; None if it is not known.
 
-    The spec tells where all leaves have the same known first dimension; otherwise the last `batch` of the tree that is
-    reached through ops that keep batches as they are.
+    It is the first dimension in the spec, if all leaves have the same known one; otherwise the size of the last `batch` that is
+    reached through ops that keep batches.
 
     Raises:
       InvalidArgumentError: a leaf is a scalar.
@@ -73,9 +73,9 @@ def batch_size_of(node: Node) -> int | None:
 
 
 def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: int, worker: int) -> list[int]:
-    """Rows of each replica's batch on one worker, one after the other.
+    """Rows in the batches of one worker's replicas, as a cycle.
 
-    They differ by at most one, and over all workers and one round they sum to the global batch.
+    They differ by at most one, and one round sums to the global batch.
 
     >>> sizes_for_worker(7, 2, 2, 0), sizes_for_worker(7, 2, 2, 1)
     ([2, 2, 2, 1], [2, 1, 2, 2])
@@ -90,7 +90,7 @@ def sizes_for_worker(global_batch: int, num_workers: int, replicas_per_worker: i
 
 
 def rebatch_for(node: Node, num_workers: int, replicas_per_worker: int, worker: int) -> Node:
-    """`node` with its global batches cut for the replicas of one worker, followed by a prefetch of their number.
+    """`node` with its global batches cut for the replicas of one worker, then a prefetch of one batch for each replica.
 
     Source: `DistributedDataset._make_rebatch_fn` of tensorflow/python/distribute/input_lib.py.
     """

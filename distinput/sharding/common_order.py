@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One order on all workers: no step depends on the machine that it runs on."""
+"""The same order on all workers: no step depends on the machine that it runs on."""
 
 from distinput.plan.node import Node
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which policy divides a pipeline: asked once, whoever wants to know."""
+"""Which policy divides a pipeline: decided here, once, for all who need to know."""
 
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, options_of

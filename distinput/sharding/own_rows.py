@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy DATA without its price: a worker reads its own rows where rows can be reached by position.
+"""Policy DATA without its cost: a worker reads only its own rows, where rows can be reached by position.
 
-`shard(W, w)` over the cut of global batches gives the same records in the same steps, but reads, maps and batches everything
-on every worker. The ops that treat each row alone are moved behind the choice of rows, and the choice goes into the source.
+`shard(W, w)` over the cut of global batches gives the same records in the same steps, but every worker reads, maps and batches
+everything. Here rows are chosen at the source, before the ops that treat each row alone.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 __all__ = ["own_pieces", "own_rows", "own_shares"]
 
 _WORTH = 0.9
-"""Where a worker would read more than this part of the data, reading it in one go is better."""
+"""If a worker would read more than this fraction of the data, reading all of it in order is better."""
 
 
 def own_rows(shard: Shard) -> Node | None:
-    """The tree that delivers what `shard` does and reads only these rows; None where that cannot be done."""
+    """A tree that delivers the same as `shard` but reads only those rows; None if there is none."""
     if shard.num_shards == 1:
         return None
     cut = shard.input
@@ -38,7 +38,7 @@ def own_rows(shard: Shard) -> Node | None:
 
 
 def own_shares(node: Node) -> Node | None:
-    """`shard_batches` reads its own rows only, where rows can be reached by position."""
+    """`shard_batches` reads only its own rows, where rows can be reached by position."""
     if not isinstance(node, ShardBatches) or node.num_shards == 1 or node.start_at(0, 0) is None:
         return None
     assignment = Assignment(node.num_shards, node.index, period=node.num_shards, balanced=True)
@@ -47,12 +47,12 @@ def own_shares(node: Node) -> Node | None:
 
 
 def own_pieces(node: Node, assignment: Assignment) -> Node | None:
-    """The pieces of one worker of the global batches that `node` gives, of which only these rows are read.
+    """One worker's pieces of the global batches that `node` gives; only their rows are read.
 
-    None where that cannot be done: some op needs to see all rows, or the rows of a source cannot be reached by position.
+    None if that is impossible: an op needs to see all rows, or the rows of a source cannot be reached by position.
     """
     if any(step.keeps or (isinstance(step, Shard) and step.is_hint) for step in walk(node)):
-        return None  # a cache keeps a whole pass, so it is made in order, and not before the first row is needed
+        return None  # a cache keeps a whole pass, so its input is read in order, when its first row is needed
     if isinstance(node, Batch):
         return _batched(node, assignment)
     if assignment.pieces == 1:
@@ -64,7 +64,7 @@ def own_pieces(node: Node, assignment: Assignment) -> Node | None:
 
 
 def _single(node: Node, assignment: Assignment) -> Node | None:
-    """Every W-th element where elements are not batched."""
+    """Every W-th element, if elements are not batched."""
     found = _apart(node)
     if found is None:
         return None
@@ -75,7 +75,7 @@ def _single(node: Node, assignment: Assignment) -> Node | None:
 
 def _batched(batch: Batch, assignment: Assignment) -> Node | None:
     found = _apart(batch.input)
-    # Rows of different shapes in one batch are an error, which each worker must meet.
+    # Rows of different shapes in one batch are an error, which every worker must see.
     if found is None or not batch.input.spec.is_static:
         return None
     base, again = found
@@ -92,7 +92,7 @@ def _rows(base: Node) -> int | None:
 
 
 def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
-    """A tree as a base whose rows can be fetched, and the ops on each row that come after it."""
+    """A tree split into a base whose rows can be fetched, and the ops on single rows that come after it."""
     if node.needs == Needs.ONE:
         found = _apart(node.inputs[0])
         if found is None:
@@ -120,7 +120,7 @@ def _as_it_is(node: Node) -> Node:
 
 
 def _pays(base: Node, pieces: RowRanges) -> bool:
-    """False where the format reads so much beside single rows that reading everything once costs less."""
+    """False if fetching single rows reads so much around them that reading everything once costs less."""
     readers = [
         step for step in walk(base) if isinstance(step, RowReader) and step.format.lists_fragments and not step.gathers
     ]

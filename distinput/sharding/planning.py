@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `ShardPlan` of a tree: built from the very trees that workers run, so that it says what will happen."""
+"""The `ShardPlan` of a tree, built from the very trees that workers run, so that it tells what will happen."""
 
 import numpy as np
 
@@ -28,19 +28,19 @@ from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_rea
 __all__ = ["shard_plan"]
 
 _EVEN = 1.05
-"""Up to so many times the bytes of its own rows, read by a worker, are not worth a word."""
+"""Reading up to so many times the bytes of a worker's own rows is not worth mentioning."""
 
 
 def shard_plan(
     node: Node, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | Policy | None = None
 ) -> ShardPlan:
-    """Who reads what of a pipeline.
+    """Which worker reads which part of a pipeline.
 
     Args:
       node: the pipeline, batched by the global batch size.
       num_workers: W, at least 1.
       replicas_per_worker: R, at least 1.
-      policy: the one to ask about; None: the one in the pipeline's options.
+      policy: the policy to ask about; None: the one in the pipeline's options.
 
     Raises:
       InvalidArgumentError: fewer than one worker or replica; or, with policy FILE, fewer files than workers.
@@ -88,7 +88,7 @@ def _reads(tree: Node, applied: Policy, num_workers: int) -> str:
 
 
 def _own_in_words(tree: Node) -> str:
-    """What workers read that read their own rows, as far as the first one tells."""
+    """What workers read that read their own rows, judging by the first one."""
     readers = [step for step in walk(tree) if isinstance(step, RowReader)]
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     if len(readers) == 1 and readers[0].counts and _reads_fragments(readers[0]) and own[0].input is readers[0]:
@@ -152,13 +152,13 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
 
 
 def _bytes(tree: Node, parts: tuple[FileRange, ...]) -> int | None:
-    """What is read of all parts once."""
+    """The bytes that it takes to read all parts once."""
     known = [part.nbytes for part in parts if part.nbytes is not None]
     if len(known) == len(parts):
         return sum(known)
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     records = [_record_bytes(step) for step in walk(tree) if isinstance(step, RowReader)]
-    # Rows in another order: which ones of a file is not said, but how many of all.
+    # In another order it is not known which rows of a file are read, only how many in all.
     return (
         own[0].cardinality * records[0]
         if len(own) == len(records) == 1 and records[0] and own[0].cardinality >= 0
@@ -167,12 +167,12 @@ def _bytes(tree: Node, parts: tuple[FileRange, ...]) -> int | None:
 
 
 def _record_bytes(reader: RowReader) -> int:
-    """Bytes of a record where all are equally long, else 0."""
+    """Bytes of a record if all are equally long, else 0."""
     return reader.format.record_bytes if isinstance(reader.format, FixedLengthRecords) else 0
 
 
 def _parts(tree: Node) -> list[FileRange]:
-    """What a tree reads of files, its sources in order."""
+    """What a tree reads from files, its sources in order."""
     found: list[FileRange] = []
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     seen: set[int] = set()
@@ -230,7 +230,7 @@ def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:
 
 
 def _of_rows(reader: RowReader, own: OwnRows) -> list[FileRange]:
-    """The files of which a worker reads its own rows; which rows of which file only where the order is that of the files."""
+    """The files from which a worker reads its own rows; which rows of each only if the order is that of the files."""
     counts = reader.counts
     assert counts is not None
     names, ends = counts
@@ -247,12 +247,12 @@ def _of_rows(reader: RowReader, own: OwnRows) -> list[FileRange]:
 
 
 def _reads_fragments(reader: RowReader) -> bool:
-    """True where a row costs all of the fragment that it is in."""
+    """True if a row costs the whole fragment that it is in."""
     return reader.format.lists_fragments and not reader.gathers
 
 
 def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
-    """[files] the bytes that are read of each where a fetch reads every fragment that holds one of its rows."""
+    """[files] bytes read from each, if a fetch reads every fragment that holds one of its rows."""
     counts = reader.counts
     assert counts is not None
     sizes: list[int] = []
@@ -285,7 +285,7 @@ def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
 
 
 def _before(starts: np.ndarray, stops: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """How many rows of ascending ranges lie before each place."""
+    """How many rows of ascending ranges come before each place."""
     sizes = np.concatenate(([0], np.cumsum(stops - starts)))
     index = np.searchsorted(starts, places, "left")
     over = np.where(

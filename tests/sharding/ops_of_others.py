@@ -7,19 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Dense, Ints
-from distinput.core.nest import LEAF
-from distinput.core.rows import RowQueue, Stream, passing_over
-from distinput.core.run import Run
-from distinput.core.spec import Spec
-from distinput.core.state import State
-from distinput.plan.batching import Batching
-from distinput.plan.needs import Needs
-from distinput.plan.node import UNKNOWN, Node
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.policy import Policy, Share
-from distinput.plan.same_elements import SameElements
+from distinput.extend import (
+    UNKNOWN,
+    Batching,
+    Block,
+    Needs,
+    Node,
+    OneForOne,
+    Policy,
+    RowQueue,
+    Run,
+    SameElements,
+    Share,
+    Spec,
+    State,
+    Stream,
+    block_of,
+    passing_over,
+)
 
 __all__ = ["STRETCHES", "Backwards", "Halves", "Packed", "Squares", "Stepped", "Sums", "Tripled"]
 
@@ -27,11 +32,6 @@ __all__ = ["STRETCHES", "Backwards", "Halves", "Packed", "Squares", "Stepped", "
 def numbers(block: Block) -> Any:
     """The numbers of a block of scalars."""
     return np.fromiter(block.elements(), np.int64, block.size)
-
-
-def block_of(values: Any) -> Block:
-    """A block of scalars."""
-    return ColumnBlock(LEAF, [Dense(np.asarray(values, np.int64))], len(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Tripled(OneForOne):
         for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
             yield block_of(3 * numbers(block)), at(block.size)
 
-    def fetch(self, rows: Ints, epoch: int) -> Block:
+    def fetch(self, rows: Any, epoch: int) -> Block:
         return block_of(3 * numbers(self.input.fetch(rows, epoch)))
 
 
@@ -137,7 +137,7 @@ class Backwards(SameElements):
     def random_access(self) -> bool:
         return self.input.random_access and self.input.cardinality >= 0
 
-    def fetch(self, rows: Ints, epoch: int) -> Block:
+    def fetch(self, rows: Any, epoch: int) -> Block:
         return self.input.fetch(self.cardinality - 1 - rows, epoch)
 
 

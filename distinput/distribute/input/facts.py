@@ -10,7 +10,8 @@ from typing import Any
 
 from distinput.core.digest import Digest
 from distinput.distribute.input.names import NameList, names_said
-from distinput.plan.node import Node, describe
+from distinput.plan.describe import describe
+from distinput.plan.node import Node
 
 __all__ = ["Facts", "differing_files", "file_names", "groups", "of_pipeline", "said"]
 
@@ -38,7 +39,7 @@ def of_pipeline(node: Node) -> list[Any]:
 
 def _of_step(step: Node) -> dict[str, Any]:
     given = {name: _text(value) for name, value in step.arguments().items() if name not in step.indifferent}
-    found = {"op": step.op, "inputs": len(step.inputs), "given": given, **step.identity, **step.facts()}
+    found = {"op": step.op, "inputs": len(step.inputs), "given": given, **step.identity, **step.file_facts()}
     return {name: fact for name, fact in found.items() if name not in ("each", "root", "step", "times")}
 
 

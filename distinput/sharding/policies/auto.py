@@ -10,7 +10,7 @@ from distinput.sharding.policies import data, file
 __all__ = ["POLICY"]
 
 _FILE = replace(file.POLICY, shard=file.by_file)
-"""One worker alone shards its file names, too: states that were saved with this policy tell of that step."""
+"""A single worker shards its file names, too, since states that were saved with this policy contain that step."""
 
 
 def _decide(node: Node, num_workers: int) -> Decision:

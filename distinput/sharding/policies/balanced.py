@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy BALANCED on a tree: parts of files and ranges of rows, so that all workers read equally much."""
+"""Policy BALANCED: parts of files and ranges of rows, so that all workers read equally much."""
 
 import dataclasses
 import functools
@@ -37,7 +37,7 @@ def _balanced(node: Node, share: Share) -> Node:
     """The tree of one worker: its parts of the files, its range of the rows of what can be counted.
 
     Raises:
-      NotFoundError: an op needs to see all elements, and what it reads cannot be counted; or it was dealt before.
+      NotFoundError: an op needs to see all elements, and what it reads cannot be counted; or the tree is a share already.
     """
     num_workers, worker = share.num_workers, share.index
     if num_workers == 1:
@@ -46,7 +46,7 @@ def _balanced(node: Node, share: Share) -> Node:
         return _balanced(node.inputs[0], share)
     if isinstance(node, FragmentReader):
         raise NotFoundError(
-            f"policy BALANCED: {node.op} reads the parts of files that one worker was given, and they are not dealt again; "
+            f"policy BALANCED: {node.op} reads the parts of files that one worker was given, and they cannot be divided again; "
             "distribute the dataset of the whole files, or use policy DATA for these records or OFF to have all of them "
             "on every worker"
         )
@@ -75,7 +75,7 @@ POLICY = Policy("BALANCED", "parts of files and ranges of rows of equal size", _
 
 
 def names_below(node: Node) -> tuple[Node, list[Node]]:
-    """What lists the names, and the ops over it that only repeat or reorder them, the last one first."""
+    """The node that lists the names, and the ops over it that only repeat or reorder them, the last one first."""
     above: list[Node] = []
     while node.by_position and node.needs <= Needs.PART:
         above.append(node)
@@ -90,7 +90,7 @@ def _rebuilt(node: Node, above: list[Node]) -> Node:
 
 
 def _table(names: Node) -> FileTable:
-    """The files that a node names, in order, with their sizes.
+    """The files that a node names, in order, and their sizes.
 
     Raises:
       NotFoundError: a file is not there, or there is no end of names.
@@ -107,13 +107,13 @@ def _table(names: Node) -> FileTable:
 
 
 def assign_names(names: Node, file_format: Format, num_workers: int) -> FileAssignment | None:
-    """The files below `names` dealt to workers; None when there is none."""
+    """The files below `names` assigned to workers; None if there are none."""
     table = _table(names)
     return assign_files(table, file_format, num_workers) if len(table) else None
 
 
 _ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int], FileAssignment | None]] = WeakKeyDictionary()
-"""What was dealt of lists of names that are in use: a plan for 4096 workers asks for the same deal 4096 times."""
+"""Assignments of the lists of names in use: a plan for 4096 workers asks 4096 times for the same one."""
 
 
 def _share(names: Node, file_format: Format, num_workers: int, worker: int) -> tuple[Fragments, str] | None:
@@ -139,7 +139,7 @@ def _reader(node: Reader, num_workers: int, worker: int) -> Node:
 
 
 def is_of_names(node: Node) -> bool:
-    """True when elements are single strings, as names of files are."""
+    """True if elements are single strings, as names of files are."""
     return node.spec.structure.is_leaf and node.spec.leaves == _NAME_LEAVES
 
 
@@ -147,7 +147,7 @@ _NAME_LEAVES = Spec.leaf((), object).leaves
 
 
 def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node | None:
-    """For a function that reads the file it is given: the tree over this worker's parts; None for other functions."""
+    """The tree over this worker's parts, if the function reads the file that it is given; otherwise None."""
     if not makes_reader(node):
         return None
     names, above = names_below(node.input)
@@ -155,7 +155,7 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
     if not len(table):
         return node
     reader = _only_reader(node.call(table.path(0).encode()), table.path(0))
-    # What cannot be cut is dealt whole, for which any format does that knows no parts.
+    # Files that cannot be cut are assigned whole, for which any format without parts will do.
     file_format = reader.format if reader is not None else TFRecords()
     mine = _share(names, file_format, num_workers, worker)
     assert mine is not None
@@ -167,12 +167,12 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
 
 
 def makes_reader(node: FlatMap | Interleave) -> bool:
-    """True when the function reads files, found by calling it on made-up names."""
+    """True if the function reads files; it is called on sample names."""
     return any(step.reads_files for made in node.made for step in walk(made))
 
 
 def _only_reader(node: Node, path: str) -> Reader | None:
-    """The reader of `path` at the end of a chain of ops that treat each record alone; None if that is not what it is."""
+    """The reader of `path`, if `node` is a chain of ops over it that treat each record alone; otherwise None."""
     while node.needs <= Needs.EACH:
         node = node.inputs[0]
     if isinstance(node, Reader) and isinstance(node.input, Rows):
@@ -183,7 +183,7 @@ def _only_reader(node: Node, path: str) -> Reader | None:
 
 @dataclass(eq=False)
 class PartsOf:
-    """A function of the number of a part: what the user's function makes of the file, restricted to that part."""
+    """A function from the number of a part to what the user's function makes of that part of its file."""
 
     make: Callable[[Any], Node]
     fragments: Fragments
@@ -192,7 +192,7 @@ class PartsOf:
 
     def __call__(self, number: Any) -> Node:
         index = int(number)
-        if not 0 <= index < len(self.fragments):  # a made-up number: any file tells what elements look like
+        if not 0 <= index < len(self.fragments):  # a sample: any file shows what elements look like
             return node_of("flat_map", self.make(self.example.encode()))
         path = self.fragments.path(index)
         node = node_of("flat_map", self.make(path.encode()))

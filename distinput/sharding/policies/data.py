@@ -11,7 +11,7 @@ __all__ = ["POLICY"]
 
 
 def _by_data(node: Node, share: Share) -> Node:
-    """Below trailing steps that are in no state; the cut of global batches becomes the cut of each batch alone."""
+    """A shard below trailing steps without states of their own; each global batch is cut by itself."""
     if node.transparent:
         return node.with_inputs((_by_data(node.inputs[0], share),))
     if isinstance(node, FrameworkRebatch) and share.num_replicas:

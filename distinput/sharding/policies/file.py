@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy FILE: whole files.
 
-The rules are those of tensorflow/core/grappler/optimizers/data/auto_shard.cc; trees are changed on a copy, so a pipeline that
-turns out to be indivisible half way leaves nothing behind.
+The rules are those of tensorflow/core/grappler/optimizers/data/auto_shard.cc. Trees are never changed in place, so nothing is
+left behind if a pipeline turns out to be indivisible half way.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ class TooFewFilesError(InvalidArgumentError):
 
 
 Found = Callable[[Node], Node]
-"""What becomes of a tree of file names."""
+"""What replaces a tree of file names."""
 
 
 def refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | None:
-    """Why the files of a pipeline cannot be divided; None: they can.
+    """Why the files of a pipeline cannot be divided; None if they can.
 
     Functions are called on made-up elements to see whether they make readers, and up to `num_workers` names are listed.
     """
@@ -101,8 +101,8 @@ def _at_names(node: Node, found: Found, share: Share) -> Node:
 def _after_inner(node: Node, share: Share) -> Node | None:
     """Below a flat_map: the tree with a shard right after the flat_map or reader over listed names that feeds it.
 
-    TensorFlow means "slices of datasets" by this; for a reader over a list it deals out records, not files. A generator is
-    a flat_map over a tensor to it, so the generator's elements are dealt out too.
+    TensorFlow means "slices of datasets" by this; for a reader over a list it divides records, not files. To TensorFlow a
+    generator is a flat_map over a tensor, so the generator's elements are divided, too.
     """
     makes = node.reads_files or isinstance(node, FlatMap | Interleave)
     if isinstance(node, Generator) or (makes and isinstance(node.inputs[0], Rows)):
@@ -114,8 +114,8 @@ def _after_inner(node: Node, share: Share) -> Node | None:
 
 
 def _makes_reader(node: Node) -> bool:
-    """True when the function makes a dataset that reads files."""
-    if isinstance(node, Map):  # its results are elements to all others; to TensorFlow's rules, datasets too
+    """True if its function builds a dataset that reads files."""
+    if isinstance(node, Map):  # TensorFlow's rule counts datasets that are elements, too
         known = vars(node).get("spec")
         if known is not None and not any(isinstance(leaf, DatasetSpec) for leaf in known.leaves):
             return False
@@ -133,7 +133,7 @@ def _reads(step: Node) -> bool:
 
 
 def _sharded(names: Node, share: Share) -> Node:
-    """The names of one worker; a shuffle of the names is moved behind the shard, so that all workers agree on the split."""
+    """The names of one worker; they are sharded before they are shuffled, so that all workers agree on the split."""
     shuffles: list[Node] = []
     bare = _without_shuffles(names, shuffles)
     sharded: Node = Shard(bare, share.num_workers, share.index, origin=names.origin)
@@ -154,7 +154,7 @@ def _check_enough(names: Node, num_workers: int) -> None:
     """Refuse fewer names than workers.
 
     Raises:
-      TooFewFilesError: every worker finds that out alike, before anything is read.
+      TooFewFilesError: on every worker alike, before anything is read.
     """
     found = _count_up_to(names, num_workers)
     if 0 < found < num_workers:
@@ -165,7 +165,7 @@ def _check_enough(names: Node, num_workers: int) -> None:
 
 
 def _count_up_to(names: Node, most: int) -> int:
-    """How many names there are, or `most` if there are at least that many."""
+    """The number of names, at most `most`."""
     if names.cardinality >= 0:
         return min(most, names.cardinality)
     found = 0
