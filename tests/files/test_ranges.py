@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spans of a file are those of its bytes, wherever it is."""
+
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.ranges import read_spans
+
+DATA = bytes(range(256)) * 4
+
+
+@pytest.fixture(scope="module", params=["local", "memory"])
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if request.param == "memory":
+        with fsspec.open("memory://ranges/a.bin", "wb") as file:
+            file.write(DATA)
+        return "memory://ranges/a.bin"
+    made = Path(tmp_path_factory.mktemp("ranges")) / "a.bin"
+    made.write_bytes(DATA)
+    return str(made)
+
+
+@given(spans=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 24)), max_size=9))
+def test_spans_come_one_after_the_other(path: str, spans: list[tuple[int, int]]) -> None:
+    starts, sizes = np.array(spans, np.int64).reshape(-1, 2).T.copy()
+    assert read_spans(path, starts, sizes).tobytes() == b"".join(DATA[start : start + size] for start, size in spans)
+
+
+def test_a_file_that_ends_before_is_told(path: str) -> None:
+    with pytest.raises(DataLossError, match=r"a\.bin: ends before the last record that was counted"):
+        read_spans(path, np.array([1020]), np.array([5]))
+    with pytest.raises(NotFoundError):
+        read_spans(path + "x", np.array([0]), np.array([1]))
