@@ -20,7 +20,7 @@ def test_integers_of_python_and_numpy_are_taken(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [True, np.True_, 3.0, np.float32(3), "3", None, [3], np.array([3])])
 def test_anything_else_is_no_integer(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"^take: count must be a whole number, got "):
+    with pytest.raises(TypeError, match=r"^take: count must be an integer, got "):
         integer("take", "count", value)
 
 
