@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import distinput as di
 from distinput.core.block import Block, ColumnBlock
@@ -27,6 +28,7 @@ from distinput.plan.node import UNKNOWN, Node
 from distinput.testing import check_dataset, check_restart, check_rewrites, check_spec
 from distinput.testing.dataset import LAWS
 from distinput.testing.laws import check_positions
+from distinput.testing.pipelines import OPS, Pipeline, pipelines
 
 Dataset = di.data.Dataset
 
@@ -287,3 +289,15 @@ def test_what_a_law_says_nothing_about_is_not_said_to_be_checked() -> None:
 def test_an_unknown_law_cannot_be_left_out() -> None:
     with pytest.raises(ValueError, match="there is no law 'restarts'; known are same elements, spec, restart"):
         check_dataset(lambda: Dataset.range(5), leave_out=["restarts"])
+
+
+@pytest.mark.parametrize("op", [op.name for op in OPS])
+def test_our_ops_pass_the_suite(op: str) -> None:
+    @settings(max_examples=1)
+    @given(pipelines(most_ops=1, last=op))
+    def passes(pipeline: Pipeline) -> None:
+        elements = pipeline.elements if pipeline.exact else None
+        checked = check_dataset(pipeline.build, elements, state_bytes=20_000)
+        assert {"spec", "restart", "rewrites", "facts", "positions", "blocks", "shards", "nothing left"} <= set(checked)
+
+    passes()

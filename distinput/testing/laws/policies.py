@@ -10,6 +10,7 @@ from distinput.data.experimental import auto_shard_dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.plan.policy import Policy
+from distinput.sharding.common_order import with_common_order
 from distinput.sharding.policies import policy_named
 from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import MOST
@@ -21,7 +22,7 @@ def check_policy(fresh: Callable[[], Dataset], policy: AutoShardPolicy | Policy 
     """Law 5: under a policy, the workers together read each element exactly once; under DATA in turn, one each.
 
     Args:
-      fresh: makes the pipeline, in every worker the same one.
+      fresh: makes the pipeline.
       policy: an `AutoShardPolicy`, a `Policy` that was registered, or the name of one; not OFF, under which every worker reads
         everything.
       workers: how many there are.
@@ -39,9 +40,11 @@ def check_policy(fresh: Callable[[], Dataset], policy: AutoShardPolicy | Policy 
     chosen = _policy(policy)
     if isinstance(chosen, Policy) and not chosen.divides:
         return False
-    whole = [exact(element) for element in islice(_under(fresh(), chosen), MOST)]
+    # One dataset for all: workers of a job agree on the seeds that were drawn, and on what depends on the machine.
+    dataset = _under(fresh(), chosen)
+    whole = [exact(element) for element in islice(Dataset(with_common_order(dataset.node)), MOST)]
     try:
-        sharded = [auto_shard_dataset(_under(fresh(), chosen), workers, worker, workers) for worker in range(workers)]
+        sharded = [auto_shard_dataset(dataset, workers, worker, workers) for worker in range(workers)]
     except (InvalidArgumentError, NotFoundError):
         return False
     parts = [[exact(element) for element in islice(part, MOST)] for part in sharded]

@@ -47,11 +47,12 @@ def check_workers(fresh: Callable[[], Dataset], workers: int, replicas: int, *, 
     >>> import distinput as di
     >>> check_workers(lambda: di.data.Dataset.range(7).batch(3), workers=2, replicas=2, even=True)
     """
-    whole = Counter(row for batch in fresh() for row in rows_of(batch))
+    dataset = fresh()  # one for all, since workers of a job agree on the seeds that were drawn
+    whole = Counter(row for batch in dataset.iter_pass(0) for row in rows_of(batch))
     found: Counter[Any] = Counter()
     pieces = []
     for worker in range(workers):
-        cut = rebatch_for_worker(fresh(), workers, replicas, worker)
+        cut = rebatch_for_worker(dataset, workers, replicas, worker)
         part = list(auto_shard_dataset(cut, workers, worker, workers * replicas))
         pieces.append(len(part))
         found.update(row for batch in part for row in rows_of(batch))
