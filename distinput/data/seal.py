@@ -17,6 +17,7 @@ __all__ = ["Seal", "place_in"]
 
 _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
+_LAST_PASS = (1 << 63) - 1
 
 _RULES_OF_VERSION_2 = (
     "batch_then_unbatch", "concatenate_of_slices", "map_of_map", "map_rows_of_map_rows", "own_shares", "part_of_range",
@@ -99,12 +100,12 @@ def _place_misfit(place: State) -> str | None:
     """What is wrong with a place, its state aside."""
     seeds, kept = place.get("seeds", []), place.get("kept", [])
     fits = {
-        "epoch": is_count(place["epoch"]),
+        "epoch": is_count(place["epoch"], most=_LAST_PASS),
         "skip": is_count(place["skip"]),
         "passed": isinstance(place.get("passed", ""), str),
         "tolerant": isinstance(place.get("tolerant", False), bool),
         "seeds": isinstance(seeds, list) and all(is_count(seed, 0, 1 << 64) for seed in seeds),
-        "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch) for epoch in kept),
+        "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch, most=_LAST_PASS) for epoch in kept),
     }
     return next((f"{key!r} cannot be {_short(place[key])}" for key, fit in fits.items() if not fit), None)
 

@@ -93,3 +93,10 @@ def test_every_state_of_a_pass_fits() -> None:
     with iter(dataset) as iterator:
         for _ in iterator:
             assert misfit(running, iterator.place()["at"]) is None
+
+
+def test_the_last_pass_of_all_can_be_restored() -> None:
+    dataset = Dataset.range(5).shuffle(5, seed=1)
+    iterator = dataset.iter_pass((1 << 63) - 1)
+    first, state = next(iterator), iterator.state()
+    assert sorted([int(first), *map(int, dataset.restore(state))]) == [0, 1, 2, 3, 4]
