@@ -47,6 +47,7 @@ class CutBatches:
 
     fails_alone = False  # all workers read the same, and meet the same error
     layout = WHOLE
+    pipelines = 1
     reads = "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
 
     @property

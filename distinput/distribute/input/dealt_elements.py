@@ -78,6 +78,10 @@ class DealtElements:
         return {"replicas": replicas.total, "workers": replicas.workers, "cut": cut}
 
     @property
+    def pipelines(self) -> int:
+        return len(self.datasets)
+
+    @property
     def plan(self) -> str | None:
         return plan_of(self.datasets[0])
 

@@ -69,7 +69,7 @@ class DistributedIterator:
     @classmethod
     def restored(cls, source: Source, delivery: Delivery, state: State, may_differ: str | Collection[str] = ()) -> Self:
         """One that goes on where `state` was taken; see `DistributedDataset.restore`."""
-        found = opened_state(state, source.layout, len(getattr(source, "datasets", (source,))))
+        found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
         return cls(source, delivery, steps, step, ended=found["ended"], restored=True)

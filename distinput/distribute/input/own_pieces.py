@@ -39,6 +39,7 @@ class OwnPieces:
     agrees = False
     fails_alone = True
     layout = WHOLE
+    pipelines = 1
     reads = "only this worker's rows of each global batch"
     plan = None
 

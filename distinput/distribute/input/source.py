@@ -117,6 +117,11 @@ class Source(Protocol):
         ...
 
     @property
+    def pipelines(self) -> int:
+        """How many input pipelines it reads, each with a state of its own."""
+        ...
+
+    @property
     def cut(self) -> str:
         """How the parts of the replicas are made, in words."""
         ...
