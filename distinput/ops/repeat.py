@@ -80,8 +80,8 @@ class Repeat(SameElements):
         n = self.input.cardinality
         if n <= 0:
             return None
-        number, rest = divmod(row, n)
-        if self.passes != INFINITE and number >= self.passes:
+        number, rest = divmod(row if self.passes else 0, n)
+        if 0 < self.passes <= number:
             number, rest = self.passes - 1, n
         at = self.input.start_at(rest, epoch_of(epoch, number))
         return None if at is None else {"epoch": epoch, "pass": number, "input": at, "any": rest > 0}

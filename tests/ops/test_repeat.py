@@ -44,3 +44,9 @@ def test_a_restart_goes_on_in_the_pass_that_was_saved() -> None:
     for _ in range(4):
         next(it)
     assert [int(x) for x in dataset.restore(it.state())] == [1, 2]
+
+
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_place_in_no_pass_at_all_is_the_beginning(row: int) -> None:
+    node = RANGE(2).repeat(0).node
+    assert node.start_at(row, 0) == node.start(0)

@@ -25,7 +25,7 @@ def test_of_many_missing_files_some_are_named() -> None:
 
 
 def test_folders_in_which_the_machines_have_them_do_not_count() -> None:
-    here, there = ["/home/me/set/x/1", "/home/me/set/x/2"], ["/mnt/set/x/1", "/mnt/set/y/3"]
+    here, there = ["/one/disk/set/x/1", "/one/disk/set/x/2"], ["/mnt/set/x/1", "/mnt/set/y/3"]
     assert said(here, there) == ["2 files, worker 0: 2 files: y/3 is missing, x/2 is not there on worker 0"]
     assert said(here, ["/mnt/set/x/2", "/mnt/set/x/1"])[0].startswith("the same 2 files in another order")
 
