@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny blocks, so that a few elements meet every border between two blocks."""
+"""Tiny blocks, so that a few elements cross many block borders."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from distinput.core import sizes
 
 __all__ = ["small_blocks"]
 
-# How many rows a loop handles at once, wherever a module has such a number; and bytes from which on things are large.
+# Module constants that say how many rows are handled at once, or from how many bytes on something counts as large.
 _ROWS = (
     "BLOCK_ROWS",
     "FEWEST_BYTES",

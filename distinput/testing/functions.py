@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User functions for drawn pipelines: they take elements of any structure and depend on nothing but the element."""
+"""User functions for random pipelines: they take elements of any structure, and their results depend on the element alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -67,5 +67,5 @@ def _longer(draw: Draw, made: Pipeline, ops: Sequence[Ingredient]) -> Pipeline:
     longer = made.then(op.name, op.draw(draw, made))
     if len(longer.elements) > MOST_ROWS:
         return made
-    # What holds of nothing is soon tried; most pipelines are to keep some elements.
+    # Empty pipelines prove little, so most drawn ones keep some elements.
     return longer if longer.elements or not made.elements or not draw(st.integers(0, 5)) else made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of every order that a shuffle gives."""
+"""A check of the order that a shuffle gives."""
 
 from collections import Counter
 from typing import Any

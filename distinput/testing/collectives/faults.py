@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may happen to a worker, and what the others must get from it, on every engine."""
+"""Faults that a worker may have, and the error that the other workers must get, on every engine."""
 
 import contextlib
 import os
@@ -103,14 +103,14 @@ FAULTS: dict[str, Fault] = {
     "raise_in_agreement": Fault(_raise, Aborted, wait=_agree_forever),
     "stay_away": Fault(_stay_away, CollectiveTimeout, waits=True),
 }
-"""What may happen to a worker, and what the others must get from it."""
+"""The faults by name."""
 
 IN_THREADS = ("close", "come_too_late", "raise", "raise_in_agreement", "stay_away")
-"""The faults that a thread can have without taking the process along."""
+"""The faults that a thread can have without ending its process."""
 
 
 def run_fault(group: Collectives, name: str, victim: int) -> Outcome:
-    """One fault: one worker has it, the others report what they got, and that the group is used up then."""
+    """Let one worker have a fault; the others report the error they got, and check that the group refuses further calls."""
     fault, outcome = FAULTS[name], Outcome(group.rank)
     at = float(group.broadcast(time.monotonic() + 0.3, victim))
     if group.rank == victim:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker saw of the conformance suite of collectives, and what all of them did."""
+"""Results of the conformance suite of collectives: of one worker, and of all of them."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 __all__ = ["SOON", "Outcome", "Report", "raises"]
 
 SOON = 2.0
-"""Seconds within which an error that needs no waiting has to come, on a machine that is busy."""
+"""Seconds within which an error that needs no waiting must arrive, even on a busy machine."""
 
 
 @dataclass
 class Outcome:
-    """What one worker saw.
+    """The result of one worker.
 
     Args:
       rank: the worker.
@@ -36,7 +36,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """What all workers saw.
+    """The results of all workers.
 
     Args:
       engine: which one.
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """What did not hold, with the worker that saw it."""
+        """The checks that failed, each with the worker on which it did."""
         return [f"rank {o.rank}: {name}: {why}" for o in self.outcomes for name, why in o.failed.items()]
 
     @property

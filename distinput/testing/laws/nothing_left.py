@@ -32,9 +32,9 @@ def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) 
     >>> import distinput as di
     >>> check_nothing_left(lambda: di.data.Dataset.range(100).map(lambda x: x, num_parallel_calls=2).prefetch(2))
     """
-    _run_out(factory())  # what is loaded once for the whole process is loaded now
+    _run_out(factory())  # load now what is loaded once for the whole process
     gc.collect()
-    gc.freeze()  # all that there is already need not be looked through again and again
+    gc.freeze()  # so that each collection looks at new objects only
     try:
         for how, use in (
             ("the end", _run_out),
