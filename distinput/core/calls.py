@@ -32,13 +32,13 @@ MOST_CALLS = 4096
 """Elements of one block of results."""
 
 _RESULT_BYTES = 1 << 20
-"""Arrays that are kept for one block: more would be fresh memory each time, and leave the caches before it is used."""
+"""Bytes of results kept for one block: more would be fresh memory each time, and would leave the caches before it is used."""
 
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
 
 _BEHIND_ERROR = 64
-"""Elements that are made ready for calls behind one that failed: the more fail, the more often that is done."""
+"""Elements prepared for calls after one that failed: the more calls fail, the more often they are prepared again."""
 
 
 _NUMBERS = (np.number, np.bool_, bool, int, float)
@@ -109,7 +109,7 @@ def applied(
                         stride = min(2 * stride, _STRIDE)
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
-            except Exception as error:  # noqa: BLE001 - raised again when what came before it was sent
+            except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
                 (note or note_element)(error, rows.row(first + len(results)))
                 failure = error
             if results:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements that stand in several blocks, as if one after the other; what crosses a border is copied when it is handed out.
+"""Elements that span several blocks, seen as one sequence; those that cross a border are copied when they are handed out.
 
-Batches cut from blocks of other sizes are views of a block, but for the few whose rows stand in two. Here all of them travel
-together with the blocks that they are to be cut from, and only those few are copied, once.
+Batches cut from blocks of other sizes are views of a block, except for the few whose rows lie in two. Here all of them travel
+together with the blocks that they are cut from, and only those few are copied, once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ from distinput.core.concat import concatenated
 __all__ = ["ChunkedBlock", "chunked"]
 
 Span = tuple[int, int, int]
-"""A block, its first row wanted, and the one after the last."""
+"""A block, the first row wanted of it, and the row after the last one wanted."""
 
 
 @final
 class ChunkedBlock(Block):
-    """Rows of several blocks; so many of them as `shape` has places make one element.
+    """Rows of several blocks; prod(shape) of them make one element.
 
     Args:
       blocks: whose columns have rows of one dtype and shape.
@@ -93,7 +93,7 @@ class ChunkedBlock(Block):
                     for leaf, shape in zip(arrays, shapes, strict=True)
                 ]
                 yield made if self.structure.is_leaf else (tuple(made),)
-                made = []  # lets go of it, so that its memory can serve the next one
+                made = []  # drops the reference, so that the memory can be used for the next one
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))

@@ -45,13 +45,13 @@ __all__ = [
 ]
 
 _MANY = 512
-"""Strings from which on Arrow makes Python's bytes objects; its import does not pay for fewer."""
+"""From this many strings on, Arrow makes the bytes objects of Python; importing it does not pay for fewer."""
 
 _LARGE_BYTES = 1 << 20
-"""Bytes from which on rows are gathered into memory that is used again."""
+"""From this many bytes on, rows are gathered into pooled memory."""
 
 _LARGE_ROW = 512
-"""Bytes of a row, on average, from which on copying it costs more than a Python object does."""
+"""From this average size of a row on, copying it costs more than a Python object does."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -93,7 +93,7 @@ class Column(ABC):
 
     @property
     def atomic(self) -> bool:
-        """Whether the next of `values()` comes without running Python or releasing the GIL on the way."""
+        """True if `values()` yields its next item without running Python code or releasing the GIL on the way."""
         return False
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Column(ABC):
 
     @abstractmethod
     def unstack(self) -> "Column":
-        """[n, b, ...] -> [n * b, ...]; the rows' own rows, one after the other."""
+        """[n, b, ...] -> [n * b, ...]; the rows of all rows, one after the other."""
 
     @abstractmethod
     def split(self, counts: Ints) -> "Column":
@@ -227,7 +227,7 @@ class Dense(Column):
 
 @final
 class Strings(Column):
-    """Byte strings: `starts` and `sizes` [n, ...] into the byte buffer `data` [m]; where they came as objects, those too."""
+    """Byte strings: `starts` and `sizes` [n, ...] into the byte buffer `data` [m], and Python objects if they came as such."""
 
     __slots__ = ("data", "made", "sizes", "starts")
     dtype = STRING
@@ -324,7 +324,7 @@ class Strings(Column):
         return int(self.sizes.sum()) + self.starts.nbytes + self.sizes.nbytes
 
     def compact(self) -> "Strings":
-        """The same strings over a buffer that holds nothing else and stands in row order."""
+        """The same strings over a buffer that holds nothing else, in row order."""
         data, offsets = self._side_by_side()
         return Strings(data, offsets[:-1].reshape(self.starts.shape), self.sizes)
 
@@ -338,7 +338,7 @@ class Strings(Column):
         return out, offsets
 
     def used(self) -> "Strings":
-        """The same strings over the part of the buffer that they span, or over a copy where most of that is not theirs."""
+        """The same strings over the part of the buffer they span, or over a copy if most of that part is not theirs."""
         if not self.starts.size:
             return Strings(self.data[:0], self.starts, self.sizes)
         first, last = int(self.starts.min()), int((self.starts + self.sizes).max())
@@ -408,7 +408,7 @@ class Ragged(Column):
         return self.gathered()
 
     def gathered(self) -> "Dense | Strings":
-        """The flat rows of all rows, in order; a view when they already stand so."""
+        """The flat rows of all rows, in order; a view if they already lie so."""
         starts, sizes = self.starts, self.sizes
         if not len(starts):
             return self.flat.rows(0, 0)
@@ -517,7 +517,7 @@ class Objects(_Items):
 
 @final
 class Arrays(_Items):
-    """Rows that differ in their first dimension, each an array of its own: they are copied once, to where they are wanted."""
+    """Rows that differ in their first dimension, each an array of its own; they are copied once, to their final place."""
 
     __slots__ = ()
 

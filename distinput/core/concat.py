@@ -11,7 +11,7 @@ from distinput.core.column import Array, Arrays, Column, Datasets, Dense, Object
 __all__ = ["concat_columns", "concatenated", "joined_columns"]
 
 _FRESH_BYTES = 1 << 17
-"""Bytes from which on the allocator asks for fresh pages; less than that it hands out again by itself."""
+"""From this size on the allocator asks for fresh pages; smaller memory it recycles by itself."""
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:
@@ -59,7 +59,7 @@ def _concat_dense(columns: Sequence[Column]) -> Dense | None:
             return None
     try:
         return Dense(concatenated(arrays))
-    except ValueError:  # other shapes, which is seldom
+    except ValueError:  # the shapes differ, which is rare
         return None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large elements that are copied when they are handed out, one by one: each copy is in the cache when it is used."""
+"""Large elements that are copied one by one as they are handed out, so each copy is in the cache when it is used."""
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -18,7 +18,7 @@ class CopyingBlock(Block):
 
     Args:
       block: whose elements are copied.
-      late: told of the seconds in which that is done (`Run.late`).
+      late: called with the seconds that each copy takes (`Run.late`).
     """
 
     __slots__ = ("block", "late")
@@ -46,7 +46,7 @@ class CopyingBlock(Block):
                 return
             self.late(perf_counter() - begin)
             yield element
-            del element  # so that its memory can serve the next one
+            del element  # so that its memory can be used for the next one
 
     def copied(self) -> ColumnBlock:
         return self.block.copied()

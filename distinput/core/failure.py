@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures: errors that travel in the place of the elements that could not be made."""
+"""Failures: errors that travel in place of the elements that could not be made."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Never, final
@@ -15,7 +15,7 @@ __all__ = ["Failure", "of_all", "sound_parts", "stacked_parts"]
 class Failure(Block):
     """A block without rows that stands where an element would be, had there not been an error.
 
-    Only streams of a tolerant run (`Run.tolerant`) hold failures, and an op hands them on, each with the state behind it.
+    Only streams of a tolerant run (`Run.tolerant`) hold failures; an op passes them on, each with the state after it.
 
     Args:
       error: what was raised.
@@ -47,16 +47,16 @@ class Failure(Block):
 
 
 def of_all(error: Exception) -> Exception:
-    """An error of all rows that were made together, which `sound_parts` need not look for in one of them."""
+    """Mark an error as one of all rows made together, so that `sound_parts` does not search for the row at fault."""
     error._distinput_of_all = True  # type: ignore[attr-defined]
     return error
 
 
 def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool) -> Iterator[tuple[Block, int]]:
-    """What `make(first, end)` gives for `size` rows, in as few parts as its errors allow; and the row behind each part.
+    """What `make(first, end)` gives for `size` rows, in as few parts as its errors allow; and the row after each part.
 
     A part for which it raises is cut in two, until single rows are left: these become failures, or, unless `tolerant`, the
-    first of them is raised. So what comes before an error is there, however many rows are made together.
+    first of them is raised. So everything before an error is delivered, however many rows are made together.
 
     >>> def make(first: int, end: int) -> Block:
     ...     if first <= 2 < end:
@@ -71,20 +71,20 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
         first, end = waiting.pop()
         try:
             made = make(first, end)
-        except Exception as error:  # noqa: BLE001 - it comes in its place, or is raised there
+        except Exception as error:  # noqa: BLE001 - becomes a failure in its place, or is raised there
             whole = whole or error
             if end - first > 1 and not getattr(error, "_distinput_of_all", False):
                 middle = (first + end) // 2
                 waiting += [(middle, end), (first, middle)]
                 continue
             if not tolerant:
-                if whole is not error:  # that of all rows says which they are, that of the row which of them it is
+                if whole is not error:  # the error of all rows names them, that of the single row says which one it is
                     _take_notes(whole, error)
                 raise whole from None
             made = Failure(error)
         yield made, end
     if whole is not None and not tolerant:
-        raise whole  # of the rows together, though each of them alone is sound
+        raise whole  # an error of the rows together, though each alone is sound
 
 
 def _take_notes(error: Exception, other: Exception) -> None:

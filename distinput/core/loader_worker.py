@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker processes of PyTorch's DataLoader, as one of them sees itself; PyTorch is never loaded for it."""
+"""The worker processes of PyTorch's DataLoader, seen from inside one of them; PyTorch is never imported for this."""
 
 import sys
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class LoaderWorker:
     Args:
       number: which of them this is, from 0.
       count: how many the DataLoader has.
-      lasts: it lives for all epochs (`persistent_workers=True`); otherwise every epoch has new ones.
+      lasts: True if it lives for all epochs (`persistent_workers=True`); otherwise every epoch has new workers.
       draw: a number that all workers of an epoch share and that PyTorch draws anew for each, as `torch.manual_seed` has it.
     """
 
@@ -25,7 +25,7 @@ class LoaderWorker:
 
 
 def loader_worker() -> LoaderWorker | None:
-    """What this process is to a DataLoader; None outside of one."""
+    """The DataLoader worker that this process is; None in any other process."""
     ask = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
     info = None if ask is None else ask()
     if info is None:

@@ -26,9 +26,9 @@ _ndarray = np.ndarray
 
 
 def owned(value: Any) -> Any:
-    """What a function gave, with copies of the arrays that somebody else may hold; to be called by `map`.
+    """What a function returned, with copies of the arrays that somebody else may hold; to be called through `map`.
 
-    Only there do the reference counts mean what they were found to mean: `map(owned, map(function, elements))`.
+    Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
     """
     kind = type(value)
     if kind in _SIMPLE:
@@ -80,7 +80,7 @@ def _copied(leaf: Any) -> Any:
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
     if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
-        return np.asarray(leaf).copy()  # of another library, whose memory this may be
+        return np.asarray(leaf).copy()  # an array of another library, which may own the memory
     return leaf
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches that are padded when they are handed out.
 
-To pad a batch is to write all of it. So batches travel as the rows that they are made of, and each is made when it is wanted,
-in memory that is still in the cache when the consumer looks at it; small ones several at a time.
+Padding a batch writes all of it. So batches travel as the rows they consist of, and each is padded when it is asked for, into
+memory that is still in the cache when the consumer looks at it; small batches are padded several at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from distinput.kernels.ragged import pad_spans
 __all__ = ["GROUP_BYTES", "Late", "Padded", "as_bytes", "groups", "room"]
 
 GROUP_BYTES = 1 << 18
-"""Smaller batches are made together, up to so many bytes: what a core's cache holds beside the batches in use."""
+"""Smaller batches are padded together up to this many bytes, which fit into a core's cache beside the batches in use."""
 
 Late = Callable[[float], None]
 
@@ -35,8 +35,8 @@ class Padded(LazyColumn):
       lengths: [n], of each row; C-contiguous.
       counts: [k], rows of each batch, n in all.
       widths: [k], at least the lengths of the rows of each batch.
-      fill: [...], one item: what stands behind a row as long as its width has room.
-      late: told of the seconds in which batches are padded when they are handed out (`Run.late`).
+      fill: [...], one item, which fills each row up to its width.
+      late: called with the seconds that padding takes when batches are handed out (`Run.late`).
     """
 
     __slots__ = ("_counts", "_fill", "_flat", "_late", "_lengths", "_starts", "_widths")
@@ -77,7 +77,7 @@ class Padded(LazyColumn):
             batches = iter(self._cut(out, counts[begin:end], widths[begin:end]))
             if self._late is not None:
                 self._late(perf_counter() - clock)
-            del out  # only the batches hold on to their memory, so that it can serve one of the next
+            del out  # only the batches refer to their memory, so it can be used again once they are dropped
             yield from batches
             first = last
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows by their numbers, copied when they are wanted and no sooner.
+"""Rows by their numbers, copied only when they are asked for.
 
-A shuffle decides on the order of thousands of rows at once, and its consumer wants a batch at a time. So the rows travel as
-numbers: to stack, slice or reorder them moves numbers only, and each batch is gathered when it is handed out, once, into
+A shuffle decides the order of thousands of rows at once, while its consumer wants one batch at a time. So rows travel as
+numbers: stacking, slicing and reordering move numbers only, and each batch is gathered once, when it is handed out, into
 memory that is still in the cache when the consumer looks at it.
 """
 
@@ -21,12 +21,12 @@ from distinput.kernels.gather import gather_rows, place_rows
 __all__ = ["Memory", "Picked", "Rows", "chosen", "in_order", "joined", "picked"]
 
 WIDE_BYTES = 64
-"""A row from which on copying it costs more than its number does."""
+"""From this size on, copying a row costs more than handling its number does."""
 
 _BYTE, _NUMBER = np.dtype(np.uint8), np.dtype(np.int64)
 
 _LARGE_BYTES = 1 << 20
-"""An element from which on its memory is used again by us: smaller memory the allocator hands out again itself, and sooner."""
+"""From this size on, the memory of an element comes from our pool; smaller memory the allocator recycles itself, and sooner."""
 
 
 class Rows(Protocol):
@@ -135,7 +135,7 @@ class Picked(LazyColumn):
 
     def values(self) -> Iterator[Any]:
         numbers = self.numbers
-        if self._made is not None or numbers.ndim == 1:  # many small rows are gathered by one call
+        if self._made is not None or numbers.ndim == 1:  # one call gathers many small rows
             return self.materialize().values()
         source = self.source
         if isinstance(source, Memory):
@@ -177,7 +177,7 @@ class Picked(LazyColumn):
         return Dense(self._gathered())
 
     def _is_within(self) -> bool:
-        """Whether NumPy can write the rows to memory that it is given: where it must find errors, it would copy once more."""
+        """Whether NumPy can write the rows straight into given memory: where it has to check bounds, it copies once more."""
         source = self.source
         return isinstance(source, np.ndarray) and int(self.numbers.view(np.uint64).max(initial=0)) < len(source)
 
@@ -192,11 +192,11 @@ class Picked(LazyColumn):
         return self.numbers.size * prod(self.source.shape[1:]) * self.dtype.itemsize
 
     def __reduce__(self) -> tuple[type[Dense], tuple[Array]]:
-        return Dense, (self.materialize().array,)  # of the source only these rows are wanted elsewhere
+        return Dense, (self.materialize().array,)  # elsewhere only these rows of the source are needed
 
 
 def picked(block: Block, numbers: Ints) -> ColumnBlock:
-    """The elements with these numbers, in that order; where copying them takes long, they are copied when they are wanted.
+    """The elements with these numbers, in that order; where copying them is slow, they are copied when they are asked for.
 
     >>> from distinput.core.nest import LEAF
     >>> images = ColumnBlock(LEAF, [Dense(np.arange(6000).reshape(6, 1000))], 6)
@@ -214,7 +214,7 @@ def _picked_column(column: Column, numbers: Ints) -> Column:
 
 
 def chosen(source: Rows, numbers: Ints) -> Dense | Picked:
-    """The rows with these numbers, copied when they are wanted if copying them takes long."""
+    """The rows with these numbers, copied only when they are asked for if copying is slow."""
     wide = prod(source.shape[1:]) * source.dtype.itemsize >= WIDE_BYTES
     return Picked(source, numbers) if wide else Dense(source.take(numbers, 0))
 
@@ -258,7 +258,7 @@ def joined(sources: Sequence[Rows]) -> Rows | None:
     high = max(address + memory.data.nbytes for address, memory in zip(addresses, memories, strict=True))
     begins = [memory.begins + (address - low) for address, memory in zip(addresses, memories, strict=True)]
     counts = [np.diff(memory.ends) for memory in memories]
-    # Between the parts there may be no memory at all; nobody looks there, since each row lies in its part.
+    # There may be unmapped memory between the parts; nothing reads it, since each row lies within a part.
     data = np.asarray(_Span(low, high - low))
     ends = np.cumsum([0, *np.concatenate(counts).tolist()], dtype=np.int64)
     owners = [(memory.data, memory.owners) for memory in memories]
@@ -266,7 +266,7 @@ def joined(sources: Sequence[Rows]) -> Rows | None:
 
 
 class _Span:
-    """So many bytes from an address on, for NumPy."""
+    """A range of memory, given by its address and size, for NumPy to look at."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1", "version": 3}

@@ -30,7 +30,7 @@ _PATIENCE = 0.5
 """Seconds that an idle worker gets to end by itself."""
 
 _RUNNING: "set[Processes]" = set()
-"""Those not closed yet, so that none is collected as garbage before that, together with what would close it."""
+"""Those not closed yet. Kept here so that none is garbage-collected before it is closed."""
 
 
 class Processes:
@@ -207,7 +207,7 @@ class _Idle(Ending):
             return None
 
     def give(self, workers: Processes) -> None:
-        """They are not used any more; a stream that is dropped gives them back as well, so this waits for nothing."""
+        """Take back workers that are no longer used. Dropped streams call this as well, so it never waits."""
         if self._ended:
             _in_background(workers.close)
         else:
@@ -243,7 +243,7 @@ def _started() -> "tuple[subprocess.Popen[bytes], Channel]":
 
 
 def check_sendable(op: str, function: Any) -> None:
-    """Refuse a function of which it is plain that it cannot be sent to another process.
+    """Refuse a function that clearly cannot be sent to another process.
 
     Raises:
       TypeError: the message says what to do.
@@ -256,7 +256,7 @@ def check_sendable(op: str, function: Any) -> None:
 
 
 def _payload(op: str, function: Any) -> tuple[Any, bytes]:
-    """What has to be known of this program's main module, and the function as bytes."""
+    """What a worker needs to know about this program's main module, and the function as bytes."""
     if importlib.util.find_spec("cloudpickle") is not None:
         pickler = importlib.import_module("cloudpickle")
         try:

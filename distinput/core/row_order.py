@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows in any order: whether they are there; and those of several blocks, put in order."""
+"""The order of rows: checks of row numbers, and rows of several blocks put in order."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ __all__ = ["check_rows", "put_in_order"]
 
 
 def check_rows(rows: Ints, count: int) -> None:
-    """Refuse rows that are not there.
+    """Refuse row numbers that do not exist.
 
     Raises:
-      IndexError: one is not from 0 to before `count`.
+      IndexError: one is negative, or not less than `count`.
     """
     if len(rows) and int(rows.view(np.uint64).max()) >= count:  # negative ones are huge without their sign
         raise IndexError(f"rows must be from 0 to {count - 1}, got {rows.tolist()!s:.80}")

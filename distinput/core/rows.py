@@ -21,7 +21,7 @@ PACE_SECONDS = 0.004
 """An op that calls Python functions sends what it has after this long."""
 
 _MOST_CHUNKS = 16
-"""Blocks left where they are. Rows of more of them are mostly copied anyway, being few in each."""
+"""The most blocks whose rows are left in place. With more of them each holds few rows, which are mostly copied anyway."""
 
 
 class RowQueue:
@@ -32,7 +32,7 @@ class RowQueue:
       mark: where the stream begins: the state it was opened with, and how many of its first rows to pass over.
 
     Attributes:
-      failure: what comes behind the rows that wait, where that is a failure; nothing is pulled until it was `passed`.
+      failure: the failure that follows the waiting rows, if one does; nothing more is pulled until it has been `passed`.
     """
 
     __slots__ = ("_after", "_blocks", "_chunks", "_over", "_skip", "_state", "_stream", "ended", "failure", "size")
@@ -43,11 +43,11 @@ class RowQueue:
         self._state: State = mark["input"]
         self._skip: int = 0
         self._over: int = mark["skip"]
-        self._chunks = True  # until it was tried in vain
+        self._chunks = True  # until an attempt fails
         self.size = 0
         self.ended = False
         self.failure: Failure | None = None
-        self._after: State = {}  # behind the failure
+        self._after: State = {}  # the state after the failure
 
     def pull(self) -> bool:
         """Get the stream's next block; False at its end, and before a failure."""
@@ -77,7 +77,7 @@ class RowQueue:
         return True
 
     def whole(self, size: int) -> Block | None:
-        """The stream's next block, if no rows wait and it holds a multiple of `size`; None: `fill` and `take` do the rest."""
+        """The stream's next block, if no rows wait and it holds a multiple of `size`; None: use `fill` and `take`."""
         if self.size or self._over or self.ended or self.failure is not None:
             return None
         item = next(self._stream, None)
@@ -113,7 +113,7 @@ class RowQueue:
         return concat_blocks(self.take_parts(size))
 
     def take_groups(self, size: int, *, lazily: bool) -> Block:
-        """As many times `size` rows as can be had without a copy, and at least once; so many must be waiting.
+        """As many groups of `size` rows as can be had without a copy, at least one; one group must be waiting.
 
         Args:
           size: at least 1.
@@ -174,7 +174,7 @@ class RowQueue:
             size -= left
 
     def passed(self) -> Failure:
-        """The failure that comes next, which is thereby taken; rows that wait before it are dropped."""
+        """Take the failure that comes next; rows waiting before it are dropped."""
         failure = self.failure
         assert failure is not None
         self._blocks.clear()
@@ -195,7 +195,7 @@ class RowQueue:
 def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:
     """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows).
 
-    Failures come as they are, with the mark behind them for both.
+    Failures come as they are, with the mark after them for both.
     """
     over, before = mark["skip"], mark["input"]
     for block, after in stream:

@@ -25,11 +25,11 @@ R = TypeVar("R")
 
 
 _AHEAD, _AHEAD_BYTES = 3, 32 << 20
-"""Parts of files that may be decoded ahead: one is decoded by many threads, but the last of them often has more to do."""
+"""Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
 
 
 class Step(Protocol):
-    """What a run has to know of a node."""
+    """What a run needs to know about a node."""
 
     @property
     def op(self) -> str:
@@ -106,15 +106,15 @@ class Run:
         self.counters: dict[Hashable, Counter] = {id(step): Counter() for step in steps}
         self.ram_budget, self.run_ahead = ram_budget, run_ahead
         self.resumed = False
-        """Whether it began elsewhere than at the first element."""
+        """True if it did not begin at the first element."""
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
         self.cancelled = threading.Event()
         self.by_element = False
-        """Whether elements are looked at one by one, so that a block may hold any number of rows not gathered or copied yet."""
+        """True if the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
         self.tolerant = False
-        """Whether a stream goes on after an error, with a `Failure` in the place of the element; otherwise it raises."""
+        """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
@@ -128,7 +128,7 @@ class Run:
         self._reading[:] = [where]
 
     def at_once(self, most: int) -> int:
-        """Elements for which a function may be called before the first of them is asked for, out of `most` that pay."""
+        """Elements for which a function may be called before the first of them is asked for, at most `most`."""
         return most if self.run_ahead is None else min(most, self.run_ahead + 1)
 
     def one_by_one(self) -> "Run":

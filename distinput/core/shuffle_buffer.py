@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that wait in numbered slots, from which a shuffle sends them while others take their place."""
+"""The shuffle buffer: rows in numbered slots, which a shuffle sends while others take their places."""
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from distinput.kernels.shuffle import drain_rows, drain_steps, exchange_rows, sh
 __all__ = ["ShuffleBuffer"]
 
 _FIRST_BYTES = 1 << 26
-"""Memory that is reserved at once; buffers may be asked for that are larger than any memory, and never filled."""
+"""Memory reserved at first; users may ask for buffers larger than any memory that are never filled."""
 
 _FEWEST, _LEAST_BYTES = 4096, 1 << 24
 """Rows, and bytes, that may have come in before those that wait are brought together again."""
 
 
 class ShuffleBuffer:
-    """Rows by slot. First they are added until all slots are full; then rows are exchanged; at last they are taken.
+    """Rows by slot. First rows are added until all slots are full, then they are exchanged, and finally they are drained.
 
     Columns of plain numbers stay where they are, and only rows are moved: the memory is that of the rows. Others are kept as
     they came, and brought together whenever half as many rows have come in as there are slots, or as many bytes as wait.

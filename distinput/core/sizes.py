@@ -15,11 +15,11 @@ __all__ = [
 ]
 
 MOST_ROWS = 32_768
-"""Of 8 bytes: they fit into a core's second cache, and malloc hands them out again where larger ones are fresh pages."""
+"""Rows of 8 bytes: they fit into a core's L2 cache, and malloc reuses the memory, whereas larger blocks are fresh pages."""
 MOST_BYTES = 4 << 20
-"""Of rows that are made, moved or sent together; a single row may have more."""
+"""Bytes of rows that are made, moved or sent together; a single row may have more."""
 _FEW_ROWS = 16
-"""At least, as long as they are small: Python's cost for a block should vanish."""
+"""The fewest rows of a block, as long as they are small, so that Python's cost per block is negligible."""
 _BLOCK_BYTES = 1 << 20
 _GATHERED_BYTES = 1 << 19
 _PICKED_BYTES = 1 << 24

@@ -18,7 +18,7 @@ __all__ = ["Threads"]
 
 
 class Threads:
-    """Thread pools, and single threads with what tells each of them to end."""
+    """Thread pools, and single threads, each with a function that tells it to end."""
 
     def __init__(self) -> None:
         self._pools: list[ThreadPoolExecutor] = []
@@ -62,7 +62,7 @@ class Threads:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def join(self, patience: float | None) -> None:
-        """Wait until all threads have ended, but for the one that calls this.
+        """Wait until all threads have ended, except the one that calls this.
 
         Args:
           patience: the most seconds for all together; None: as long as it takes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question to each of many files: asked of several at a time where the answer takes a request."""
+"""Asking many files the same question, several at a time where each answer takes a request over the network."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept because it may be asked for again."""
+"""A cache that drops what was used longest ago."""
 
 import threading
 from collections import OrderedDict
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class LruCache(Generic[T]):
-    """Things by key; when they take more than so much memory, those used longest ago go first.
+    """Values by key; beyond a limit of memory, those used longest ago are dropped first.
 
     Args:
       most_bytes: of all of them together; a single one may take more.

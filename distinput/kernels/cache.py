@@ -22,7 +22,7 @@ def place(name: str, source: FunctionType, inlined: Collection[FunctionType]) ->
     Args:
       name: of the kernel.
       source: what is compiled.
-      inlined: the functions of ours that kernels may call, a change of which changes them.
+      inlined: functions that kernels may call; if one changes, so do the kernels that call it.
     """
     stamp = _stamp(source, inlined)
     full = f"{name}.py{sys.version_info.major}{sys.version_info.minor}-{stamp}"
