@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of distinput, with the names of `tf.errors` so that ported `except` clauses keep working.
 
-Each one is also the Python error nearest to it (`InvalidArgumentError` is a `ValueError`), so code that never heard of
+Each one is also the Python error nearest to it (`InvalidArgumentError` is a `ValueError`), so code that knows nothing of
 TensorFlow can catch what it expects.
 """
 
@@ -41,15 +41,15 @@ class InvalidArgumentError(DistinputError, ValueError):
 
 
 class NotFoundError(DistinputError, FileNotFoundError):
-    """A file, or a source that can be sharded, is not there."""
+    """A file, or a source that can be sharded, does not exist."""
 
 
 class NoMatchError(NotFoundError, InvalidArgumentError):
-    """No file matches a pattern: TensorFlow calls that an invalid argument, Python a file that is not found."""
+    """No file matches a pattern: an invalid argument to TensorFlow, a missing file to Python."""
 
 
 class ElementTypeError(InvalidArgumentError, TypeError):
-    """An element, or what a function returned, has another type than the op needs: TensorFlow says an invalid argument."""
+    """An element, or the result of a function, has another type than the op needs; an invalid argument to TensorFlow."""
 
 
 class DataLossError(DistinputError, ValueError):
@@ -57,11 +57,11 @@ class DataLossError(DistinputError, ValueError):
 
 
 class OutOfRangeError(DistinputError, IndexError):
-    """The end of the data was reached by a call that needs one more element."""
+    """A call needs one more element, and the data has ended."""
 
 
 class FailedPreconditionError(DistinputError, RuntimeError):
-    """Something that must hold before the call does not hold."""
+    """A precondition of the call does not hold."""
 
 
 class CancelledError(DistinputError, RuntimeError):
@@ -77,7 +77,7 @@ class UnavailableError(DistinputError, ConnectionError):
 
 
 class UnimplementedError(DistinputError, NotImplementedError):
-    """TensorFlow has this, distinput does not have it for this case; the message says what to use."""
+    """TensorFlow supports this case and distinput does not; the message says what to use instead."""
 
 
 class StateError(DistinputError, ValueError):
@@ -87,7 +87,7 @@ class StateError(DistinputError, ValueError):
 class InputWarning(UserWarning):
     """Elements are probably lost, repeated, or always in the same order; the message says why, and what to do.
 
-    Not an error: it can be silenced, or made one, by the filters of the module `warnings`.
+    Filters of the module `warnings` silence it or turn it into an error.
     """
 
 

@@ -68,7 +68,7 @@ class Dataset(Transformations[T_co]):
 
     @staticmethod
     def range(*args: Whole, output_type: Any = np.int64, name: str | None = None) -> "Dataset[Any]":
-        """Whole numbers: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`.
+        """Integers: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`.
 
         Shapes: scalars of `output_type`.
 
@@ -79,7 +79,7 @@ class Dataset(Transformations[T_co]):
 
         Raises:
           InvalidArgumentError: `step` is 0.
-          TypeError: not one to three whole numbers are given.
+          TypeError: there are not one to three integers.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(2, 8, 3).to_list()
@@ -196,21 +196,21 @@ class Dataset(Transformations[T_co]):
         output_signature: Any = None,
         name: str | None = None,
     ) -> "Dataset[Any]":
-        """The elements of `generator(*args)`, which is called anew for each pass.
+        """The elements of `generator(*args)`, which is called again for each pass.
 
         Values are cast to the dtypes of the signature and must fit its shapes. A restart from a saved state runs the
-        generator again and passes over what was given before.
+        generator again and skips what was delivered before.
 
         Args:
           generator: returns an iterable of elements.
-          output_types: a nest of dtypes; the older way to give the signature.
-          output_shapes: a nest of shapes that goes with it.
-          args: arguments for `generator`, which it gets as arrays, NumPy scalars and bytes.
+          output_types: a nest of dtypes, the older form of a signature.
+          output_shapes: a nest of shapes, with `output_types`.
+          args: arguments of `generator`, converted to arrays, NumPy scalars and bytes.
           output_signature: a nest of `TensorSpec`.
           name: a label.
 
         Raises:
-          TypeError: `generator` cannot be called, or there is no signature; at iteration, an element does not fit it.
+          TypeError: `generator` is not callable, or there is no signature; at iteration, an element does not fit it.
 
         >>> import distinput as di
         >>> spec = di.TensorSpec([], "int64")
@@ -231,7 +231,7 @@ class Dataset(Transformations[T_co]):
         Args:
           file_pattern: a glob pattern or a list of them; any fsspec URL.
           shuffle: True when None.
-          seed: of the shuffle.
+          seed: the seed of the shuffle.
           name: a label.
 
         Raises:
@@ -299,7 +299,7 @@ class Dataset(Transformations[T_co]):
           name: a label.
 
         Raises:
-          TypeError: something is no dataset.
+          TypeError: something is not a dataset.
 
         >>> import distinput as di
         >>> a = di.data.Dataset.range(3)
@@ -330,7 +330,7 @@ class Dataset(Transformations[T_co]):
         Args:
           datasets: at least one; same structure and dtypes.
           choice_dataset: int64 scalars.
-          stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over its numbers.
+          stop_on_empty_dataset: end at the first exhausted dataset, rather than skip its numbers.
 
         Raises:
           InvalidArgumentError: there is no dataset; at iteration, a number is out of range.
@@ -359,11 +359,11 @@ class Dataset(Transformations[T_co]):
 
         Args:
           datasets: at least one; same structure and dtypes.
-          weights: one for each; equal when None; a dataset of weight 0 is left out. Or a dataset of vectors of weights: each
-            draw takes the next one.
-          seed: any whole number; None draws one, which a saved state remembers.
-          stop_on_empty_dataset: end at the first dataset that has run out, rather than passing over it.
-          rerandomize_each_iteration: True draws anew in each pass; otherwise all passes draw the same.
+          weights: one for each dataset; equal if None; a dataset of weight 0 is left out. Or a dataset of vectors of weights,
+            one for each draw.
+          seed: any integer; None draws one, which a saved state remembers.
+          stop_on_empty_dataset: end at the first exhausted dataset, rather than skip it.
+          rerandomize_each_iteration: True draws differently in each pass; otherwise all passes draw the same.
 
         Raises:
           InvalidArgumentError: there is no dataset, or not one weight for each.
@@ -387,7 +387,7 @@ class Dataset(Transformations[T_co]):
         return Dataset(made)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset[tuple[np.int64, T_co]]":
-        """Each element with its number before it.
+        """Each element with its number.
 
         Args:
           start: the first number.
@@ -404,7 +404,7 @@ class Dataset(Transformations[T_co]):
         return self._followed_by(ops.zip.Zip(nest, (numbers, self.node), name=name))
 
     def apply(self, transformation_func: "Callable[[Dataset[T_co]], Made]") -> Made:
-        """`transformation_func(self)`, for chaining functions that are no methods.
+        """`transformation_func(self)`, to chain functions that are not methods.
 
         Args:
           transformation_func: dataset -> dataset.
@@ -425,7 +425,7 @@ class Dataset(Transformations[T_co]):
         return made
 
     def _followed_by(self, node: Node, reshuffles: bool = False) -> "Dataset[Any]":
-        """The dataset of a tree with this one's as an input; passes are counted together unless each reshuffles."""
+        """The dataset of a tree that has this one's as an input; both count passes together unless `reshuffles`."""
         return Dataset(node, None if reshuffles else self._passes)
 
     if not TYPE_CHECKING:  # a type checker that saw this would accept every name
@@ -435,14 +435,14 @@ class Dataset(Transformations[T_co]):
             return method_of_an_extension(self, name)
 
 
-Node.handle = staticmethod(Dataset)  # a node inside an element is shown to users as its dataset
+Node.handle = staticmethod(Dataset)  # users see a node inside an element as its dataset
 
 
 def _whole(number: Any) -> int:
-    """A number of `range`: an integer, or a float that is one.
+    """A number of `range`: an integer, or a float with an integral value.
 
     Raises:
-      TypeError: it is no integer.
+      TypeError: it is not an integer.
     """
     value = number.item() if isinstance(number, np.generic | np.ndarray) and np.ndim(number) == 0 else number
     return integer("range", "each number", int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Handle`: a pipeline, what is known of it, and its elements."""
+"""`Handle`: a pipeline, what is known about it, and its elements."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
@@ -29,11 +29,11 @@ Numbers = TypeVar("Numbers", bound=np.generic | np.ndarray[Any, Any])
 
 
 class Handle(Generic[T_co]):
-    """What every dataset can be asked for; `Dataset` adds its sources and transformations.
+    """What every dataset offers; `Dataset` adds sources and transformations.
 
     Args:
       node: the tree that describes the pipeline.
-      passes: counts the passes over it; None: it has a count of its own.
+      passes: the counter of its passes; None: a new one.
     """
 
     nest_leaf = True
@@ -56,7 +56,7 @@ class Handle(Generic[T_co]):
 
     @property
     def element_spec(self) -> Any:
-        """The nest of `TensorSpec` that every element fits.
+        """The nest of `TensorSpec` that describes every element.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(4).batch(3).element_spec
@@ -67,7 +67,7 @@ class Handle(Generic[T_co]):
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """How many elements: a count, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
+        """The number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(4).batch(3).cardinality()
@@ -89,7 +89,7 @@ class Handle(Generic[T_co]):
         return True
 
     def options(self) -> Options:
-        """The options that hold for this pipeline: those of its inputs, and later ones over them.
+        """The options of this pipeline: those of its inputs, overridden by later ones.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(4).options()
@@ -108,9 +108,9 @@ class Handle(Generic[T_co]):
         """The pipeline as described, the rules that changed it, and the pipeline as it runs.
 
         Args:
-          num_workers: say also what each of so many workers would read when the dataset is distributed.
-          replicas_per_worker: how many replicas each of them has.
-          policy: how it would be sharded; None: as the options say.
+          num_workers: also show what each of this many workers would read if the dataset were distributed.
+          replicas_per_worker: replicas of each worker.
+          policy: the sharding policy to show; None: the one in the options.
 
         >>> import distinput as di
         >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
@@ -143,14 +143,14 @@ class Handle(Generic[T_co]):
         return self._pass(self._passes.begin(self._node))
 
     def iter_pass(self, number: int) -> DatasetIterator[T_co]:
-        """An iterator over a certain pass, for programs that count passes themselves.
+        """An iterator over the pass with this number, for programs that count passes themselves.
 
-        `iter` takes the passes of a process one after the other, from 0, and steps that reshuffle give each another order. A
-        process that reads only one of them has to be told which: the workers that PyTorch's DataLoader starts anew for each
-        epoch, for example. The pass after it is the next one.
+        `iter` numbers the passes of a process from 0, and steps that reshuffle give each pass another order. A process that
+        reads only one of them has to be told which, such as the workers that PyTorch's DataLoader starts for each epoch. The
+        next pass is the one after it.
 
         Args:
-          number: of the pass, from 0.
+          number: the number of the pass, from 0.
 
         Raises:
           InvalidArgumentError: `number` is negative.
@@ -171,17 +171,16 @@ class Handle(Generic[T_co]):
         return made
 
     def restore(self, state: State, may_differ: str | Collection[str] = ()) -> DatasetIterator[T_co]:
-        """An iterator over exactly the elements that would have followed a saved state.
+        """An iterator over exactly the elements that would have followed when the state was saved.
 
         Args:
-          state: what `iterator.state()` gave, in this process or another.
-          may_differ: what need not be as it was when the state was saved, one or several of "functions" (what they do and
-            read), "root" (the folder that all files lie in, and their times), "sizes" (of files, and their times) and
-            "times".
+          state: the result of `iterator.state()`, from this process or another.
+          may_differ: what may have changed since the state was saved: one or several of "functions" (what they do and
+            read), "root" (the folder of all files, and their times), "sizes" (of files, and their times) and "times".
 
         Raises:
           StateError: the state is of another pipeline, or of an unknown version.
-          InvalidArgumentError: something in `may_differ` is not known.
+          InvalidArgumentError: `may_differ` has an unknown name.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(5).shuffle(5, seed=3)
@@ -193,7 +192,7 @@ class Handle(Generic[T_co]):
         return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
 
     def _goes_on(self, place: State, running: Running) -> DatasetIterator[T_co]:
-        """An iterator from a place on, of which it is known that it is one of this tree."""
+        """An iterator from a place of this tree on."""
         plan, running = resumed(self._node, running, place)
         self._passes.goes_on(place["epoch"])
         made: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes)
@@ -201,7 +200,7 @@ class Handle(Generic[T_co]):
         return made
 
     def iter_blocks(self) -> BlockIterator:
-        """Blocks of many elements as the pipeline makes them, columns by leaf, without conversion to elements.
+        """The blocks of the pipeline, one column per leaf, without conversion to elements.
 
         >>> import distinput as di
         >>> with di.data.Dataset.range(5).iter_blocks() as blocks:
@@ -223,7 +222,7 @@ class Handle(Generic[T_co]):
         return iter(self)
 
     def to_list(self) -> list[Any]:
-        """All elements with arrays as lists and NumPy scalars as Python numbers, for a look at small data.
+        """All elements, with arrays as lists and NumPy scalars as Python numbers, to inspect small data.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(4).batch(2).to_list()
@@ -290,10 +289,9 @@ class Handle(Generic[T_co]):
         return found[0]
 
     def stats(self) -> Stats:
-        """What each step did in the pass begun last, what AUTOTUNE chose, and which step the others wait for.
+        """What each step did in the latest pass, what AUTOTUNE chose, and which step the others wait for.
 
-        Passes over datasets that were made of this one are counted there. `DatasetIterator.stats` is the same for one
-        iterator.
+        Passes over datasets derived from this one are counted there. `DatasetIterator.stats` tells the same of one iterator.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(6).batch(2)
@@ -311,7 +309,7 @@ class Handle(Generic[T_co]):
         return self._running
 
     def to_user(self) -> Self:
-        """Itself: a dataset inside an element is shown as it is."""
+        """This dataset: a dataset inside an element is shown as it is."""
         return self
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An iteration: the stream of a pipeline that is being read, and the run that its threads share."""
+"""An iteration: the stream that is being read, and the run that its threads share."""
 
 from distinput.core.ending import Ending
 from distinput.core.run import Run
@@ -10,12 +10,12 @@ __all__ = ["Iteration"]
 
 
 class Iteration(Ending):
-    """What an iterator reads from. Nothing in here refers to the iterator, so that dropping that one ends this.
+    """What an iterator reads from. It does not refer to the iterator, so dropping the iterator ends the iteration.
 
     Args:
-      node: the node that runs.
-      state: where to begin.
-      run: for its threads and counters.
+      node: the tree that runs.
+      state: the position to begin at.
+      run: its threads and counters.
     """
 
     __slots__ = ("run", "stream")
@@ -28,7 +28,7 @@ class Iteration(Ending):
     def end(self, patience: float | None) -> None:
         self.run.cancel()
         try:
-            if not getattr(self.stream, "gi_running", False):  # another thread is in it, and finds it cancelled
+            if not getattr(self.stream, "gi_running", False):  # otherwise the thread that is in it finds it cancelled
                 self.stream.close()  # type: ignore[attr-defined]
         finally:
             self.run.close(patience)

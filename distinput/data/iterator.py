@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of a dataset, whose place can be saved after any element."""
+"""Iterators of a dataset, whose position can be saved after any element."""
 
 import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping
@@ -30,22 +30,22 @@ __all__ = ["BlockIterator", "DatasetIterator", "resumed"]
 _EMPTY: Iterator[Any] = iter(())
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether an iterator that is written in C is in one thread at a time."""
+"""True if only one thread at a time runs in an iterator that is written in C."""
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
-"""Errors of what makes the elements rather than of one of them: nothing follows."""
+"""Errors that are not those of a single element: nothing follows them."""
 
 
 class DatasetIterator(Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
-    An error takes the place of an element: the next call goes on behind it. Where nothing can follow, it is raised again.
+    An error takes the place of an element: the next call continues after it. Where nothing can follow, it is raised again.
 
     Args:
       plan: the node as the user described it, for the fingerprint.
       running: the tree that runs.
       place: where to begin, as `place()` gave it.
-      passes: counts those of the dataset; None: nobody does.
+      passes: the counter of the dataset; None: a new one.
 
     >>> import distinput as di
     >>> with iter(di.data.Dataset.range(4)) as it:
@@ -86,7 +86,7 @@ class DatasetIterator(Generic[T_co]):
         return self._in_turn()
 
     def _in_turn(self) -> T_co:
-        """The next element, when no other thread gets one."""
+        """The next element, while no other thread gets one."""
         with self._lock:
             for element in self._elements:  # another thread got the next block meanwhile
                 return element
@@ -98,7 +98,7 @@ class DatasetIterator(Generic[T_co]):
             self._go_on(self._failure)
         while not self._ended:
             self._at, self._size, self._left = self._after, 0, _EMPTY
-            self._elements = _EMPTY  # lets go of the block, so that its memory can serve the next one
+            self._elements = _EMPTY  # drops the block, so that its memory can be reused for the next one
             try:
                 item = next(self._iteration.stream, None)
             except BaseException as error:
@@ -164,7 +164,7 @@ class DatasetIterator(Generic[T_co]):
 
     @property
     def seeds(self) -> list[int]:
-        """Those that the steps drew that were given none."""
+        """The seeds that were drawn by steps without one."""
         return list(self._seeds)
 
     def get_next(self) -> T_co:
@@ -196,7 +196,7 @@ class DatasetIterator(Generic[T_co]):
         return self.sealed(self.place())
 
     def place(self) -> State:
-        """The place after the last element given, or error raised, without a word on the pipeline that it is in."""
+        """The place after the last element given, or error raised, without the identity of the pipeline."""
         with self._lock:
             return self._place()
 
@@ -247,7 +247,7 @@ class DatasetIterator(Generic[T_co]):
 
     @property
     def counted(self) -> tuple[Node, Mapping[Hashable, Counter]]:
-        """The tree that runs, and what is counted for each step of it; it goes on counting."""
+        """The tree that runs, and the live counters of its steps."""
         return self._node, self._run.counters
 
     def close(self) -> None:

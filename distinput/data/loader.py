@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterating a dataset in the worker processes of PyTorch's DataLoader: which pass it is, and what would go wrong unseen."""
+"""Iterating a dataset in worker processes of PyTorch's DataLoader: the number of the pass, and warnings of silent mistakes."""
 
 import os
 import warnings
@@ -12,19 +12,19 @@ from distinput.plan.seeds import walk_made
 __all__ = ["first_pass", "look_again", "look_around"]
 
 _DRAWS = 1 << 31
-"""Numbers of passes that an epoch of a DataLoader may have."""
+"""Range of the pass numbers that are drawn for an epoch of a DataLoader."""
 
 
 def first_pass(node: Node, begun: int) -> int:
-    """The number of the first pass that this process begins, where it is not told.
+    """The number of the first pass in this process, if the program does not give one.
 
-    A DataLoader starts its workers anew for each epoch, each a copy of the process that has counted `begun` passes. So that
-    epochs have different orders, and all workers of one the same, the number is then one that PyTorch draws for the epoch.
-    Other processes that share the elements draw another one: then all epochs have one order, and the first worker warns.
+    A DataLoader starts new workers for each epoch, each a copy of the process that has counted `begun` passes. To give epochs
+    different orders, and all workers of an epoch the same one, the number is one that PyTorch draws for the epoch. Other
+    processes that share the elements draw different numbers: then all epochs have the same order, and the first worker warns.
 
     Args:
       node: the pipeline.
-      begun: how many passes the process that made it had begun.
+      begun: how many passes its parent process had begun.
     """
     worker = loader_worker()
     if worker is None or worker.lasts or not _reshuffles(node):
@@ -41,10 +41,10 @@ def first_pass(node: Node, begun: int) -> int:
 
 
 def look_around(node: Node) -> None:
-    """Warn, in the first worker of a DataLoader, of elements that all workers deliver.
+    """Warn, in the first worker of a DataLoader, that every worker delivers all elements.
 
     Args:
-      node: the pipeline, which another process has made.
+      node: the pipeline, made by another process.
     """
     worker = loader_worker()
     if worker is None or worker.number:
@@ -58,11 +58,11 @@ def look_around(node: Node) -> None:
 
 
 def look_again(node: Node, number: int) -> None:
-    """Warn, in the first worker of a DataLoader, of a pass that is told again because its number was set elsewhere.
+    """Warn, in the first worker of a DataLoader, that a pass is repeated because its number was set in another process.
 
     Args:
       node: the pipeline.
-      number: of the pass, that of the one before.
+      number: the number of the pass, the same as that of the previous one.
     """
     worker = loader_worker()
     if worker is not None and not worker.number and worker.lasts and _reshuffles(node):
@@ -78,18 +78,18 @@ def _reshuffles(node: Node) -> bool:
 
 
 def _is_shared(node: Node, worker: LoaderWorker) -> bool:
-    """Whether more processes than the workers of this DataLoader may share the elements, such as the ranks of a job."""
+    """True if other processes than the workers of this DataLoader may share the elements, such as the ranks of a job."""
 
     def shares(step: Node) -> int:
         return int(getattr(step, "num_shards", 1)) * max(map(shares, step.inputs), default=1)
 
     elsewhere = any(getattr(step, "num_shards", 1) > 1 and step.origin.process != os.getpid() for step in walk(node))
-    several = os.environ.get("WORLD_SIZE", "1") not in ("", "1")  # as torchrun says it
+    several = os.environ.get("WORLD_SIZE", "1") not in ("", "1")  # set by torchrun
     return elsewhere or several or shares(node) not in (1, worker.count)
 
 
 def _divides(step: Node) -> bool:
-    """Whether the step was made for one of several workers, or in this one, where its number is known."""
+    """True if the step was made for one of several workers, or in this worker, which knows its number."""
     return getattr(step, "num_shards", 1) != 1 or step.origin.process == os.getpid()
 
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 _FILES = 16
-"""Files read at a time with AUTOTUNE, on every machine."""
+"""Files read at a time with AUTOTUNE, the same on every machine."""
 
 
 class FileDataset(Dataset[Any]):

@@ -14,10 +14,10 @@ U = TypeVar("U")
 
 
 class Optional(Generic[T_co]):
-    """A value, or the knowledge that there is none.
+    """A value, or nothing.
 
     Args:
-      value: the value; leave it out for an empty one.
+      value: the value; omit it for an empty Optional.
       element_spec: what the value looks like.
 
     >>> import distinput as di
@@ -37,16 +37,16 @@ class Optional(Generic[T_co]):
 
     @staticmethod
     def from_value(value: U) -> "Optional[U]":
-        """One that has this value."""
+        """An Optional that holds `value`."""
         return Optional(value)
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional[Any]":
-        """One without a value, which would look like this."""
+        """An Optional without a value; `element_spec` describes the missing one."""
         return Optional(element_spec=element_spec)
 
     def has_value(self) -> bool:
-        """True when there is a value."""
+        """True if there is a value."""
         return self._value is not _NOTHING
 
     def get_value(self) -> T_co:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over a dataset, counted so that each can be shuffled anew."""
+"""Passes over a dataset, counted so that each one can be shuffled differently."""
 
 import os
 
@@ -10,15 +10,15 @@ __all__ = ["Passes"]
 
 
 class Passes:
-    """How many passes over a dataset were begun."""
+    """Counts the passes that were begun over a dataset."""
 
     def __init__(self) -> None:
         self.begun = 0
         self.process = os.getpid()
 
     def begin(self, node: Node, number: int | None = None) -> int:
-        """The number of the pass over `node` that begins now; the next one after the last, unless it is given."""
-        if self.process != os.getpid():  # what was counted there is not known here
+        """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
+        if self.process != os.getpid():  # the count of another process does not apply here
             self.process = os.getpid()
             look_around(node)
             if number is None:
@@ -29,5 +29,5 @@ class Passes:
         return self.begun - 1
 
     def goes_on(self, number: int) -> None:
-        """Pass `number` goes on from a saved state; the next one to begin is the one after it."""
+        """Pass `number` continues from a saved state; the next pass is the one after it."""
         self.begun = number + 1

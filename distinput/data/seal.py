@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From places in a pipeline to states that say which pipeline that is, and back."""
+"""Places in a pipeline become states that identify the pipeline, and states become places again."""
 
 from collections.abc import Collection
 from functools import cached_property

@@ -22,9 +22,9 @@ class Stats(dict[str, dict[str, Any]]):
     Attributes:
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
         element was asked for.
-      bottleneck: the same in a sentence.
-      outside: seconds that the loop had the elements, and that rows were gathered in which travel as numbers until an element
-        is handed out (those that `shuffle` chose of arrays or mapped files).
+      bottleneck: the same, in a sentence.
+      outside: seconds that the loop spent on its elements, including the gathering of rows that travel as row numbers until
+        an element is handed out (those that `shuffle` selected from arrays or mapped files).
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(1000).map(lambda x: sum(range(200)) + x)
@@ -107,7 +107,7 @@ def _entry(counter: Counter) -> dict[str, Any]:
 
 
 def _slowest(named: Mapping[str, Counter], last: Counter, outside: float) -> tuple[str, float]:
-    """Of the threads the one with most work, and in it the step with most; and its seconds."""
+    """The step with the most work on the thread with the most work, and its seconds."""
     if not named:
         return "", 0.0
     threads: dict[Hashable, dict[str, float]] = {last.thread: {"consumer": outside}}

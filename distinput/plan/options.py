@@ -56,7 +56,7 @@ class _Settings:
     def merge(self, later: Self) -> Self:
         """These options with those of `later` that were set taking precedence.
 
-        As in TensorFlow, a setting equal to the default counts as not made: AUTO does not override an earlier OFF.
+        As in TensorFlow, a setting that equals the default counts as not set: AUTO does not override an earlier OFF.
         """
         made = type(self)()
         found = vars(made)
@@ -165,7 +165,7 @@ class ThreadingOptions(_Settings):
 class Options(_Settings):
     """Options of a dataset; the counterpart of `tf.data.Options`.
 
-    Options of a pipeline are merged from its sources down; the later setting wins.
+    Options of a pipeline are merged from its sources down; later settings take precedence.
 
     >>> import distinput as di
     >>> options = di.data.Options()
@@ -173,10 +173,10 @@ class Options(_Settings):
     >>> di.data.Dataset.range(4).with_options(options).options().experimental_distribute.auto_shard_policy.name
     'DATA'
 
-    `run_ahead`, which TensorFlow does not have, bounds how far functions and generators go ahead of the elements that were
-    asked for: after `k` elements of `map(f)`, `f` was called at most `k + run_ahead` times. Without it a block of elements is
-    made at a time, thousands where they are quick. With it `prefetch`, AUTOTUNE and `interleave` read nothing ahead on threads;
-    what `batch` and `shuffle` need for an element counts as asked for.
+    `run_ahead`, which TensorFlow does not have, bounds how far functions and generators run ahead of demand: after `k` elements
+    of `map(f)`, `f` was called at most `k + run_ahead` times. Without it, elements are made a block at a time, thousands if
+    they are quick. With it, `prefetch`, AUTOTUNE and `interleave` read nothing ahead on threads; what `batch` and `shuffle`
+    need for an element counts as demand.
 
     >>> options = di.data.Options()
     >>> options.run_ahead = 0
