@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`flat_map`: the elements of the datasets made of each element, one dataset after the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from distinput.core.cached_iterable import CachedIterable
 from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed
 from distinput.core.rows import RowQueue, Stream
@@ -67,8 +68,8 @@ class FlatMap(Node):
         return making("flat_map", self.map_func, self.drawn_seed)
 
     @cached_property
-    def made(self) -> tuple[Node, ...]:
-        return tuple(results_of(self.call, self.input))
+    def made(self) -> Iterable[Node]:
+        return CachedIterable(results_of(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:

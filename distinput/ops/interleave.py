@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`interleave`: the elements of several datasets, one made of each element, taking turns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from distinput.core.block import Block, concat_blocks
+from distinput.core.cached_iterable import CachedIterable
 from distinput.core.cores import cores
 from distinput.core.failure import Failure
 from distinput.core.random import fresh_seed
@@ -117,8 +118,8 @@ class Interleave(Node):
         return making("interleave", self.map_func, self.drawn_seed)
 
     @cached_property
-    def made(self) -> tuple[Node, ...]:
-        return tuple(results_of(self.call, self.input))
+    def made(self) -> Iterable[Node]:
+        return CachedIterable(results_of(self.call, self.input))
 
     @cached_property
     def spec(self) -> Spec:

@@ -3,7 +3,7 @@
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -311,7 +311,7 @@ class Node(ABC):
         return False
 
     @property
-    def made(self) -> tuple["Node", ...]:
+    def made(self) -> Iterable["Node"]:
         """The datasets that its function builds from sample elements; empty for other functions."""
         return ()
 
