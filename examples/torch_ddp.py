@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeds PyTorch's DistributedDataParallel: every record in exactly one process, all processes in step, the right gradient.
+"""Feed PyTorch's DistributedDataParallel: every record in exactly one process, equally many steps, the right gradient.
 
     torchrun --standalone --nproc-per-node 2 examples/torch_ddp.py
 
@@ -11,30 +11,31 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-# Loaded before there is a group, because it keeps the one that it finds then: DistributedDataParallel would load it later, and
-# `destroy_process_group` could not end the group's threads. One that is still busy when Python ends aborts the process.
+# Imported before there is a process group, because it keeps a reference to a group that exists at that time.
+# DistributedDataParallel would import it later; then `destroy_process_group` could not end the group's threads, and a thread
+# that is still busy when Python ends aborts the process.
 import torch.distributed.nn
 
 import distinput as di
 
-ROWS, BATCH, EPOCHS = 961, 64, 3  # the last batch has one row: one process has it, the others have none
+ROWS, BATCH, EPOCHS = 961, 64, 3  # the last batch has one row, which one process gets
 
 
 def records() -> di.data.Dataset:
-    """A number for each record, [4] features, and the target: some line through them."""
+    """For each record a number, [4] features, and a target that is linear in them."""
     features = np.random.default_rng(0).normal(size=(ROWS, 4)).astype(np.float32)
     targets = features @ np.array([1.0, -2.0, 3.0, 0.5], np.float32) + 1
     return di.data.Dataset.from_tensor_slices({"id": np.arange(ROWS), "features": features, "target": targets})
 
 
 def with_batch_size(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Let every row carry the size of its global batch, so that a process need not ask the others for it."""
+    """Add the size of the global batch to every row, so that a process need not ask the others for it."""
     rows = len(batch["id"])
     return {**batch, "rows": np.full(rows, rows)}
 
 
 def train(cluster: di.distribute.cluster_resolver.Cluster) -> None:
-    """Train, and say what came of it."""
+    """Train and print the result."""
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
