@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check word in every saved state, by which a changed one is known before anything of it is used."""
+"""A checksum in every saved state, so that a changed one is refused before anything of it is used."""
 
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ def _encoder() -> Any:
 
 
 def start_of(plan: Any) -> int:
-    """The check word of a plan, from which that of a whole state goes on; it is the same for all states of a pipeline."""
+    """The checksum of a plan, with which that of a whole state begins; it is the same for all states of a pipeline."""
     return crc32(_encoder()(plan).encode())
 
 
@@ -38,15 +38,15 @@ def sealed(place: State, plan: Any = None, start: int | None = None) -> State:
 
 
 def opened(state: Any, who: str, keys: set[str]) -> State:
-    """A copy of a state that nobody has changed, in plain JSON values, without its version and check word.
+    """A copy of an unchanged state, in plain JSON values, without its version and checksum.
 
     Args:
       state: what a user hands in.
       who: for the messages.
-      keys: that it must have.
+      keys: what it must have.
 
     Raises:
-      StateError: it is none, or not as it was saved, or of another version.
+      StateError: it is not a state, was changed, or has another version.
     """
     if not isinstance(state, dict) or "version" not in state:
         raise StateError(f"{who}: expected a state as iterator.state() gives it, got {_short(type(state).__name__)}")

@@ -24,11 +24,11 @@ _RULES_OF_VERSION_2 = (
     "prefetch_of_prefetch", "prefetch_of_views", "read_for_batches", "shard_of_one", "shuffle_of_one", "skip_before_take",
     "skip_nothing", "skip_of_skip", "take_everything", "take_of_take", "zip_of_zip",
 )  # fmt: skip
-"""Those that there were when states did not say yet which of them had fired."""
+"""All rules of the time when states did not yet say which of them had fired."""
 
 
 class Seal:
-    """Makes states of places in one pipeline, whose files are looked at for the first of them.
+    """Makes states from positions in one pipeline; the first one examines its files.
 
     Args:
       plan: the tree as the user described it.

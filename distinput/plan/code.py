@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function does and what it reads from outside, as text that is the same in every process of one Python version.
 
-Where the function stands, what its variables and the function itself are called, its docstring and the addresses of objects
-leave no trace. It is followed into the functions that it holds, and into those of its own module that it calls by name;
-functions of other modules count by their names.
+Line numbers, the names of variables and of the function itself, docstrings and addresses do not count. Functions that it holds
+are followed, and so are those of its own module that it calls by name; of functions in other modules only the name counts.
 """
 
 import dataclasses
@@ -32,7 +31,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Reading:
-    """Looks at the arguments of one step.
+    """Reads the arguments of one step.
 
     Attributes:
       names: of its functions.
@@ -48,7 +47,7 @@ class Reading:
         self._kept: list[Any] = []  # so that no address is used twice
 
     def argument(self, value: Any) -> str:
-        """An argument as text: all that counts but for what functions do, which goes to `code` and `held`."""
+        """An argument as text, except for what functions do, which goes to `code` and `held`."""
         if isinstance(value, type):
             return value.__qualname__
         if isinstance(value, np.ndarray):
@@ -122,7 +121,7 @@ class Reading:
                 self._outside(name, held)
 
     def _outside(self, name: str, value: Any) -> None:
-        """Something that a function holds: its value where nothing can change it, the function where it is one."""
+        """Something that a function holds: its value if it is immutable, or the function that it is."""
         if isinstance(
             value, types.ModuleType
         ):  # its name is in the code; to ask it for an attribute may import something
@@ -137,7 +136,7 @@ class Reading:
             self.held.append(f"{name}={text}")
 
     def _attributes(self, value: Any) -> None:
-        """The plain attributes of an object, but for those that its methods assign while they run."""
+        """The plain attributes of an object, except those that its methods assign while they run."""
         if isinstance(value, type | types.ModuleType):
             return
         assigned: set[str] = set()
@@ -152,7 +151,7 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True)
 class _Names:
-    """Names that a function uses, those of the functions inside it included.
+    """Names that a function uses, including those of the functions inside it.
 
     Args:
       read: from its module.
@@ -193,7 +192,7 @@ def _instructions(code: types.CodeType) -> Iterable[Any]:
 
 
 def code_text(code: types.CodeType) -> str:
-    """What compiled code does: its instructions, by the names and constants that they use, not by where these stand."""
+    """What compiled code does: its instructions with the names and constants that they use, not the indices of these."""
     from dis import hasconst, hasjabs, hasjrel, hasname
 
     jumps, by_value = {*hasjabs, *hasjrel}, {*hasname}
@@ -220,7 +219,7 @@ def _constant(value: Any) -> str:
 
 
 def _lasting(value: Any) -> str | None:
-    """A value that nothing changes, as text; None for one that may be changed by whoever holds it."""
+    """An immutable value as text; None for one that its holder may change."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
     if isinstance(value, np.generic | np.dtype):
@@ -241,7 +240,7 @@ def _lasting(value: Any) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """`str(value)` without what differs from process to process."""
+    """`str(value)` without the parts that differ between processes."""
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__:
         return type(value).__qualname__

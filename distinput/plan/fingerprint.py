@@ -13,12 +13,12 @@ Fingerprint = list[Any]
 """One entry for each step, inputs first: its word, or a dict of that and of what its functions, arrays and files are."""
 
 MAY_DIFFER = ("functions", "root", "sizes", "times")
-"""What may be allowed to differ: what functions do and read; the folder that all files lie in, and the times of the files;
-the sizes of files, and their times; the times alone."""
+"""What a caller may allow to differ: what functions do and read; the common folder of all files, and their times; the sizes and
+times of files; their times alone."""
 
 
 def fingerprint(node: Node) -> Fingerprint:
-    """What the pipeline of this tree is. Files are looked at now, up to a bound; everything else once for each step."""
+    """The fingerprint of this tree. Files are examined now, up to a limit; everything else once for each step."""
     return [_entry(step) for step in node.steps]
 
 
@@ -57,7 +57,7 @@ def allowances(may_differ: str | Collection[str]) -> frozenset[str]:
 def difference(
     node: Node, there: Fingerprint, may_differ: str | Collection[str] = (), when: str = "then"
 ) -> str | None:
-    """What tells the pipeline of this tree from another one, in words; None: nothing does.
+    """How the pipeline of this tree differs from another one, in words; None: it does not.
 
     Args:
       node: the tree of the one here.
@@ -96,7 +96,7 @@ def _op(parts: dict[str, Any]) -> str:
 
 
 def _under(parts: dict[str, Any]) -> Any:
-    """What it holds, with names as they are below their common folder."""
+    """What it holds, with names relative to their common folder."""
     return parts.get("under", parts.get("values"))
 
 
@@ -135,7 +135,7 @@ def _count(number: Any) -> str:
 
 
 def _which(step: Node, a: dict[str, Any], b: dict[str, Any], part: slice) -> str:
-    """The first file of which a part of its own word differs, where files have such words."""
+    """The first file whose own word differs in this part, if files have such words."""
     for index, (x, y) in enumerate(zip(a.get("each", ()), b.get("each", ()), strict=False)):
         if str(x)[part] != str(y)[part]:
             return str(_names(step).path(index))

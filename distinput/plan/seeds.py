@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What later passes depend on beside the place in this one, so that a state must hold it.
+"""What later passes depend on besides the position in this one, so that a state must hold it.
 
-These are the seeds that were drawn because the user gave none, and which pass each cache keeps.
+This is the seeds that were drawn because the user gave none, and the pass that each cache keeps.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ __all__ = ["drawn_seeds", "own_draw", "stores", "walk_made", "with_drawn_seeds",
 
 
 def drawn_seeds(node: Node) -> list[int]:
-    """The drawn seeds of a tree, inputs first; a node that stands in it twice counts once."""
+    """The drawn seeds of a tree, inputs first; a node that occurs twice counts once."""
     return [step.drawn_seed for step in node.lasting if step.draws]  # type: ignore[attr-defined]
 
 
@@ -67,7 +67,7 @@ def with_seed(node: Node, seed: int) -> Node:
 
 
 def walk_made(node: Node) -> Iterator[Node]:
-    """The steps of a tree, inputs first, and those of the datasets that functions of its steps make."""
+    """The steps of a tree, inputs first, including those of the datasets that its functions make."""
     for step in walk(node):
         for inner in step.made:
             yield from walk_made(inner)
@@ -75,9 +75,9 @@ def walk_made(node: Node) -> Iterator[Node]:
 
 
 def own_draw(node: Node, num_shards: int) -> Node | None:
-    """A step of a tree whose seed this process drew for itself, so that no other has its elements in the same order.
+    """A step whose seed this process drew for itself, so that no other process has its elements in the same order.
 
-    A tree that came from another process, as to workers that were forked or given it, has the seeds of that process.
+    A tree that came from another process, such as one that a forked worker inherited, has the seeds of that process.
 
     Args:
       node: what is divided.
