@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reduce` and `gather` of nests: what each leaf is, and what is done with those that are not distributed."""
+"""`reduce` and `gather` of nests, whose leaves may be distributed values or plain ones."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack of modes: for whom the running code runs, for all replicas of a strategy or for one of them.
+"""The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
 
 Every thread has a stack. An empty one means the default strategy, in its replica context. Strategies and replica contexts are
-only told apart here, so this module knows neither class; `context` gives out what is current.
+only compared by identity here, so this module imports neither class; `context` returns what is current.
 """
 
 import threading

@@ -28,11 +28,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class CallDescription:
-    """What a worker asks of all, and what has to be the same on every one of them.
+    """What a call between workers is about; `text` and `name` must be the same on every worker.
 
     Args:
-      text: such as "reduce SUM, axis=0".
-      name: given by the user, compared instead of the place in the program; empty for the place.
+      text: the call in words, such as "reduce SUM, axis=0".
+      name: given by the user and compared instead of the place in the program; empty to compare the place.
       given: what this worker gives, for messages only.
     """
 
@@ -66,7 +66,7 @@ class Peers:
         """How many replicas each worker has."""
 
     def reached(self, step: int) -> None:
-        """This thread has taken so many steps of a distributed dataset: what it asks next belongs to that step."""
+        """This thread has taken `step` steps of a distributed dataset; its next calls belong to that step."""
         self._progress.step = step
 
     def next_iteration(self) -> str:
@@ -75,7 +75,7 @@ class Peers:
         return f"next step of input {self._iterations}"
 
     def said(self, description: CallDescription) -> dict[str, Any]:
-        """What makes a call of the group the one described: its `name` and `purpose`."""
+        """The `name` and `purpose` by which the group compares this call with those of the other workers."""
         step = self._progress.step
         text = f"{description.text}, after step {step} of the input" if step else description.text
         return {"name": description.name or self._name, "purpose": Purpose(text, description.given)}

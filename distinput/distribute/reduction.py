@@ -62,8 +62,7 @@ def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
         if array.shape != first.shape:
             raise InvalidArgumentError(
                 f"reduce: with axis=None all values must have the same size and shape, got {list(first.shape)} on "
-                "replica 0 "
-                f"and {list(array.shape)} on replica {i}; reduce over the rows with axis=0"
+                f"replica 0 and {list(array.shape)} on replica {i}; reduce over the rows with axis=0"
             )
         if array.dtype != first.dtype:
             raise InvalidArgumentError(
@@ -185,8 +184,7 @@ def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
         return value
     raise ValueError(
         f"A non-DistributedValues value {value!r} cannot be reduced with the given reduce op {op.name}: it would be "
-        "counted "
-        f"once or {replicas} times; reduce the result of `run`, or use MEAN"
+        f"counted once or {replicas} times; reduce the result of `run`, or use MEAN"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the replicas of one run meet, and how none of them waits for one that will never come."""
+"""Where the replicas of one run meet, and how none of them waits for one that never comes."""
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class Arrival:
 
     Args:
       what: what it called.
-      name: given by the user, compared instead of the place in the program; empty for the place.
+      name: given by the user and compared instead of the place in the program; empty to compare the place.
       site: the place.
     """
 
@@ -80,7 +80,7 @@ class Rendezvous:
         self._gates: list[Any] = []
         self._broken = False
         self.failures: list[tuple[int, BaseException]] = []
-        """Who failed, in the order of time; the replicas that were only released are not among them."""
+        """Which replicas failed, in the order of time; those that were only released are not among them."""
         self.uneven = False
         """True when a replica ended while others waited for it."""
 
@@ -115,7 +115,7 @@ class Rendezvous:
         return self._meet_all(merge)
 
     def _meet_all(self, merge: Callable[[Sequence[Any]], Any]) -> Any:
-        """Replica 0, with all others waiting."""
+        """What replica 0 does while all others wait."""
         given, self._given = self._given, [None] * len(self._states)
         try:
             self._compare([arrival for arrival in self._arrivals if arrival is not None])
@@ -161,7 +161,7 @@ class Rendezvous:
                 self._break()
 
     def _break(self) -> None:
-        """Release all that wait; under the lock."""
+        """Release all that wait. The caller holds the lock."""
         self._broken = True
         for i, state in enumerate(self._states):
             if state == _WAITING:

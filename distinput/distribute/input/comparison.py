@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers tell one another what they are about to do, before the first step, and go on only if it fits together."""
+"""Before the first step workers tell one another what they built and where they begin, and go on only if that fits together."""
 
 import json
 import sys
@@ -57,7 +57,7 @@ def compare_datasets(
 
 
 def compare_inputs(peers: Peers, make: Callable[[], Sequence[Any]]) -> None:
-    """Go on only if the datasets that a function of the user's made have elements of one kind; they may be others elsewhere.
+    """Check that the datasets made by a user's function have elements of one kind on all workers; the data may differ.
 
     Args:
       peers: the workers.
@@ -88,7 +88,7 @@ def _facts(about: dict[str, Any], steps: list[Any] | None) -> Facts:
 def _compare(
     peers: Peers, call: str, make: Callable[[], tuple[Facts, Node | None]], cure: str
 ) -> tuple[int, Sequence[str]]:
-    """A word for all facts is compared first; only where it differs the facts, and only where files do their names."""
+    """Compare a digest of all facts; only if it differs the facts themselves, and only if files differ their names."""
     made: list[tuple[Facts, Node | None]] = []
 
     def word() -> tuple[Any, Sequence[Any]]:
@@ -134,13 +134,13 @@ class Beginning:
     seeds: Sequence[int] | None = None
 
     def as_json(self) -> list[Any]:
-        """A few letters, so that they travel with the call."""
+        """A few short values, which travel with the call."""
         seeds = None if self.seeds is None else Digest(3).add(list(self.seeds)).word
         return [self.step, self.ended, self.number, seeds, self.restored]
 
 
 def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
-    """Go on only if all workers are at the same place.
+    """Check that all workers begin at the same place.
 
     Args:
       peers: the workers.
@@ -170,7 +170,7 @@ def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
 
 
 def _place(place: Sequence[Any], fact: int) -> str:
-    """A place in words, with the fact of that number by which it differs from another."""
+    """A place in words, with the fact by which it differs from another one."""
     step, ended, number, _, restored = place
     return (
         f"{'restores' if restored else 'begins at'} step {step}"

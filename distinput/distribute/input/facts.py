@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers must have alike before they take steps together, as small JSON values, and how these differ, in words."""
+"""What must be equal on all workers before they take steps together, as small JSON values, and the differences in words."""
 
 import json
 import platform
@@ -28,12 +28,12 @@ _PUBLIC = {
     "slices": "from_tensor_slices",
 }
 _DECIDING = ("filter", "take_while")
-"""Steps whose functions decide which elements there are. Those of others may hold what is a worker's own, such as a folder."""
+"""Steps whose functions decide which elements there are. Other functions may hold values of one worker, such as a folder."""
 _MOST = 3
 
 
 def of_pipeline(node: Node) -> list[Any]:
-    """What each step of a tree is, inputs first; where files lie and when they were changed is left out."""
+    """A description of each step of a tree, inputs first, without the folders of files and their times of change."""
     return [_of_step(step) for step in node.steps]
 
 
@@ -44,7 +44,7 @@ def _of_step(step: Node) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """An argument in words, the same in every process; one that is long with a word for all of it."""
+    """An argument as text, the same in every process; a long one is cut short and ends with a digest of all of it."""
     if isinstance(value, Mapping):
         text = "{" + ", ".join(sorted([f"{_text(k)}: {_text(v)}" for k, v in value.items()])) + "}"
     elif isinstance(value, set | frozenset):
@@ -115,7 +115,7 @@ class _Pair:
         self._here, self._there, self._who, self._whom = here, there, who, whom
 
     def about(self) -> list[str]:
-        """What is not a part of the pipeline."""
+        """Differences outside of the pipeline, such as versions and options."""
         here, there = self._here["about"], self._there["about"]
         return [
             f"{self._who}: {name} {here.get(name)}, {self._whom}: {there.get(name)}"
@@ -124,7 +124,7 @@ class _Pair:
         ]
 
     def steps(self, names: Mapping[int, tuple[NameList, NameList]]) -> Iterator[str]:
-        """The steps of the pipelines."""
+        """Differences between the steps of the pipelines."""
         here, there = self._here["steps"], self._there["steps"]
         if here is None or there is None:
             return
@@ -160,7 +160,7 @@ class _Pair:
             yield f"holds other values than {self._whom}"
 
     def hints(self) -> list[str]:
-        """What may differ, but is a reason where elements do."""
+        """Differences that are allowed, but explain why elements differ."""
         here, there = self._here["steps"], self._there["steps"]
         found = []
         for number, (a, b) in enumerate(zip(here or (), there or (), strict=False), 1):
@@ -181,10 +181,10 @@ def _name(step: Any) -> str:
 
 
 def _code(step: Any) -> Sequence[str]:
-    """What its function does, without what it is called and what names it uses."""
+    """A digest of what its function does, which leaves out its name and the names it uses."""
     return str(step.get("code", "")).split(" ")[:2]
 
 
 def _contents(step: Any) -> Any:
-    """Names as they are below their common folder."""
+    """The names below their common folder, or the values of an array."""
     return step.get("under", step.get("values"))

@@ -32,7 +32,7 @@ _LARGEST = 1 << 20  # sizes are compared modulo this, so that sums of their squa
 
 @dataclass(slots=True)
 class Drawn:
-    """What one worker has for one step.
+    """What one worker has drawn for one step.
 
     Args:
       parts: one element for each replica that has one.
@@ -83,11 +83,11 @@ class Lockstep:
         self._ended = False
         self._about: Callable[[], str] | str = about
         self.rows = 0
-        """How many rows all workers together had in the last step that was given out."""
+        """How many rows all workers together have in the last step that `next` returned."""
 
     @property
     def state(self) -> State:
-        """The input's state after the last step that was given out."""
+        """The input's state after the last step that `next` returned."""
         return self._state
 
     def next(self) -> list[Any] | None:
@@ -160,7 +160,7 @@ class Lockstep:
             self._agreements.popleft().result()
 
     def _raise(self, error: Exception | None) -> None:
-        """Tell one another what was wrong, and raise it."""
+        """Exchange what failed, and raise it."""
         said = None if error is None else f"{type(error).__name__}: {_text(error)}"
         notes = [unpacked(data)[0] for data in self._control.all_gather(packed(said, []), name="a failed input")]
         if error is not None:
@@ -169,7 +169,7 @@ class Lockstep:
         raise AbortedError(f"the input of worker {worker} of {len(notes)} failed in this step: {notes[worker]}")
 
     def _raise_apart(self, parts: list[Any]) -> None:
-        """Tell one another how much this step had, and raise it."""
+        """Exchange how many rows each worker has in this step, and raise what differs."""
         rows = self._rows_of(parts) if parts and self._rows_of is not None else None
         notes = [unpacked(data)[0] for data in self._control.all_gather(packed(rows, []))]
         had = ["nothing" if n is None else f"a batch of {n} rows" for n in notes]

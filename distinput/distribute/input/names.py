@@ -13,7 +13,7 @@ from distinput.files.paths import local_path
 __all__ = ["NameList", "names_said"]
 
 MOST = 10_000
-"""Names that workers tell one another; of more, only these."""
+"""How many names workers tell one another at most."""
 _SHOWN = 3
 _TRIED = 20
 
@@ -34,7 +34,7 @@ class NameList:
 
     @classmethod
     def of(cls, names: Names) -> Self:
-        """What a step names."""
+        """The list of the files that a step names."""
         count = int(names.words["files"])
         paths = [names.path(i) for i in range(min(count, MOST))]
         return cls(paths, [_size(path) for path in paths], count)
@@ -95,7 +95,7 @@ def _aligned(here: Sequence[str], there: Sequence[str]) -> tuple[list[str], list
 
 
 def _before_the_same(a: str, b: str) -> tuple[str, str]:
-    """What stands before the last parts that two paths have in common."""
+    """The beginnings of two paths, without the parts at their ends that are equal."""
     left, right = a.split("/"), b.split("/")
     while left and right and left[-1] == right[-1]:
         left.pop()

@@ -19,8 +19,8 @@ __all__ = ["OwnBatches"]
 class OwnBatches:
     """A dataset of global batches of which one worker reads only its own pieces, some of each batch.
 
-    A place in it is a place in the global batches: its states are those of the whole dataset, which any number of workers can
-    go on from, and it goes on from theirs.
+    A place in it is a place in the global batches: its states are those of the whole dataset, from which any number of workers
+    can go on, and it can go on from theirs.
 
     Args:
       whole: the dataset of global batches.

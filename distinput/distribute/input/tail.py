@@ -54,7 +54,7 @@ def check_rows(dataset: Any, rows: int) -> bool:
 
 
 def short(there: int, rows: int) -> InvalidArgumentError:
-    """The error that tail='error' stands for."""
+    """The error of tail='error'."""
     return InvalidArgumentError(
         f"InputOptions(tail='error'): every step needs {rows} rows, one has {there}; choose a batch size that divides "
         "the number of rows, or tail 'pad' or 'drop'"
