@@ -24,9 +24,9 @@ _USERS_OF_FILES = {
 
 def interrupted(thread: threading.Thread, interruption: type[BaseException], longest: float) -> None:
     """Throw `interruption` into a thread until it is gone, or `longest` seconds are over."""
-    # A destructor that the interruption meets would tell it on the standard error, and go no further with it.
-    told = sys.unraisablehook
-    sys.unraisablehook = lambda args: None if args.exc_type is interruption else told(args)
+    # What meets the interruption where no Python code can, a destructor or C code, reports it and goes on; so does a thread
+    # that ends with it.
+    _keep_quiet_about(interruption)
     # The thread stands still between the look at it and the interruption: that is much shorter than its turn to wait.
     sys.setswitchinterval(0.02)
     deadline = time.monotonic() + longest
@@ -38,6 +38,14 @@ def interrupted(thread: threading.Thread, interruption: type[BaseException], lon
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(interruption)
             )
         thread.join(0.5 if may else 0.001)
+
+
+def _keep_quiet_about(interruption: type[BaseException]) -> None:
+    """Have nobody report the interruption on the standard error, from now on."""
+    unraisable, uncaught, in_thread = sys.unraisablehook, sys.excepthook, threading.excepthook
+    sys.unraisablehook = lambda args: None if args.exc_type is interruption else unraisable(args)
+    sys.excepthook = lambda kind, error, trace: None if kind is interruption else uncaught(kind, error, trace)
+    threading.excepthook = lambda args: None if args.exc_type is interruption else in_thread(args)
 
 
 def may_be_interrupted(frame: FrameType | None) -> bool:

@@ -81,8 +81,12 @@ _worker: threading.Thread | None = None
 _closed: str | None = None  # why nothing is compiled any more
 
 
-class _Interrupted(SystemExit):
-    """Thrown into a compilation that has outlived the program; a thread ends silently with it."""
+class _Interrupted(BaseException):
+    """Thrown into a compilation that has outlived the program.
+
+    Not a SystemExit: C code that is called there may print the error, and to print a SystemExit is to end the program, from
+    that thread, while the main thread is already ending it.
+    """
 
 
 class Kernel(Generic[P, R]):
