@@ -41,6 +41,7 @@ class IgnoreErrors(SameElements):
     Source: `tf.data.Dataset.ignore_errors`.
     """
 
+    passes_states: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True

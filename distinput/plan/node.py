@@ -60,6 +60,8 @@ class Node(ABC):
     """True: it drops the elements that are errors, so it must see all errors of its input."""
 
     # --- facts for states
+    passes_states: ClassVar[bool] = False
+    """True: its states are those of its input, though its elements are not."""
     transparent: ClassVar[bool] = False
     """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
     indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})

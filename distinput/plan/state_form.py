@@ -52,6 +52,8 @@ def misfit(node: Node, state: Any, begin: Any = None) -> str | None:
     "range: 'row' must be a whole number from 0 on, got '1'"
     """
     step = node.state_of
+    while step.passes_states:
+        step = step.inputs[0].state_of
     if begin is None:
         begin = step.start(0)
     if not isinstance(state, dict):

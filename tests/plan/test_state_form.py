@@ -100,3 +100,24 @@ def test_the_last_pass_of_all_can_be_restored() -> None:
     iterator = dataset.iter_pass((1 << 63) - 1)
     first, state = next(iterator), iterator.state()
     assert sorted([int(first), *map(int, dataset.restore(state))]) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["group_by_window", "zip", "choose", "interleave", "rebatch", "shuffle"])
+def test_states_below_ignore_errors_are_those_of_its_input(kind: str) -> None:
+    below = {
+        "group_by_window": FILTERED.group_by_window(lambda x: x % 2, lambda _, group: group.batch(2), 2),
+        "zip": Dataset.zip(FILTERED, FILTERED),
+        "choose": Dataset.choose_from_datasets([FILTERED, FIRST], Dataset.range(5).map(lambda x: x % 2)),
+        "interleave": FILTERED.interleave(lambda x: Dataset.range(x), cycle_length=2),
+        "rebatch": FILTERED.batch(3).rebatch([1, 2]),
+        "shuffle": FILTERED.shuffle(3, seed=1),
+    }[kind]
+    dataset = below.ignore_errors().prefetch(1)
+    elements, states = [], []
+    with iter(dataset) as iterator:
+        states.append(iterator.state())
+        for element in iterator:
+            elements.append(repr(element))
+            states.append(iterator.state())
+    for place, state in enumerate(states):
+        assert [repr(element) for element in dataset.restore(state)] == elements[place:]
