@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only door to files: local paths, globs, and whatever fsspec can open (floor 2).
+"""All access to files: local paths, globs, and whatever fsspec can open (floor 2).
 
 * `paths`: `as_paths`, `list_matching`, `local_path`
 * `source`: `Source`, `open_binary`, `open_ranges`, `read_range`, `size_of`, `stamp_of`
 * `remote`: `RemoteFile`, `RemoteStream`, `ranges_of`
-* `several`: `ask_each`
+* `concurrent_requests`: `ask_each`
 * `mapping`: `mapped`
 * `sink`: `Sink`
 * `unfinished`: `Unfinished`, `Upload`

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed streams: GZIP and ZLIB, in bounded memory, with every kind of damage found and named."""
+"""Compressed streams: GZIP and ZLIB, in bounded memory; damage of any kind is detected and reported."""
 
 import zlib
 from typing import Literal
@@ -17,7 +17,7 @@ def as_compression(name: str | bytes | None) -> Compression:
     """A compression type as TensorFlow names it; None means no compression.
 
     Raises:
-      InvalidArgumentError: it is none of "", "GZIP" and "ZLIB".
+      InvalidArgumentError: the name is not "", "GZIP" or "ZLIB".
     """
     text = name.decode() if isinstance(name, bytes) else name
     match text:
@@ -31,11 +31,11 @@ def as_compression(name: str | bytes | None) -> Compression:
 
 
 class Inflater:
-    """Decompression, step by step.
+    """Incremental decompression.
 
     Args:
-      compression: "GZIP" (one or many members, one after the other, perhaps zeros behind them) or "ZLIB" (one stream).
-      path: for the messages.
+      compression: "GZIP" (one or more members, optionally followed by zero padding) or "ZLIB" (one stream).
+      path: of the file, for error messages.
     """
 
     def __init__(self, compression: Compression, path: str) -> None:
@@ -44,24 +44,24 @@ class Inflater:
         self._stream = zlib.decompressobj(_WINDOW_BITS[compression])
         self._waiting = b""
         self._begun = False
-        self._offset = 0  # bytes of the file handed in so far
+        self._offset = 0  # bytes of the file fed so far
 
     @property
     def hungry(self) -> bool:
-        """True when nothing comes without more input."""
+        """True if `inflate` needs more input before it can return anything."""
         return not self._waiting
 
     def feed(self, data: bytes) -> None:
-        """Hand in the next bytes of the file; only when hungry."""
+        """Pass in the next bytes of the file; call it only when `hungry`."""
         self._waiting = data
         self._begun = self._begun or bool(data)
         self._offset += len(data)
 
     def inflate(self, most: int) -> bytes:
-        """Up to `most` bytes of what was compressed; may be nothing.
+        """Return up to `most` decompressed bytes, possibly none.
 
         Raises:
-          DataLossError: the stream is damaged, or something else follows it.
+          DataLossError: the stream is damaged, or other data follows it.
         """
         if self._stream.eof:
             self._waiting = self._waiting.lstrip(b"\0")
@@ -80,10 +80,10 @@ class Inflater:
         return made
 
     def finish(self) -> None:
-        """Say that the file has ended, after `inflate` gave nothing more. An empty file is an empty stream.
+        """Signal the end of the file, once `inflate` returns nothing more. An empty file is an empty stream.
 
         Raises:
-          DataLossError: the compressed data has not ended.
+          DataLossError: the compressed data is incomplete.
         """
         if self._begun and not self._stream.eof:
             raise self._damage("the file ends before the compressed data does; it was cut short")
@@ -96,7 +96,7 @@ class Inflater:
 
 
 class Deflater:
-    """Compression, step by step.
+    """Incremental compression.
 
     Args:
       compression: "GZIP" or "ZLIB".
@@ -107,13 +107,13 @@ class Deflater:
         self._stream = zlib.compressobj(level, zlib.DEFLATED, _WINDOW_BITS[compression])
 
     def deflate(self, data: bytes | memoryview) -> bytes:
-        """Compress more."""
+        """Compress more data and return the output that is ready."""
         return self._stream.compress(data)
 
     def flush(self) -> bytes:
-        """Everything that was handed in so far, so that it can be read."""
+        """Return the pending output, so that everything passed in so far can be decompressed."""
         return self._stream.flush(zlib.Z_SYNC_FLUSH)
 
     def finish(self) -> bytes:
-        """The end of the stream."""
+        """Return the end of the stream."""
         return self._stream.flush(zlib.Z_FINISH)

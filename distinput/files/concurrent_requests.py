@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking many files the same question, several at a time where each answer takes a request over the network."""
+"""Call a function for many files, several at a time where each call makes a request over the network."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ _AT_A_TIME = 16
 
 
 def ask_each(ask: Callable[[str], T], paths: Sequence[str]) -> Iterator[T]:
-    """`ask(path)` of each path, in order; local files are asked when their answer is wanted.
+    """`ask(path)` for each path, in order; lazily if all files are local, concurrently otherwise.
 
     >>> list(ask_each(len, ["a", "bc"]))
     [1, 2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells one list of files from another, as a few short words: names, order, sizes and times."""
+"""Fingerprints of a list of files, as a few short words: names, order, sizes and modification times."""
 
 import os
 import stat
@@ -13,21 +13,21 @@ from distinput.files.table import FileTable
 __all__ = ["MOST_REMOTE", "MOST_STAMPS", "Names"]
 
 MOST_STAMPS = 4096
-"""Files whose size and time are looked up; of a longer list, so many at equal distances."""
+"""Most files whose size and time are looked up; a longer list is sampled at equal distances."""
 MOST_REMOTE = 16
-"""Files that are not local, whose size and version are asked for; of more, only names count."""
+"""Most remote files whose size and version are requested; beyond that only the names count."""
 _MOST_EACH = 8
-"""Files that have words of their own, so that an error can name one."""
+"""Most files that get a word each, so that an error can name the one that differs."""
 
 _Stamp = tuple[int, str] | None
 
 
 class Names:
-    """Texts that are the names of files.
+    """The fingerprint of a list of file names.
 
     Args:
       texts: [n] the names, in order.
-      table: of the same files, listed before; then nothing is looked up.
+      table: of the same files if they were listed before; then nothing is looked up.
     """
 
     def __init__(self, texts: Strings, table: FileTable | None = None) -> None:
@@ -35,17 +35,17 @@ class Names:
         self._table = table
         names = texts_of(self._texts)
         self.root = os.fsdecode(common_folder(names))
-        """The folder that all of them lie in, with its last `/`."""
+        """The deepest folder that contains all of them, with a trailing `/`."""
         within = [name[len(os.fsencode(self.root)) :] for name in names]
         self.words: dict[str, Any] = {"files": len(self._texts), "set": Digest().texts(sorted(within)).word}
-        """What the names say."""
+        """The words derived from the names alone."""
         if self.root:
             self.words["root"] = Digest(3).add(self.root).word
         self._each = [Digest(2).add(name).word for name in within] if len(names) <= _MOST_EACH else []
 
     @property
     def local(self) -> bool:
-        """Whether the first one is a file of this machine, and is there."""
+        """True if the first name is an existing local file."""
         path = local_path(self.path(0)) if len(self._texts) else None
         try:
             return path is not None and stat.S_ISREG(os.stat(path).st_mode)
@@ -54,16 +54,16 @@ class Names:
 
     @property
     def remote(self) -> bool:
-        """Whether one of them is a URL that fsspec opens."""
+        """True if any of them is a URL that fsspec opens."""
         return any(local_path(self.path(i)) is None for i in range(len(self._texts)))
 
     def path(self, index: int) -> str:
-        """One of the names."""
+        """The name at this index."""
         name: bytes = self._texts.row(index)
         return os.fsdecode(name)
 
     def stamps(self) -> dict[str, Any]:
-        """What sizes and times say, now; nothing for those that are not known."""
+        """The words derived from current sizes and times; those that are unknown are left out."""
         some = evenly(len(self._texts), MOST_STAMPS).tolist()
         stamps = self._looked_up(some) if self._table is None else _listed(self._table, some)
         sizes, times = [[None if stamp is None else stamp[part] for stamp in stamps] for part in (0, 1)]
@@ -92,17 +92,17 @@ def _listed(table: FileTable, some: list[int]) -> list[_Stamp]:
 
 
 def _stamp(path: str) -> _Stamp:
-    """Bytes of a file and what changes when it does, the same on all machines; nothing is raised for one that is gone."""
+    """Size of a file and a version that is the same on all machines; None, not an error, if the file is gone."""
     local = local_path(path)
     if local is not None:
         try:
             status = os.stat(local)
         except (OSError, ValueError):
-            return None  # whoever opens it says so
+            return None  # opening it will raise the error
         return status.st_size, f"{status.st_size}-{status.st_mtime_ns}"
     try:
         system, name = file_system(path)
         size = system.info(name).get("size")
         return (0 if size is None else int(size)), str(system.ukey(name))
-    except Exception:  # noqa: BLE001 - whatever a store raises, its files can be told by their names still
+    except Exception:  # noqa: BLE001 - whatever a store raises, its files are still identified by their names
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manifest: the names, sizes and versions of files, listed once and loaded by every worker instead of listing."""
+"""A manifest: the names, sizes and versions of files, listed once so that workers need not list them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -24,12 +24,12 @@ _COLUMNS = ("name", "size", "rows", "stamp")
 
 
 def save_manifest(path: str, patterns: Paths, count: Callable[[str], int] | None = None) -> FileTable:
-    """List files and write their names, sizes and stamps down, as JSON or, for a path that ends so, as Parquet.
+    """List files and save their names, sizes and stamps: as Parquet if `path` ends in `.parquet`, else as JSON.
 
     Args:
-      path: of the manifest.
+      path: of the manifest to write.
       patterns: of the files, as `list_files` takes them.
-      count: path -> records of the file; None: they are not counted.
+      count: returns the number of records of the file at a path; None: records are not counted.
 
     Raises:
       NotFoundError: no file matches.
@@ -51,11 +51,11 @@ def save_manifest(path: str, patterns: Paths, count: Callable[[str], int] | None
 
 
 def load_manifest(path: str) -> FileTable:
-    """The files that `save_manifest` wrote down.
+    """Load the files that `save_manifest` saved.
 
     Raises:
       NotFoundError: there is no such manifest.
-      DataLossError: it is none, or damaged.
+      DataLossError: it is not a manifest, or it is damaged.
       InvalidArgumentError: it was written by another version.
     """
     with naming(path), open_binary(path) as file:
@@ -87,10 +87,10 @@ def _numbers(values: Any) -> Ints:
 
 
 def _checked(path: str, table: FileTable) -> FileTable:
-    """The files, of each of which there is everything.
+    """The same table, checked to be complete.
 
     Raises:
-      DataLossError: there is not.
+      DataLossError: a column is shorter than another, or a size is negative.
     """
     lengths = {len(table.names), len(table.sizes), len(table.stamps if table.stamps is not None else table.names)}
     if len(lengths | ({len(table.rows)} if table.rows is not None else set())) > 1:
@@ -101,7 +101,7 @@ def _checked(path: str, table: FileTable) -> FileTable:
 
 
 def _damage(path: str, what: str) -> DataLossError:
-    return DataLossError(f"{path}: no manifest of distinput, or damaged: {what}; write it again")
+    return DataLossError(f"{path}: not a distinput manifest, or damaged: {what}; write it again")
 
 
 def _from_parquet(path: str, file: Any) -> FileTable:
@@ -114,7 +114,7 @@ def _from_parquet(path: str, file: Any) -> FileTable:
     except (pa.ArrowException, KeyError, ArrowDamageError, NullsError, UnsupportedTypeError) as error:
         raise _damage(path, str(error)) from error
     except OSError as error:
-        if error.errno is not None:  # of the operating system, not pyarrow's own
+        if error.errno is not None:  # from the operating system, not from pyarrow
             raise
         raise _damage(path, str(error)) from error
     if not (isinstance(name, Strings) and isinstance(stamp, Strings)):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local files mapped into memory: their bytes are there without being read, and only those looked at come from the disk.
+"""Local files mapped into memory: only the pages that are accessed are read from disk.
 
-A mapping shows the file as it is. Whoever replaces a file by another one (as renaming does) leaves mappings of the old one
-whole; a file that is cut short in place while it is mapped takes the process with it when somebody looks at what is gone. So
-`check_unchanged` or `stamp_of` are asked before every use; what is cut between that and the use they cannot see.
+A mapping shows the current contents of the file. Replacing a file by another one (as renaming does) leaves mappings of
+the old one intact; truncating a file in place while it is mapped kills the process on the next access to the missing
+part. Therefore `check_unchanged` or `stamp_of` must be called before every use; a truncation between that call and the
+use goes undetected.
 """
 
 from functools import lru_cache
@@ -18,10 +19,10 @@ __all__ = ["mapped"]
 
 
 def mapped(path: str) -> Bytes:
-    """The bytes of a local file, which cannot be written to; no file stays open for them.
+    """The bytes of a local file as a read-only array; no file descriptor stays open.
 
     Args:
-      path: for the operating system, no URL.
+      path: a path of the operating system, not a URL.
 
     Raises:
       NotFoundError: it is not there.
@@ -31,10 +32,10 @@ def mapped(path: str) -> Bytes:
 
 @lru_cache(maxsize=1024)
 def _mapped(path: str, stamp: str) -> Bytes:
-    del stamp  # it tells one version of the file from the next
+    del stamp  # only part of the cache key: it identifies the version of the file
     import pyarrow as pa
 
     with naming(path):
         file: Any = pa.memory_map(path, "r")
-    with file:  # what is mapped stays so until nobody refers to it; Python's own mmap would keep the file open too
+    with file:  # the mapping lives as long as it is referenced; Python's mmap would keep the file open too
         return np.frombuffer(file.read_buffer(), np.uint8) if file.size() else EMPTY

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths and patterns: what users hand in becomes a list of plain strings."""
+"""Paths and patterns: whatever users pass in becomes a list of plain strings."""
 
 import os
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from distinput.errors import InvalidArgumentError, NoMatchError
 __all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
 
 UNFINISHED = ".distinput-unfinished"
-"""How the hidden names of files end that are still being written, or were left behind by a writer that was ended."""
+"""Suffix of the hidden names of files that are still being written, or were left behind by a writer that was killed."""
 
 Paths = str | bytes | os.PathLike[Any] | Iterable[Any]
 
@@ -22,10 +22,10 @@ def as_paths(paths: Any) -> list[str]:
     """One or many paths as strings, in the order given.
 
     Args:
-      paths: str, bytes, a path object, or any nest of lists, tuples and arrays of them.
+      paths: str, bytes, a path object, or lists, tuples and arrays of them, nested to any depth.
 
     Raises:
-      TypeError: something in it is no path.
+      TypeError: an item is not a path.
 
     >>> from pathlib import PurePosixPath
     >>> as_paths(["a.txt", b"b.txt", PurePosixPath("c/d.txt")])
@@ -41,7 +41,7 @@ def as_paths(paths: Any) -> list[str]:
 
 
 def local_path(path: str) -> str | None:
-    """The path for the operating system, or None for a file that fsspec must open.
+    """The path of a local file for the operating system; None if fsspec must open the file.
 
     >>> local_path("file:///tmp/a.txt"), local_path("a.txt"), local_path("s3://bucket/a.txt")
     ('/tmp/a.txt', 'a.txt', None)
@@ -52,10 +52,10 @@ def local_path(path: str) -> str | None:
 
 
 def file_system(path: str) -> tuple[Any, str]:
-    """What fsspec opens a URL with, and the name that the file has there.
+    """The fsspec file system of a URL, and the name of the file in it.
 
     Raises:
-      InvalidArgumentError: nothing is known that opens such URLs.
+      InvalidArgumentError: no installed file system opens such URLs.
     """
     from fsspec.core import url_to_fs
 
@@ -67,17 +67,16 @@ def file_system(path: str) -> tuple[Any, str]:
 
 
 def list_matching(patterns: Paths) -> list[str]:
-    """All files that match any of the patterns, sorted, each one once.
+    """All files that match any of the patterns, sorted and without duplicates.
 
-    Local files come as plain paths, others with their protocol. `*`, `?` and `[...]` stay within one folder, hidden
-    files match too, as in TensorFlow; `**` stands for any number of folders. Files that a writer has not finished never
-    match.
+    Local files are returned as plain paths, others with their protocol. `*`, `?` and `[...]` match within one folder;
+    hidden files match too, as in TensorFlow; `**` matches any number of folders. Unfinished files never match.
 
     Args:
       patterns: one or many patterns or plain paths, local or URLs.
 
     Raises:
-      NoMatchError: a list of patterns of which none matches anything.
+      NoMatchError: none of the patterns matches any file.
     """
     wanted = as_paths(patterns)
     found = {path for pattern in wanted for path in _matches(pattern) if not _is_unfinished(path)}
@@ -89,7 +88,7 @@ def list_matching(patterns: Paths) -> list[str]:
 def _matches(pattern: str) -> list[str]:
     local = local_path(pattern)
     if local is not None:
-        if not has_magic(local) or os.path.lexists(local):  # a file may be called `a[1].txt`
+        if not has_magic(local) or os.path.lexists(local):  # a file may be named `a[1].txt`
             return [local] if os.path.lexists(local) else []
         return glob(local, recursive=True, include_hidden=True)
     system, name = file_system(pattern)
@@ -103,7 +102,7 @@ def _is_unfinished(path: str) -> bool:
 
 
 def _as_written(pattern: str, path: str) -> str:
-    """A file that fsspec found, in the manner in which the pattern was written."""
+    """The URL of a file that fsspec found, in the same form as the pattern."""
     if "://" in path:
         return path
     head, chained, rest = pattern.partition("::")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many spans of one file read at once, and nothing between them."""
+"""Read many spans of one file at once, without what lies between them."""
 
 import os
 
@@ -16,11 +16,11 @@ __all__ = ["read_spans"]
 
 
 def read_spans(path: str, starts: Ints, sizes: Ints) -> Bytes:
-    """Bytes starts[i] to starts[i] + sizes[i] of a file, one span after the other.
+    """Read bytes starts[i] to starts[i] + sizes[i] of a file, and return the spans concatenated.
 
     Raises:
       NotFoundError: it is not there.
-      DataLossError: it ends before a span does.
+      DataLossError: the file ends before a span does.
     """
     out = np.empty(int(sizes.sum()), np.uint8)
     with naming(path):

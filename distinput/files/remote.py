@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that fsspec opens, read by ranges: what is asked for crosses the network, and nothing around it.
+"""Files that fsspec opens, read by ranges: only the requested bytes cross the network.
 
-fsspec's own file objects read megabytes ahead of every place that is looked at, which for some columns of a table is more
-than the file.
+fsspec's own file objects read megabytes ahead at every position, which for a few columns of a table can add up to more
+than the whole file.
 """
 
 import io
@@ -15,46 +15,46 @@ from distinput.files.paths import file_system
 
 __all__ = ["RemoteFile", "RemoteStream", "near", "ranges_of", "remote_size"]
 
-_AHEAD_BYTES = 8 << 20  # of a stream that go on one request
+_AHEAD_BYTES = 8 << 20  # the most that one request of a stream asks for
 _GAP = 20
-"""A range is fetched with the one before it where what lies between is at most this part of it."""
+"""A range is merged with the one before it if the gap between them is at most 1/20 of its size."""
 
 
 def remote_size(system: Any, name: str) -> int | None:
-    """Bytes of a file of which ranges can be read; None: its server says no size, or sends files only as a whole."""
+    """Size of a file that can be read by ranges; None if its server reports no size, or only sends whole files."""
     found = system.info(name)
     size = found.get("size")
     return None if size is None or not found.get("partial", True) else int(size)
 
 
 def ranges_of(system: Any, name: str, starts: Sequence[int], stops: Sequence[int]) -> list[bytes]:
-    """Bytes starts[i] to stops[i] of a file; fewer where it ends before.
+    """Read bytes starts[i] to stops[i] of a file; a range is shorter where the file ends before it does.
 
     Args:
-      system: a file system of fsspec.
-      name: that the file has there.
-      starts: of the ranges.
-      stops: of the ranges.
+      system: an fsspec file system.
+      name: of the file in that file system.
+      starts: the first byte of each range.
+      stops: the byte after each range.
     """
     from fsspec import AbstractFileSystem
 
-    # It would open the file anew for each range. (Those that work asynchronously have it as an attribute.)
+    # The default would reopen the file for each range. (Asynchronous file systems have it as a plain attribute.)
     if getattr(system.cat_file, "__func__", None) is AbstractFileSystem.cat_file:
         with _opened(system, name) as file:
             return [_read(file, start, stop) for start, stop in zip(starts, stops, strict=True)]
     found = system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error="raise")
     for got, start, stop in zip(found, starts, stops, strict=True):
-        if isinstance(got, BaseException):  # some return them whatever they are told
+        if isinstance(got, BaseException):  # some file systems return errors even with on_error="raise"
             raise got
         if len(got) > stop - start:
             raise UnimplementedError(
-                f"{name}: its server sends the whole file where a part was asked for; copy the file to this machine"
+                f"{name}: its server sends the whole file when asked for a part; copy the file to this machine"
             )
     return [bytes(got) for got in found]
 
 
 def _opened(system: Any, name: str) -> Any:
-    """The file, open for reading, if possible without reading ahead."""
+    """Open the file for reading, without read-ahead if the file system supports that."""
     try:
         return system.open(name, "rb", cache_type="none")
     except TypeError:
@@ -67,7 +67,7 @@ def _read(file: Any, start: int, stop: int) -> bytes:
 
 
 def near(starts: Sequence[int], stops: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges put together where hardly anything lies between them, in ascending order.
+    """The ranges in ascending order, merged where the gap between them is small.
 
     >>> near([0, 500, 100, 20_000], [100, 10_000, 480, 20_001])
     [(0, 10000), (20000, 20001)]
@@ -82,11 +82,11 @@ def near(starts: Sequence[int], stops: Sequence[int]) -> list[tuple[int, int]]:
 
 
 class RemoteFile(io.RawIOBase):
-    """A file open for reading, of which every read is a request for just these bytes, unless they are kept.
+    """A file open for reading; each read requests exactly its bytes, unless `keep` has already fetched them.
 
     Args:
-      path: a URL of which ranges can be read.
-      size: bytes of the file.
+      path: the URL of a file that can be read by ranges.
+      size: of the file in bytes.
     """
 
     def __init__(self, path: str, size: int) -> None:
@@ -97,7 +97,7 @@ class RemoteFile(io.RawIOBase):
         self._kept: list[tuple[int, bytes]] = []
 
     def keep(self, starts: Sequence[int], stops: Sequence[int]) -> None:
-        """Fetch these ranges at once, and serve reads from them; of what was kept before nothing stays."""
+        """Fetch these ranges at once and serve reads from them; ranges kept before are dropped."""
         together = near(starts, stops)
         self._kept = []
         if together:
@@ -138,7 +138,7 @@ class RemoteFile(io.RawIOBase):
         return held[: stop - start] if len(held) >= stop - start else self._fetch([start], [stop])[0]
 
     def _held(self, start: int) -> memoryview:
-        """What is kept from this byte on."""
+        """The kept bytes from this position on; empty if there are none."""
         index = bisect_right(self._kept, start, key=lambda part: part[0]) - 1
         if index < 0:
             return memoryview(b"")
@@ -157,14 +157,14 @@ class RemoteFile(io.RawIOBase):
 
 
 class RemoteStream(RemoteFile):
-    """A file read from front to back: each request asks for twice as much as the one before, up to some megabytes.
+    """A file read from front to back: each request is twice as large as the one before, up to a few megabytes.
 
     Args:
-      path: a URL of which ranges can be read.
-      size: bytes of the file.
+      path: the URL of a file that can be read by ranges.
+      size: of the file in bytes.
 
     Attributes:
-      stop: nothing behind this byte is read before it is asked for.
+      stop: read-ahead ends at this byte; what follows is only fetched when it is read.
     """
 
     def __init__(self, path: str, size: int) -> None:

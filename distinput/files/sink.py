@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: whole or not at all."""
+"""Atomic writing of files: a file is written completely or not at all."""
 
 import contextlib
 import os
@@ -16,14 +16,14 @@ from distinput.files.unfinished import Unfinished, Upload
 
 __all__ = ["Sink"]
 
-_BUFFERED = 256 * 1024  # bytes gathered before they are written
+_BUFFERED = 256 * 1024  # bytes collected before they are written
 
 
 class Sink(Ending):
     """A file being written from front to back.
 
-    It is written under a hidden name, which no pattern matches, and gets its own name when `close` has succeeded. Until
-    then whatever had that name stays. A sink that is forgotten, or of which a write failed, leaves nothing.
+    It is written under a hidden name, which no pattern matches, and is renamed when `close` succeeds. Until then an
+    existing file of that name stays. A sink that is never closed, or whose write failed, leaves nothing behind.
 
     Args:
       path: a local path or a URL.
@@ -31,7 +31,7 @@ class Sink(Ending):
       level: of the compression, -1 for its default.
 
     Raises:
-      NotFoundError: the folder is not there.
+      NotFoundError: the folder does not exist.
     """
 
     def __init__(self, path: str, compression: Compression = "", level: int = -1) -> None:
@@ -48,15 +48,15 @@ class Sink(Ending):
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
+        """True if nothing can be written any more."""
         return self._target is None or self._finished
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes, which must stay as they are until the next `flush`.
+        """Append bytes, which must not change until the next `flush`.
 
         Raises:
           ValueError: the sink is closed.
-          OSError: the bytes, or earlier ones, could not be written; the file is given up.
+          OSError: the bytes, or earlier ones, could not be written; the file is discarded.
         """
         self._check_failure()
         if self.closed:
@@ -68,7 +68,7 @@ class Sink(Ending):
                 self._write_out()
 
     def flush(self) -> None:
-        """Hand everything written so far to the system; the file still has its hidden name."""
+        """Pass everything written so far to the operating system; the file keeps its hidden name."""
         self._check_failure()
         if self.closed:
             return
@@ -79,7 +79,7 @@ class Sink(Ending):
             self._file.flush()
 
     def finish(self) -> None:
-        """Write the end of the file; only its name is missing then. May be called again."""
+        """Write the end of the file, without renaming it yet. May be called again."""
         self._check_failure()
         if self.closed:
             return
@@ -91,10 +91,10 @@ class Sink(Ending):
             self._finished = True
 
     def close(self) -> None:
-        """Finish the file and give it its name; may be called again.
+        """Finish the file and give it its final name; may be called again.
 
         Raises:
-          OSError: it could not be written whole; nothing is left of it.
+          OSError: the file could not be written completely; nothing is left of it.
         """
         self.finish()
         if self._target is not None:
@@ -103,7 +103,7 @@ class Sink(Ending):
             self._target = None
 
     def discard(self) -> None:
-        """Give the file up; may be called again, and after `close`, when it does nothing."""
+        """Discard the file; may be called again, and does nothing after `close`."""
         target, self._target = self._target, None
         self._parts.clear()
         if target is not None:
@@ -123,7 +123,7 @@ class Sink(Ending):
             self.end(0.0)
 
     def end(self, patience: float | None) -> None:
-        """It was forgotten, or the program ends: nothing is kept of it."""
+        """Discard a file that was never closed, with a warning; called on deletion and at exit."""
         if self._target is not None:
             self.discard()
             warnings.warn(
@@ -141,7 +141,7 @@ class Sink(Ending):
 
     @contextlib.contextmanager
     def _giving_up(self) -> Any:
-        """An error inside the `with` gives the file up: who goes on writing would leave one with a gap."""
+        """Discard the file on any error inside the `with`: writing on would leave a file with a gap."""
         try:
             with naming(self.path, "writing"):
                 yield
@@ -169,7 +169,7 @@ class Sink(Ending):
 
 
 class _Stream:
-    """A pipe or a device: it has no other name, and what was written is gone."""
+    """A pipe or a device: it has no hidden name, and what was written cannot be taken back."""
 
     def __init__(self, path: str) -> None:
         self.file: Any = FileIO(path, "wb")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files: their size, a part of them, or all of it in chunks, decompressed on the way if asked.
+"""Reading files: their size, a part of them, or all of it in chunks, optionally decompressed.
 
-A file that is missing is a `NotFoundError`; other errors of the operating system keep their type and are told the path.
+A missing file raises `NotFoundError`; other errors of the operating system keep their type and get a note on the path.
 """
 
 import io
@@ -38,15 +38,15 @@ EMPTY: Bytes = np.empty(0, np.uint8)
 _BYTE = np.dtype(np.uint8)
 
 _POOL = Buffers(step_bits=0)
-"""What is read from files has a pool of its own, so that it does not push out arrays of users. Chunks come in many sizes that
-are close to each other, so one power of two serves them all."""
+"""Bytes read from files have a buffer pool of their own, so that they do not evict arrays of users. Chunks have many
+similar sizes, so the pool rounds them up to the next power of two."""
 
-_INFLATED_FROM = 64 * 1024  # bytes of a compressed file looked at together
+_INFLATED_FROM = 64 * 1024  # bytes of a compressed file read at a time
 
 
 @contextmanager
 def naming(path: str, doing: str = "reading") -> Iterator[None]:
-    """Errors inside the `with` say which file they are about."""
+    """Name the file in errors raised inside the `with`."""
     try:
         yield
     except NotFoundError:
@@ -59,7 +59,7 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
 
 
 def size_of(path: str) -> int:
-    """Bytes of a file; 0 where nobody knows (some web servers do not say).
+    """Size of a file in bytes; 0 if unknown (some web servers do not report it).
 
     Raises:
       NotFoundError: it is not there.
@@ -76,7 +76,7 @@ def _remote_size(path: str) -> int | None:
 
 
 def stamp_of(path: str) -> str:
-    """A text that changes when the file does.
+    """A string that changes when the file does.
 
     Raises:
       NotFoundError: it is not there.
@@ -91,18 +91,18 @@ def stamp_of(path: str) -> str:
     except OSError:
         with naming(
             path
-        ):  # only now: a mapped file's stamp is asked for before each use, and must cost next to nothing
+        ):  # entered only on error: the stamp of a mapped file is taken before each use and must be cheap
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
 def check_unchanged(path: str, stamp: str) -> None:
-    """Refuse a local file that was written to, or cut short, since it had this stamp: what was mapped of it may be gone.
+    """Reject a local file that was modified or truncated in place since this stamp: its mapped bytes may be gone.
 
-    Where another file has its name by now, or none, what was mapped is still there.
+    A file that was replaced or deleted passes: the mapping of the old one is still intact.
 
     Raises:
-      DataLossError: it has changed in place.
+      DataLossError: the file has changed in place.
     """
     try:
         now = stamp_of(path)
@@ -120,7 +120,7 @@ def _inode(stamp: str) -> str:
 
 
 def version_of(path: str) -> str:
-    """A text that changes when the file does, the same on all machines that see it: a `stamp_of` to be kept.
+    """Like `stamp_of`, but the same on all machines that see the file, so that it can be saved.
 
     Raises:
       NotFoundError: it is not there.
@@ -134,7 +134,7 @@ def version_of(path: str) -> str:
 
 
 def open_binary(path: str) -> BinaryIO:
-    """The file, open for reading and seeking.
+    """Open a file for reading and seeking.
 
     Raises:
       NotFoundError: it is not there.
@@ -145,20 +145,20 @@ def open_binary(path: str) -> BinaryIO:
             return open(local, "rb", buffering=0)
         system, name = file_system(path)
         file = system.open(name, "rb")
-        # `memory://` gives all its readers one file with one position; sharing the bytes instead copies nothing.
+        # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
         if isinstance(file, io.BytesIO):
             return io.BytesIO(file.getvalue())
         if not hasattr(file, "fs"):
-            file.fs = system  # the file inside an archive ends when its archive is forgotten
+            file.fs = system  # keeps the archive open as long as the file inside it
         return cast(BinaryIO, file)
 
 
 def open_ranges(path: str, *, in_order: bool = False) -> BinaryIO:
-    """`open_binary` for who looks at a few places: elsewhere every read is a request for just these bytes.
+    """Like `open_binary`, for random access: each read of a remote file requests exactly its bytes.
 
     Args:
       path: of the file.
-      in_order: whether it is read from front to back, where each request asks for more than the one before it.
+      in_order: true if the file is read from front to back; then each request is larger than the one before.
 
     Raises:
       NotFoundError: it is not there.
@@ -170,8 +170,8 @@ def open_ranges(path: str, *, in_order: bool = False) -> BinaryIO:
 
 
 def _remote(path: str, kind: type[RemoteFile]) -> Any:
-    """A file elsewhere of which ranges can be read; None for others."""
-    if local_path(path) is not None or path.startswith("memory://"):  # whose bytes are shared
+    """Open a remote file that can be read by ranges; None for any other file."""
+    if local_path(path) is not None or path.startswith("memory://"):  # its bytes are shared
         return None
     with naming(path):
         size = remote_size(*file_system(path))
@@ -179,7 +179,7 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
 
 
 def read_range(path: str, start: int, stop: int) -> bytes:
-    """Bytes start to stop of a file; fewer where it ends before.
+    """Read bytes start to stop of a file; fewer if it ends before `stop`.
 
     Raises:
       NotFoundError: it is not there.
@@ -200,15 +200,15 @@ class Source:
     Args:
       path: a local path or a URL.
       compression: "", "GZIP" or "ZLIB".
-      start: where to begin, in bytes of the file if it is not compressed, else always 0.
+      start: the byte to begin at; always 0 for a compressed file.
 
     Attributes:
-      offset: bytes handed out so far, decompressed, counted from the beginning of the file.
-      size: bytes of the file; None when it is compressed, since what comes out of it is not known, and for a pipe.
+      offset: decompressed bytes returned so far, counted from the beginning of the file.
+      size: of the file in bytes; None for a pipe, and for a compressed file, whose decompressed size is unknown.
 
     Raises:
       NotFoundError: the file is not there.
-      DataLossError: the file ends before `start`, or, while it is read, before where it ended at first.
+      DataLossError: the file ends before `start`, or becomes shorter while it is read.
     """
 
     def __init__(self, path: str, compression: Compression = "", start: int = 0) -> None:
@@ -216,14 +216,14 @@ class Source:
         self.offset = start
         self._file: Any = _remote(path, RemoteStream) or open_binary(path)
         self._inflater = Inflater(compression, path) if compression else None
-        self._damage: DataLossError | None = None  # met behind bytes that are still good
+        self._damage: DataLossError | None = None  # found after bytes that are still good; raised by the next call
         self.size: int | None = None
-        self._taken = start  # bytes of the file
+        self._taken = start  # bytes read from the file
         try:
             local = isinstance(self._file, io.FileIO)
             with naming(path):
                 size = self._size() if local or self._inflater is None else None
-            self._whole = size if local else None  # others may count in other ways than they read
+            self._whole = size if local else None  # a remote file may yield a size other than reported
             if self._inflater is not None:
                 return
             self.size = size
@@ -240,7 +240,7 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was handed out stays as it is."""
+        """Close the file; returned bytes stay valid."""
         self._file.close()
 
     def _size(self) -> int | None:
@@ -253,15 +253,15 @@ class Source:
         return int(known) if known is not None else _remote_size(self.path)
 
     def expect_end(self, offset: int) -> None:
-        """Read nothing behind this byte of the file, which is not compressed, unless it is asked for."""
+        """Limit read-ahead of an uncompressed file to this byte; bytes after it are only read on request."""
         if isinstance(self._file, RemoteStream):
             self._file.stop = min(offset, self._file.size)
 
     def go_to(self, offset: int) -> None:
-        """Read on at this byte of the file, which is not compressed.
+        """Continue reading an uncompressed file at this byte.
 
         Raises:
-          DataLossError: the file ends before.
+          DataLossError: the file ends before it.
         """
         if self.size is not None and offset > self.size:
             raise DataLossError(
@@ -272,7 +272,7 @@ class Source:
         self.offset = self._taken = offset
 
     def skip(self, size: int) -> int:
-        """Pass over `size` bytes; returns how many there were.
+        """Skip `size` bytes; returns how many were skipped, which is fewer only at the end of the file.
 
         Raises:
           DataLossError: the compressed data is damaged.
@@ -285,14 +285,14 @@ class Source:
         return self.offset - before
 
     def more(self, kept: Bytes, size: int) -> tuple[Bytes, bool]:
-        """`kept` and up to `size` bytes behind it, in memory that stays as it is while it is referenced.
+        """Return `kept` followed by up to `size` new bytes, in memory that stays unchanged while it is referenced.
 
         Args:
-          kept: the end of what this gave last time, to stand before the new bytes.
-          size: how many new bytes; fewer come only at the end of the file.
+          kept: the unused end of the previous result, to be put before the new bytes.
+          size: how many new bytes; fewer are returned only at the end of the file.
 
         Returns:
-          The bytes, and whether the file has ended.
+          The bytes, and true if the file has ended.
 
         Raises:
           DataLossError: the compressed data is damaged.
@@ -323,10 +323,10 @@ class Source:
         return got or self._end()
 
     def _end(self) -> int:
-        """0: the file has ended.
+        """Return 0: the file has ended.
 
         Raises:
-          DataLossError: it was longer when it was opened. Where it was cut nobody could see otherwise that lines are missing.
+          DataLossError: it was longer when it was opened. Otherwise truncated text would silently lack lines.
         """
         if self._whole is not None and self._taken < self._whole:
             raise DataLossError(
@@ -343,7 +343,7 @@ class Source:
                 data = self._file.read(_INFLATED_FROM)
                 self._taken += len(data)
                 if not data and not self._end():
-                    # zlib may hold back what did not fit the last time it was asked.
+                    # zlib may hold back output that did not fit the last time.
                     made = inflater.inflate(len(view))
                     if not made:
                         inflater.finish()

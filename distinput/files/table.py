@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many files as a few arrays: a million names take the memory of their letters."""
+"""Many files as a few arrays: a million names take no more memory than their characters."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ __all__ = ["FileTable"]
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """Files in order.
+    """An ordered list of files.
 
     Args:
       names: [n] paths or URLs over one buffer.
-      sizes: [n] bytes; 0 also where nobody knows.
-      rows: [n] records, -1 where that is not known; None: known of no file.
-      stamps: what tells one version of each file from the next; None: not known.
+      sizes: [n] in bytes; 0 also where unknown.
+      rows: [n] number of records, -1 where unknown; None: unknown for all files.
+      stamps: [n] strings that identify the version of each file; None: unknown.
     """
 
     names: Strings
@@ -34,7 +34,7 @@ class FileTable:
 
     @staticmethod
     def of(paths: Sequence[str], sizes: Any = None) -> "FileTable":
-        """From paths; their sizes are looked up where they are not given.
+        """Make a table from paths; sizes are looked up unless they are given.
 
         Raises:
           NotFoundError: a file is not there.
@@ -51,13 +51,13 @@ class FileTable:
         return name.decode()
 
     def index(self, path: str) -> int:
-        """Which file has this path, for names in ascending order; -1 if none has."""
+        """The index of the file with this path, for names in ascending order; -1 if there is none."""
         name = path.encode()
         place = bisect_left(range(len(self)), name, key=self.names.row)
         return place if place < len(self) and self.names.row(place) == name else -1
 
     def check(self, index: int) -> None:
-        """Refuse a file that is not the one that was listed.
+        """Reject a file that has changed since it was listed.
 
         Raises:
           NotFoundError: it is gone.
@@ -74,7 +74,7 @@ class FileTable:
             )
 
     def take(self, indices: Ints) -> "FileTable":
-        """These files, in memory of their own."""
+        """The files at these indices, as copies."""
         return FileTable(
             _alone(self.names.take(indices)),
             self.sizes.take(indices),
@@ -84,7 +84,7 @@ class FileTable:
 
 
 def _alone(texts: Strings) -> Strings:
-    """The same texts over a buffer of their own; without a kernel, which takes longer to load than a few names do."""
+    """A compact copy of the strings; made with NumPy, since loading a kernel takes longer than copying a few names."""
     sizes = texts.sizes
     before = np.cumsum(sizes) - sizes
     places = np.arange(int(sizes.sum())) + np.repeat(texts.starts - before, sizes)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are not whole yet: a hidden name beside their own, which no pattern matches.
+"""Unfinished files: written under a hidden name beside the final one, which no pattern matches.
 
-A local one is locked by whoever writes it. The lock ends with the process, however that ends, so the next writer of the
-same file knows those that were left behind and removes them. Where there are no locks, and elsewhere, age tells.
+The writer of a local file holds a lock on it. The lock is released when the process ends, however it ends, so the next
+writer of the same file recognizes files that were left behind and removes them. Remote files, and file systems without
+locks, are judged by age.
 """
 
 import contextlib
@@ -19,22 +20,22 @@ from distinput.files.paths import UNFINISHED, file_system
 __all__ = ["Unfinished", "Upload"]
 
 _LEFT_BEHIND_SECONDS = 24 * 3600
-"""What nobody has written to for so long is taken as left behind, where no lock can tell."""
+"""Without locks, a file that was not modified for so long counts as left behind."""
 
 _LONGEST_NAME = 200  # bytes; file systems allow 255
 
 _WHOLE_WHEN_CLOSED = frozenset({"abfs", "abfss", "adl", "az", "gcs", "gs", "hf", "oci", "oss", "s3", "s3a"})
-"""Stores whose objects appear when their upload is complete. They need no other name, and renaming would be a copy."""
+"""Stores whose objects appear only when the upload is complete. They need no hidden name; renaming would be a copy."""
 
 
 class Unfinished:
     """A local file under its hidden name, open for writing.
 
     Args:
-      path: the name that it gets when it is whole.
+      path: its final name.
 
     Attributes:
-      file: to write to.
+      file: the file object to write to.
     """
 
     def __init__(self, path: str) -> None:
@@ -42,14 +43,14 @@ class Unfinished:
         self._process: int | None = os.getpid()
         names = (_hidden(path, str(number)) for number in count())
         self._name, claimed = next(found for found in map(_claim, names) if found)
-        # What other writers that were ended have left.
+        # Remove what killed writers have left behind.
         all(os.path.lexists(name) and _remove_left_behind(name) for name in names)
         self.file: Any = FileIO(claimed, "wb")
-        # Closing the file may fail, where the disk is full, and must not end the lock.
+        # Closing the file may fail if the disk is full, and must not release the lock.
         self._lock = os.dup(claimed) if _locked(claimed) else None
 
     def publish(self) -> None:
-        """Close the file and give it its own name."""
+        """Close the file and give it its final name."""
         self.file.close()
         if self._lock is not None and not _is(self._lock, self._name):
             raise FileNotFoundError(f"{self._name} was removed while it was written")
@@ -57,10 +58,10 @@ class Unfinished:
         self._end()
 
     def discard(self) -> None:
-        """Leave nothing of it; may be called again."""
+        """Delete the file; may be called again."""
         with contextlib.suppress(OSError):
             self.file.close()
-        # A process that was forked has the file too, but it is not its own to remove.
+        # A forked child has the file too, but must not remove it.
         if self._process == os.getpid():
             with contextlib.suppress(OSError):
                 if self._lock is None or _is(self._lock, self._name):
@@ -74,13 +75,13 @@ class Unfinished:
 
 
 class Upload:
-    """A file that fsspec writes: under a hidden name, or where it appears only when it is whole, under its own.
+    """A file that fsspec writes: under a hidden name, or under its own if the store shows only complete objects.
 
     Args:
-      path: the URL that it gets when it is whole.
+      path: its final URL.
 
     Attributes:
-      file: to write to.
+      file: the file object to write to.
     """
 
     def __init__(self, path: str) -> None:
@@ -94,13 +95,13 @@ class Upload:
         self.file: Any = self._system.open(self._name, "wb")
 
     def publish(self) -> None:
-        """Close the file and give it its own name."""
+        """Close the file and give it its final name."""
         self.file.close()
         if self._name == self._path:
             return
         from fsspec import AbstractFileSystem
 
-        # It would take `[` and `*` in a name for a pattern.
+        # The default `mv` would treat `[` and `*` in a name as a pattern.
         if getattr(self._system.mv, "__func__", None) is AbstractFileSystem.mv:
             self._system.cp_file(self._name, self._path)
             self._system.rm_file(self._name)
@@ -108,10 +109,10 @@ class Upload:
             self._system.mv(self._name, self._path)
 
     def discard(self) -> None:
-        """Leave nothing of it; may be called again."""
+        """Delete the file; may be called again."""
         with contextlib.suppress(Exception):
             if self._name == self._path:
-                # Closing it would complete the upload, and so would forgetting it.
+                # Closing it would complete the upload, and so would deleting the object.
                 file, self.file.closed = self.file, True
                 file.discard()
             else:
@@ -122,7 +123,7 @@ class Upload:
 
     def _remove_left_behind(self) -> None:
         start = _hidden(self._path, "").removesuffix(UNFINISHED)
-        with contextlib.suppress(Exception):  # not every file system lists, or knows when a file was written
+        with contextlib.suppress(Exception):  # not every file system can list files or tell when they were written
             for name in self._system.ls(self._system._parent(self._path), detail=False):
                 if name.endswith(UNFINISHED) and name.rpartition("/")[2].startswith(start.rpartition("/")[2]):
                     age = time.time() - self._system.modified(name).timestamp()
@@ -131,7 +132,7 @@ class Upload:
 
 
 def _hidden(path: str, which: str) -> str:
-    """The name of an unfinished file, which stands for `path`; `which` of those that are written at a time."""
+    """The hidden name of an unfinished file for `path`; `which` distinguishes concurrent writers."""
     folder, slash, name = path.rpartition("/") if os.sep == "/" or "/" in path else path.rpartition(os.sep)
     encoded = name.encode(errors="surrogateescape")
     if len(encoded) > _LONGEST_NAME:
@@ -140,7 +141,7 @@ def _hidden(path: str, which: str) -> str:
 
 
 def _claim(name: str) -> tuple[str, int] | None:
-    """The name, and a locked descriptor of a new file that has it; None: it belongs to a living writer."""
+    """Create and lock a file of this name: the name and its descriptor; None if it belongs to a living writer."""
     while True:
         try:
             found = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -148,14 +149,14 @@ def _claim(name: str) -> tuple[str, int] | None:
             if not _remove_left_behind(name):
                 return None
             continue
-        # Whoever looks for what was left behind may have taken it for that before it was locked.
+        # Another process may have removed the file as left behind before it was locked.
         if _locked(found) is not False and _is(found, name):
             return name, found
         os.close(found)
 
 
 def _remove_left_behind(name: str) -> bool:
-    """Remove an unfinished file unless it belongs to a living writer; True when it is gone."""
+    """Remove an unfinished file unless it belongs to a living writer; True if it is gone."""
     try:
         found = os.open(name, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
@@ -178,7 +179,7 @@ def _remove_left_behind(name: str) -> bool:
 
 
 def _locked(descriptor: int) -> bool | None:
-    """Lock a file if nobody has; None where there are no locks."""
+    """Try to lock a file: True if that succeeded, False if it is locked already, None if locks are unsupported."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock
     except ImportError:  # Windows
@@ -193,7 +194,7 @@ def _locked(descriptor: int) -> bool | None:
 
 
 def _is(descriptor: int, name: str) -> bool:
-    """Whether an open file still has this name."""
+    """True if an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(name, follow_symlinks=False))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor 3: the file formats, one file each, loaded when it is first named, as `formats.text` is."""
-# ruff: noqa: F401 - the names are told to type checkers only
+"""The file formats (floor 3), one module each, imported when it is first accessed, such as `formats.text`."""
+# ruff: noqa: F401 - the names are imported for type checkers only
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +17,7 @@ else:
 __all__ = ["FORMATS", "register_format"]
 
 OpenFormat: TypeAlias = "Callable[..., Format]"
-"""A class of formats, or a function that makes them from their options."""
+"""A `Format` class, or a function that makes a format from its options."""
 
 FORMATS: "Registry[OpenFormat]" = Registry(
     "format",
@@ -35,19 +35,19 @@ FORMATS: "Registry[OpenFormat]" = Registry(
 
 
 def register_format(name: str, format: Any = None) -> Any:
-    """Make a format known by a name, for `distinput.data.FileDataset`.
+    """Register a format under a name, for `distinput.data.FileDataset`.
 
     Args:
       name: lower-case letters, digits and underscores.
-      format: a subclass of `Format`, or `package.module:attribute` of one, which is imported when it is first used. Left out:
+      format: a subclass of `Format`, or its location as `package.module:attribute`, imported on first use. Without it,
         `register_format(name)` is a decorator for the class.
 
     Returns:
       `format`, or the decorator.
 
     Raises:
-      ValueError: the name or the place is malformed, or another format has the name; the message says which.
-      TypeError: `format` can be neither called nor imported.
+      ValueError: the name or the location is malformed, or another format has the name; the message says which.
+      TypeError: `format` is neither callable nor a location.
 
     >>> import pathlib
     >>> import distinput as di

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow IPC files of one version: their schema, their record batches, and the mapping of a local one."""
+"""One version of an Arrow IPC file: its schema, its record batches, and its memory map if it is local."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,19 +22,19 @@ __all__ = ["ArrowFile", "arrow_file", "reading_batch"]
 
 
 class ArrowFile:
-    """A file of one version, seen through some of its columns.
+    """One version of a file, restricted to some of its columns.
 
     Attributes:
       whole: its bytes, if it is local.
-      batches: where its record batches are; None for a stream that is not local.
-      places: [leaves, batches] by `nulls`: the byte where the rows of each begin, as far as that was asked for.
-      sources: by `nulls`: where the rows of each leaf are, if they all lie in the file; known when all places are.
+      batches: where its record batches are; None for a remote stream.
+      places: by `nulls`, [leaves, batches]: the byte at which the rows begin, as far as known so far.
+      sources: by `nulls`: the rows of each leaf if they all lie in the file; set once all places are known.
     """
 
     def __init__(self, path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> None:
         self.path, self.columns, self.trusted = path, columns, trusted
         self._stamp = stamp
-        self._sound: set[int] = set()  # numbers of mapped batches that were checked
+        self._sound: set[int] = set()  # numbers of the mapped batches that passed the check
         self.places: dict[Any, Ints] = {}
         self.sources: dict[Any, list[Rows | None]] = {}
         local = local_path(path)
@@ -47,7 +47,7 @@ class ArrowFile:
             self.batches = batches_of_stream(path, self.whole)
         else:
             check_end_of_stream(path)
-        with self._opened(None) as reader, reading_batch(path, None):  # names are decoded when they are first looked at
+        with self._opened(None) as reader, reading_batch(path, None):  # pyarrow decodes names on first access
             self.schema = reader.schema
             self.spec = table_spec(path, self.schema, columns)
         if self.batches is not None and not trusted:
@@ -55,12 +55,12 @@ class ArrowFile:
 
     @property
     def views(self) -> bool:
-        """Whether numbers are views of the mapped file."""
+        """True if numbers are views of the mapped file."""
         return self.whole is not None and self.batches is not None and not self.batches.compressed
 
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
-        """Pyarrow's reader of some columns."""
+        """A pyarrow reader of the fields with these numbers; None: all."""
         import pyarrow as pa
         from pyarrow import ipc
 
@@ -78,8 +78,8 @@ class ArrowFile:
 
     @property
     def _fields(self) -> list[int] | None:
-        # Of views pyarrow would make copies where it is told which ones; and it takes no field for all of them, so that then
-        # the first one is read, and not used.
+        # Given a selection, pyarrow copies instead of making views; and it takes an empty selection for all fields, so
+        # then the first field is read and not used.
         return (
             None
             if self.columns is None or self.views
@@ -87,11 +87,11 @@ class ArrowFile:
         )
 
     def select(self, batch: Any) -> Any:
-        """A batch with the columns asked for, in their order."""
+        """A batch reduced to the requested columns, in the requested order."""
         return batch if self.columns is None else batch.select(list(self.columns))
 
     def each(self, row: int) -> Iterator[tuple[int, Any]]:
-        """The record batches, and their numbers, from the one that holds `row` on; of a stream from the first one on."""
+        """Numbered record batches, starting with the one that holds `row`; those of a stream start with the first."""
         if self.listed:
             assert self.batches is not None
             first = int(np.searchsorted(self.batches.ends, row, "right")) - 1
@@ -112,16 +112,16 @@ class ArrowFile:
                 number += 1
 
     def check_unchanged(self) -> None:
-        """Refuse to look into a mapping of a file that has changed in place, where nothing may be any more.
+        """Reject a mapped file that has changed in place, since mapped pages may no longer exist.
 
         Raises:
-          DataLossError: it has.
+          DataLossError: it has changed.
         """
         if self.whole is not None:
             check_unchanged(self.path, self._stamp)
 
     def _read_empty(self, numbers: list[int]) -> None:
-        """Look into record batches that say they have no rows: nobody else ever would, and find that they do have some."""
+        """Check record batches that claim to have no rows; no reader would ever notice that they do have some."""
         assert self.batches is not None
         if self.listed and numbers:
             with self._opened(self._fields) as reader:
@@ -130,14 +130,14 @@ class ArrowFile:
         elif not self.listed and (
             not self.schema.names or not len(self.batches) or (numbers and self.batches.dictionaries)
         ):
-            for _ in self.each(0):  # which reads all messages
+            for _ in self.each(0):  # iterating reads all messages
                 pass
         else:
             for number in numbers:
                 self.batch(number)
 
     def _listed(self, reader: Any, number: int) -> Any:
-        """A record batch of a file that lists them."""
+        """A record batch of a file whose footer lists them."""
         self.check_unchanged()
         with reading_batch(self.path, f"record batch {number}"):
             batch = reader.get_batch(number)
@@ -178,10 +178,10 @@ class ArrowFile:
 
 @lru_cache(maxsize=1024)
 def arrow_file(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> ArrowFile:
-    """A file; `stamp` tells one version of it from the next."""
+    """Open one version of a file, identified by `stamp`; cached."""
     return ArrowFile(path, stamp, columns, trusted)
 
 
 def reading_batch(path: str, part: str | None) -> AbstractContextManager[None]:
-    """Errors of pyarrow inside the `with` name the file and the part of it."""
+    """Translate pyarrow errors inside the `with` into errors that name the file and the part of it."""
     return naming_damage("an Arrow IPC file", path, part)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow IPC files and streams: every row is a record, a dict of the columns asked for."""
+"""Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,26 +36,27 @@ from distinput.plan.check import normalized
 
 __all__ = ["ArrowIpc", "write_arrow"]
 
-_KEPT_BYTES = 64 << 20  # of decoded batches that are kept for `fetch`
-_UNKNOWN, _ELSEWHERE = -1, -2  # in place of where rows begin
+_KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
+_UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
 
 
 @dataclass(frozen=True)
 class ArrowIpc(TableFormat):
-    """Rows of Arrow IPC files ("Feather version 2") and streams; which of both a file is, its first bytes say.
+    """Rows of Arrow IPC files ("Feather version 2") and streams; the first bytes tell which of the two a file is.
 
-    Local files are mapped into memory: numbers are views of the file, and what is not looked at is not read. The values of
-    other files, and of compressed ones, are read a record batch at a time. Types are those of Parquet files. A stream has
-    no list of its batches: of a local one they are found without reading the values, of another one only in passing.
+    Local files are mapped into memory: numbers are views of the file, and data that is not accessed is not read. Remote
+    and compressed files are read one record batch at a time. The types are those of Parquet files. A stream has no list
+    of its batches: those of a local stream are found without reading the values, those of a remote one only as it is
+    read.
 
     Args:
-      columns: names of the columns to read, the only ones that are looked at; None: all.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
-      trusted: leave out the check that each record batch gets before its values are looked at, which finds offsets, views and
-        indices that lead outside of it. A damaged file may then end the process.
+      columns: names of the columns to read; others are not accessed. None: all.
+      nulls: "error", or a dict of replacement values for nulls, by column. A null list becomes an empty one.
+      trusted: skip the check that each record batch gets before its values are accessed, which finds offsets, views and
+        indices that point outside of it. A damaged file may then crash the process.
 
     Raises:
-      InvalidArgumentError: no such option.
+      InvalidArgumentError: an option has an invalid value.
     """
 
     name: ClassVar[str] = "arrow"
@@ -111,10 +112,10 @@ class ArrowIpc(TableFormat):
             raise DataLossError(f"{path}: has {row} rows, but reading was to go on at row {begin}; it changed")
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        """The rows with these numbers, in this order; of mapped files only they are read, of others their batches.
+        """The rows with these numbers, in this order; reads only these rows of a mapped file, else their batches.
 
         Raises:
-          InvalidArgumentError: a row that is not there.
+          InvalidArgumentError: a row number is out of range.
         """
         file, wanted = self._file(path), np.asarray(rows, np.int64)
         batches = file.batches
@@ -136,20 +137,20 @@ class ArrowIpc(TableFormat):
 
     def sources(self, path: str) -> Sequence[Rows] | None:
         file = self._file(path)
-        if file.batches is not None and not len(file.batches):  # of which nobody has ever fetched a row
+        if file.batches is not None and not len(file.batches):  # no `fetch` can have set the sources
             self._sources(file, file.batches, np.empty(0, np.int64))
         found = file.sources.get(self.nulls)
         return None if found is None or any(source is None for source in found) else found  # type: ignore[return-value]
 
     def _straight(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Column | None]:
-        """The leaves of these rows that lie in the mapped file as they are wanted, copied at most once; None for others."""
+        """The leaves that lie in the mapped file in their final form, copied at most once; None for other leaves."""
         sources = file.sources.get(self.nulls)
         if sources is None:
             sources = self._sources(file, batches, rows)
         return [None if source is None else chosen(source, rows) for source in sources]
 
     def _sources(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Rows | None]:
-        """Where the leaves of all batches that hold these rows lie in the file; None for a leaf that lies elsewhere."""
+        """The mapped rows of each leaf, for the batches that hold these rows; None for a leaf not stored that way."""
         leaves = file.spec.tensors("arrow")
         whole = file.whole
         if not file.views or whole is None:
@@ -169,7 +170,7 @@ class ArrowIpc(TableFormat):
         return found
 
     def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
-        """All rows of a batch, whose values are only decoded where they are not views of the file."""
+        """All rows of a batch, cached; values are decoded only if they are not views of the file."""
         key = file, number, self.nulls
         block = _DECODED.get(key)
         if block is None:
@@ -189,18 +190,18 @@ class ArrowIpc(TableFormat):
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)
-"""Decoded batches of all files that `fetch` was asked for."""
+"""Decoded batches for `fetch`, shared by all files."""
 
 
 def _own_bytes(column: Column) -> int:
-    """About how much memory a column takes beside the pages of a mapped file."""
+    """About how much memory a column takes apart from the pages of a mapped file."""
     if isinstance(column, Ragged | Strings):
         return 2 * column.starts.nbytes
     return column.array.nbytes if isinstance(column, Dense) and column.array.flags.writeable else 0
 
 
 def _place(column: Column, whole: Bytes) -> int:
-    """Where the rows of a column begin in a mapped file; `_ELSEWHERE` if they do not lie there one after the other."""
+    """The byte of a mapped file at which a column begins; `_ELSEWHERE` if its rows are not contiguous there."""
     if not len(column):
         return 0
     if not isinstance(column, Dense) or not column.array.flags.c_contiguous or not column.array.nbytes:
@@ -210,11 +211,11 @@ def _place(column: Column, whole: Bytes) -> int:
 
 
 def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> Rows:
-    """Rows of a leaf that lie in a mapped file, in parts that begin at these bytes."""
-    shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes are known of what lies there
+    """The rows of a leaf in a mapped file, in parts that begin at these bytes."""
+    shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes of a mapped leaf are known
     if len(begins) == 1:
         array = np.ndarray((int(ends[-1]), *shape), leaf.dtype, whole, int(begins[0]))
-        if array.flags.aligned:  # of others NumPy would make a copy
+        if array.flags.aligned:  # NumPy would copy unaligned rows
             return array
     return Memory(whole, begins, ends, shape, leaf.dtype)
 
@@ -222,7 +223,7 @@ def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> Rows:
 def _gathered(
     blocks: Sequence[ColumnBlock], which: Ints, rows: Ints, known: Sequence[Column | None]
 ) -> list[Column | None]:
-    """Row rows[i] of blocks[which[i]], for each i; of the leaves that are not known already."""
+    """Row rows[i] of blocks[which[i]] for each i, for the leaves that are None in `known`."""
     order = np.argsort(which, kind="stable")
     cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))
     back = np.empty(len(order), np.int64)
@@ -250,17 +251,17 @@ def write_arrow(
     *,
     stream: bool = False,
 ) -> None:
-    """Write columns as an Arrow IPC file; a local file appears when it is whole.
+    """Write columns as an Arrow IPC file; a local file appears only when it is complete.
 
     Args:
       path: a local path or a URL.
       columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
       batch_rows: rows in a record batch; None: all in one.
-      compression: None, "lz4" or "zstd"; compressed values cannot be mapped into memory.
-      stream: write the stream format, which has no list of its batches at the end.
+      compression: None, "lz4" or "zstd"; compressed values cannot be memory-mapped.
+      stream: write the stream format, which has no list of batches at its end.
 
     Raises:
-      InvalidArgumentError: the columns differ in length, or one of them is no column; or no such compression.
+      InvalidArgumentError: the columns differ in length, one of them is not a column, or the compression is unknown.
     """
     import pyarrow as pa
     from pyarrow import ipc

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the record batches of an Arrow IPC file or stream lie, and how many rows each has, without reading their values.
+"""The locations and row counts of the record batches of an Arrow IPC file or stream, found without reading values.
 
-Only the few numbers needed for that are taken from the file's own tables of contents (flatbuffers); the values are pyarrow's
-to decode. Source: the format's own description, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File
+Only the few numbers needed for that are read from the file's metadata (flatbuffers); pyarrow decodes the values.
+Source: the format specification, "Arrow Columnar Format", sections "IPC Streaming Format" and "IPC File
 Format", and its schemas `Message.fbs` and `File.fbs`.
 """
 
@@ -31,11 +31,11 @@ class Batches:
     """The record batches of a file, in order.
 
     Args:
-      starts: [b] the byte where the message of each begins.
-      sizes: [b] bytes of each message.
-      ends: [b + 1] rows before each batch, and in all.
-      compressed: whether the values of any are.
-      dictionaries: whether there are any dictionaries, which come before the batches that use them.
+      starts: [b] the byte at which the message of each batch begins.
+      sizes: [b] of each message in bytes.
+      ends: [b + 1] number of rows before each batch, and in total.
+      compressed: true if the values of any batch are compressed.
+      dictionaries: true if there are dictionaries, which precede the batches that use them.
     """
 
     starts: Ints
@@ -58,7 +58,7 @@ def is_file(path: str) -> bool:
     head = read_range(path, 0, 8)
     if head.startswith(MAGIC):
         return True
-    # A stream begins with the length of its schema's message, behind a mark since version 0.15 of the format.
+    # A stream begins with the length of its schema message, preceded by a marker since version 0.15 of the format.
     first, second = struct.unpack("<II", head) if len(head) == 8 else (0, 0)
     if not (first == _CONTINUED and 0 < second < 1 << 31) and not 0 < first < 1 << 24:
         raise _damage(path, "it begins with neither the mark of a file nor the schema of a stream")
@@ -66,7 +66,7 @@ def is_file(path: str) -> bool:
 
 
 def batches_of_file(path: str) -> Batches:
-    """The batches that the footer of a file lists.
+    """The batches listed in the footer of a file.
 
     Raises:
       DataLossError: the file is damaged or was cut short.
@@ -82,7 +82,7 @@ def batches_of_file(path: str) -> Batches:
     try:
         footer = _Table.root(read_range(path, begin, size - 10))
         blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
-        # Before the message stands its length, and before that, since version 0.15 of the format, a mark.
+        # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
         if len(blocks) and (
             min(starts.min() - 8, heads.min() - 8, bodies.min()) < 0 or (starts + heads + bodies > begin).any()
@@ -94,19 +94,19 @@ def batches_of_file(path: str) -> Batches:
         raise _damage(path, str(error)) from error
     for number, message in enumerate(found):
         if message.kind != _BATCH or message.rows < 0:
-            raise _damage(path, f"record batch {number} is none")
+            raise _damage(path, f"message {number} is not a record batch")
     return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0)
 
 
 def batches_of_stream(path: str, data: Bytes) -> Batches:
-    """The batches of a stream, found by going from message to message.
+    """The batches of a stream, found by following its messages.
 
     Args:
-      path: for the messages of errors.
-      data: the whole of it.
+      path: of the stream, for error messages.
+      data: all bytes of the stream.
 
     Raises:
-      DataLossError: it is damaged, or ends without saying that it ends.
+      DataLossError: it is damaged, or lacks the end marker.
     """
     from pyarrow import py_buffer
     from pyarrow.ipc import read_message
@@ -124,7 +124,7 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
                 raise _damage(path, f"there is no message of kind {message.kind} at byte {at}")
             if message.body < 0 or message.rows < 0 or at + head + message.body > size:
                 raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
-            if message.kind == _DICTIONARY:  # which nobody looks at unless a batch follows
+            if message.kind == _DICTIONARY:  # checked here, since pyarrow skips it unless a batch follows
                 read_message(py_buffer(data[at : at + head + message.body]))
             if message.kind == _BATCH:
                 starts.append(at)
@@ -140,7 +140,7 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
 
 
 def check_end_of_stream(path: str) -> None:
-    """Refuse a stream that does not end with the mark of its end.
+    """Reject a stream that does not end with the end marker.
 
     Raises:
       DataLossError: it was cut short.
@@ -153,7 +153,7 @@ def check_end_of_stream(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """The head of a message: its kind, the bytes of its body, its rows, and whether they are compressed."""
+    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed."""
 
     kind: int
     body: int
@@ -164,12 +164,12 @@ class _Message:
 def _batches(path: str, starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool) -> Batches:
     ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
     if (ends < 0).any():
-        raise _damage(path, "nobody can count its rows")
+        raise _damage(path, "its number of rows overflows")
     return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries)
 
 
 def _message(data: bytes | memoryview) -> tuple[_Message, int]:
-    """The head of the message at the beginning of `data`, and its bytes; none at the end of a stream."""
+    """The header of the message at the start of `data`, and its size in bytes; 0 at the end of a stream."""
     (length,) = struct.unpack_from("<I", data)
     before = 4
     if length == _CONTINUED:
@@ -199,7 +199,7 @@ class _Table:
 
     Args:
       data: the flatbuffer.
-      at: where the table begins.
+      at: the byte at which the table begins.
     """
 
     data: bytes | memoryview
@@ -211,7 +211,7 @@ class _Table:
         return _Table(data, at)
 
     def place(self, field: int) -> int:
-        """Where a field lies, 0 if it is absent."""
+        """The byte at which a field lies; 0 if it is absent."""
         (back,) = struct.unpack_from("<i", self.data, self.at)
         if not 0 <= self.at - back < len(self.data):
             raise ValueError("a table without its fields")
@@ -222,16 +222,16 @@ class _Table:
         return self.at + offset if offset else 0
 
     def number(self, field: int, code: str) -> int:
-        """A number; 0 if it is absent."""
+        """The value of a number field; 0 if it is absent."""
         place = self.place(field)
         return int(struct.unpack_from(code, self.data, place)[0]) if place else 0
 
     def table(self, field: int) -> "_Table":
-        """A table within this one."""
+        """The nested table of a field."""
         return _Table(self.data, self._target(field))
 
     def structs(self, field: int, dtype: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-        """A row of structs; empty if it is absent."""
+        """The vector of structs of a field; empty if it is absent."""
         if not self.place(field):
             return np.empty(0, dtype)
         place = self._target(field)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.train.Example` messages into columns, without protobuf.
+"""Parsing `tf.train.Example` messages into columns, without the protobuf library.
 
     Example { map from key to a list of bytes, of float32 or of int64 }
 
-What is wanted is declared with the classes of `features`. One call of a kernel finds the features in all messages of a block
-and decodes them on its way. Where anything is odd (a list in pieces, a missing feature without a default, damage) all of it
-is done again in single steps, which know what to say.
+The wanted features are declared with the classes of `features`. One kernel call finds the features in all messages of a
+block and decodes them in the same pass. If anything is unusual (a list in pieces, a missing feature without a default,
+damage), the block is parsed again in separate steps, which can report what is wrong.
 """
 
 from collections.abc import Mapping
@@ -50,19 +50,19 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 _BYTE, _INT64 = np.dtype(np.uint8), np.dtype(np.int64)
 
 _ROOM = {BYTES: 32, FLOAT: 128, INT64: 128}
-"""Bytes for each message in which values are laid side by side at first: strings, or numbers of which there may be any."""
+"""Initial buffer size per message, in bytes, for the values of strings and of variable-length numbers."""
 
 _MORE = 4
-"""How many times as many there are after they were too few."""
+"""The factor by which a buffer grows when it was too small."""
 
 _MOST_ROOM = {BYTES: 128, FLOAT: 1024, INT64: 1024}
-"""Above so many strings stay where they are in the messages, and numbers are counted first, then decoded."""
+"""Beyond this size strings are left in place in the messages, and numbers are counted before they are decoded."""
 
 
 class RaggedValues(NamedTuple):
     """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    It has the attributes of TensorFlow's RaggedTensor, and those of its SparseTensor too.
+    It has the attributes of TensorFlow's RaggedTensor as well as those of its SparseTensor.
     """
 
     values: Array
@@ -70,7 +70,7 @@ class RaggedValues(NamedTuple):
 
     @property
     def indices(self) -> Ints:
-        """The row and the place in the row of each value, [m, 2]."""
+        """[m, 2] the row of each value and its position in the row."""
         sizes = np.diff(self.row_splits)
         rows = np.repeat(np.arange(len(sizes)), sizes)
         return np.stack((rows, np.arange(len(rows)) - self.row_splits[rows]), axis=1)
@@ -87,27 +87,27 @@ class RaggedValues(NamedTuple):
 
 
 def parse_examples(serialized: Strings, features: Features) -> dict[str, Column]:
-    """Columns out of many messages at once.
+    """Parse many messages into columns.
 
     Args:
       serialized: n messages.
-      features: what is wanted, by key; other features are passed over.
+      features: the wanted features by key; others are skipped.
 
     Returns:
       A column for each wanted feature: fixed-length ones as `Dense` [n, *shape] or `Strings`, others as `Ragged`.
 
     Raises:
-      InvalidArgumentError: a message is none, lacks a required feature, or has one of another type or size.
+      InvalidArgumentError: a message is malformed, lacks a required feature, or has one of another type or size.
     """
     return ExampleParser(features)(serialized)
 
 
 def parse_example(serialized: Any, features: Features, example_names: Any = None, name: str | None = None) -> Any:
-    """NumPy values out of a batch of messages; the counterpart of `tf.io.parse_example`.
+    """Parse a batch of messages into NumPy values; the counterpart of `tf.io.parse_example`.
 
     Args:
       serialized: a list or array of messages as bytes.
-      features: what is wanted, by key.
+      features: the wanted features by key.
       example_names: ignored.
       name: ignored.
 
@@ -127,16 +127,16 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
 def parse_single_example(
     serialized: bytes, features: Features, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """NumPy values out of one message; the counterpart of `tf.io.parse_single_example`.
+    """Parse one message into NumPy values; the counterpart of `tf.io.parse_single_example`.
 
     Args:
       serialized: the message.
-      features: what is wanted, by key.
+      features: the wanted features by key.
       example_names: ignored.
       name: ignored.
 
     Returns:
-      A dict with an array (for a scalar shape a scalar or bytes) for each feature.
+      A dict with an array for each feature; for a scalar shape, a scalar or bytes.
 
     Raises:
       InvalidArgumentError: see `parse_examples`.
@@ -153,20 +153,20 @@ def parse_single_example(
 
 
 class ExampleParser:
-    """`parse_examples` for these features, over and over.
+    """`parse_examples` with fixed features, for repeated use.
 
     Args:
-      features: what is wanted, by key.
+      features: the wanted features by key.
 
     Raises:
-      InvalidArgumentError: there is none, or one is no feature.
+      InvalidArgumentError: there are no features, or a value is not a feature.
     """
 
     def __init__(self, features: Features) -> None:
         self.features = dict(checked_features(features))
         keys = {key: message_key(key, feature) for key, feature in self.features.items()}
         self.names = list(dict.fromkeys(keys.values()))
-        """The keys in the messages, none of them twice."""
+        """The keys in the messages, without duplicates."""
         self.indices = {key: self.names.index(name) for key, name in keys.items()}
         self.keys = np.frombuffer(b"".join(self.names), np.uint8)
         self.key_offsets = np.cumsum([0, *map(len, self.names)], dtype=np.int64)
@@ -176,7 +176,7 @@ class ExampleParser:
             for key, feature in self.features.items()
             if _is_decoded_at_once(feature) and places.count(self.indices[key]) == 1
         }
-        """By key, kind and number of values of the features that can be decoded as soon as they are found."""
+        """Kind and number of values, by key index, of the features that can be decoded as soon as they are found."""
         self._rooms: dict[int, int] = {
             j: _ROOM[kind] for j, (kind, number) in self.at_once.items() if kind == BYTES or number == ANY
         }
@@ -204,7 +204,7 @@ class ExampleParser:
         return columns
 
     def _laid_out(self, n: int, at_once: Mapping[int, tuple[int, int]]) -> "_Layout":
-        """Where in one piece of memory the columns of n messages are; what is not decoded at once is only located."""
+        """The memory layout of the columns of n messages; features not in `at_once` are only located."""
         columns: list[int] = []
         places: dict[int, tuple[int, int, int, int]] = {}
         rows: dict[int, int] = {}
@@ -223,7 +223,7 @@ class ExampleParser:
         return _Layout(n, np.array(columns, np.int64), places, rows, size)
 
     def _decoded(self, messages: "_Messages") -> "_Found | None":
-        """What was found, decoded on the way where that can be; None where anything is odd or wrong."""
+        """Locate and decode in one pass; None if anything is unusual or wrong."""
         n = len(messages.starts)
         while True:
             layout = self._layout
@@ -233,7 +233,7 @@ class ExampleParser:
             status, where = self._locate(found)
             if status != NO_ROOM:
                 break
-            # Replaced, not changed: other threads may be looking at them.
+            # Replaced, not mutated: other threads may be reading them.
             more = _MORE * self._rooms[where]
             most = _MOST_ROOM[self.at_once[where][0]]
             self._rooms = {**self._rooms, where: more if more <= most else 0}
@@ -242,10 +242,10 @@ class ExampleParser:
         return found if status == OK else None
 
     def _located(self, messages: "_Messages") -> "_Found":
-        """Where everything is, read as protobuf would.
+        """Locate all features without decoding them, with the semantics of protobuf.
 
         Raises:
-          InvalidArgumentError: something is no message.
+          InvalidArgumentError: a message is malformed.
         """
         found = _Found.of(messages, len(self.names), self._laid_out(len(messages.starts), {}))
         status, where = self._locate(found)
@@ -275,14 +275,14 @@ def _is_decoded_at_once(feature: Feature) -> bool:
 
 
 class _Messages(NamedTuple):
-    """n messages: where each begins in the data, and how long it is."""
+    """n messages: the start of each in the data, and its size."""
 
     data: Array
     starts: Ints
     sizes: Ints
 
     def message(self, index: int) -> bytes:
-        """One of them."""
+        """The bytes of one message."""
         return self.data[self.starts[index] :][: self.sizes[index]].tobytes()
 
 
@@ -295,13 +295,13 @@ def _contiguous(strings: Strings) -> _Messages:
 
 
 class _Layout(NamedTuple):
-    """Where in one piece of memory columns are.
+    """The layout of columns in one piece of memory.
 
     Args:
-      n: messages.
+      n: number of messages.
       columns: [k * 4], for `locate_features`.
-      places: the same for those that are decoded at once: kind, number of values, place and room, by key.
-      rows: the numbers of those that are only located, by key.
+      places: kind, number of values, offset and room of the columns that are decoded at once, by key index.
+      rows: the row in `_Found.lists` of those that are only located, by key index.
       size: of the memory, in bytes.
     """
 
@@ -318,11 +318,11 @@ class _Found:
 
     Args:
       messages: the messages.
-      layout: where in `out` columns are.
-      out: the values of those that were decoded, as bytes.
-      kinds: [k, n] of each feature in each message.
-      lists: [2, l, n] where the list of each of l keys that are only located begins in the data, and how long it is.
-      missing: how many of the k * n features there are not; known if any were decoded.
+      layout: of the columns in `out`.
+      out: the decoded values, as bytes.
+      kinds: [k, n] kind of each feature in each message.
+      lists: [2, l, n] start and size in the data of the lists of the l keys that are only located.
+      missing: how many of the k * n features are missing; known if any were decoded.
     """
 
     messages: _Messages
@@ -334,14 +334,14 @@ class _Found:
 
     @staticmethod
     def of(messages: _Messages, keys: int, layout: _Layout) -> "_Found":
-        """Room for so many keys."""
+        """Allocate memory for so many keys."""
         n = len(messages.starts)
         out = empty((layout.size,), _BYTE)
         lists = np.empty((2, len(layout.rows), n), np.int64)
         return _Found(messages, layout, out, np.empty((keys, n), np.uint8), lists)
 
     def located(self, j: int, name: bytes, kind: int) -> Lists:
-        """Where the lists of key j are, which was only located."""
+        """The locations of the lists of key j, which was only located."""
         return Lists(name, self.messages.data, kind, self.kinds[j], *self.lists[:, self.layout.rows[j]])
 
     def values(self, j: int, feature: Feature) -> Column | None:
@@ -359,14 +359,14 @@ class _Found:
             end = place + 16 * n * number
             return Strings(out[end : end + room] if room else self.messages.data, starts, sizes)
         array = np.ndarray(shape, dtype, out, place)
-        # What somebody keeps of a small column must not hold the memory of a large one.
+        # Keeping a small column must not keep the memory of all columns alive.
         return Dense(array.copy() if array.nbytes < len(out) // 8 else array)
 
 
 def _batch_value(feature: Feature, column: Column) -> Any:
     if not isinstance(column, Ragged):
         return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined]
-    flat = column.unstack()  # one row after the other
+    flat = column.unstack()  # rows concatenated
     values = flat.objects() if isinstance(flat, Strings) else flat.array  # type: ignore[attr-defined]
     if not isinstance(feature, FixedLenSequenceFeature):
         return RaggedValues(values, np.concatenate(([0], np.cumsum(column.sizes))))
@@ -388,10 +388,10 @@ def _malformed(index: int, message: bytes) -> InvalidArgumentError:
 
 
 def _with_joined(given: _Messages, index: int) -> _Messages:
-    """The messages, those from number `index` on written anew with each of their lists in one piece."""
+    """The messages, re-encoded from number `index` on so that each list is in one piece."""
     messages = list(Strings(given.data, given.starts[index:], given.sizes[index:]).values())
     for i, message in enumerate(messages):
-        with suppress(MalformedError):  # a damaged one stays as it is, and the kernels will find it
+        with suppress(MalformedError):  # a damaged one stays as it is; the kernels will report it
             messages[i] = with_joined_lists(message)
     joined = Strings.of(messages)
     return _Messages(

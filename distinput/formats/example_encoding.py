@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tf.train.Example` messages out of values, and odd ones written anew; without protobuf."""
+"""Encoding `tf.train.Example` messages, and normalizing unusual ones, without the protobuf library."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,15 +16,15 @@ __all__ = ["encode_example", "encode_examples", "with_joined_lists"]
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
-    r"""A `tf.train.Example` message, keys in sorted order, so that the same features give the same bytes.
+    r"""Encode a `tf.train.Example` message, with keys sorted so that the same features give the same bytes.
 
     Args:
-      features: values by key: bytes and str become a list of bytes; integers and booleans of int64; floating-point
-        numbers of float32; lists and arrays lists of their values, row by row. None and `[]` become a feature without
-        a kind, which counts as missing.
+      features: values by key: bytes and str become a list of bytes, integers and booleans a list of int64,
+        floating-point numbers a list of float32, and lists and arrays a list of their values in row-major order.
+        None and `[]` become a feature without a kind, which counts as missing.
 
     Raises:
-      InvalidArgumentError: a value that no kind of feature holds.
+      InvalidArgumentError: no kind of feature can hold a value.
 
     >>> encode_example({"x": [1, 300]})
     b'\n\x0e\n\x0c\n\x01x\x12\x07\x1a\x05\n\x03\x01\xac\x02'
@@ -37,11 +37,11 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
 
 
 def encode_examples(block: Block) -> Strings:
-    """A message for each element of a block of dicts."""
+    """Encode each element of a block of dicts."""
     return Strings.of([encode_example(element) for element in block.elements()])
 
 
-# Messages as protobuf writes them: fields of tag and content, the tag telling number and form.
+# The protobuf wire format: fields of tag and content, where the tag gives the field number and the wire type.
 
 
 def _varint(value: int) -> bytes:
@@ -84,7 +84,7 @@ def _encode_feature(key: str, value: Any) -> bytes:
 
 
 def _holds_text(value: Any) -> bool:
-    """True for a list of bytes or str; NumPy would strip trailing zeros from them."""
+    """True for a list of bytes or str, from which NumPy would strip trailing zeros."""
     while isinstance(value, list | tuple) and value:
         value = value[0]
     return isinstance(value, bytes | str)
@@ -95,7 +95,7 @@ def _text(value: Any) -> bytes:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Number, form and content of each field of a message."""
+    """Number, wire type and content of each field of a message."""
     for tag, start, stop in read_fields(message):
         yield tag >> 3, tag & 7, message[start:stop]
 
@@ -103,11 +103,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
 def with_joined_lists(message: bytes) -> bytes:
     """The same message with one list for each key.
 
-    Two pieces of a message mean the same as the piece made by writing them one after the other; of a map the last entry
-    with a key counts, and of a choice the last kind.
+    Repeated pieces of a message are equivalent to their concatenation; the last map entry for a key wins, and so does
+    the last member of a oneof.
 
     Raises:
-      MalformedError: it is no message.
+      MalformedError: the message is malformed.
     """
     found: dict[bytes, bytes] = {}
     for number, form, features in _fields(message):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One feature of many `tf.train.Example` messages into a column, from where its lists are.
+"""Decoding one feature of many `tf.train.Example` messages into a column, from the locations of its lists.
 
-In single steps, which know what to say of a feature that is missing or not as it was declared.
+The separate steps can report a feature that is missing or differs from its declaration.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 @dataclass(slots=True)
 class Lists:
-    """Where the list of one feature is in each of n messages."""
+    """The location of the list of one feature in each of n messages."""
 
     name: bytes
     data: Array
@@ -74,7 +74,7 @@ class Lists:
             raise self.error(status, index, shape)
 
     def error(self, status: int, index: int, shape: tuple[int, ...] = ()) -> InvalidArgumentError:
-        """What is wrong with a message."""
+        """The error for a message."""
         what = f"Name: <unknown>, Key: {self.key}, Index: {index}.  "
         expected = _NAMES[self.kind]
         if status == WRONG_KIND:
@@ -93,7 +93,7 @@ class Lists:
 
 
 def fixed_values(lists: Lists, feature: FixedLenFeature) -> Column:
-    """The values of a feature of a known size, one list after the other."""
+    """The values of a fixed-length feature, with defaults filled in."""
     shape: tuple[int, ...] = (len(lists.kinds), *feature.shape)
     offsets = np.arange(len(lists.kinds) + 1, dtype=np.int64) * feature.size
     values: Dense | Strings
@@ -109,7 +109,7 @@ def fixed_values(lists: Lists, feature: FixedLenFeature) -> Column:
 
 
 def with_defaults(values: Column, feature: FixedLenFeature, kinds: Array, name: bytes) -> Column:
-    """The values, the default where there is none."""
+    """The values, with the default where the feature is missing."""
     missing = np.flatnonzero(kinds == MISSING)
     if not len(missing):
         return values
@@ -131,7 +131,7 @@ def with_defaults(values: Column, feature: FixedLenFeature, kinds: Array, name: 
 
 
 def variable_values(lists: Lists, feature: FixedLenSequenceFeature | VarLenFeature | RaggedFeature) -> Ragged:
-    """The values of a feature of which there may be any number."""
+    """The values of a variable-length feature."""
     counts = lists.counts()
     offsets = np.cumsum([0, *counts]) if len(counts) < 64 else np.concatenate(([0], np.cumsum(counts)))
     total = int(offsets[-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wanted of `tf.train.Example` messages, declared as with TensorFlow."""
+"""Declarations of the features to parse from `tf.train.Example` messages, as in TensorFlow."""
 
 import math
 import operator
@@ -39,11 +39,11 @@ class FixedLenFeature:
     Args:
       shape: of the value of a record; `()` or `[]` for a scalar.
       dtype: int64, float32 or string.
-      default_value: what a record without the feature gets: a scalar, or as many values as the shape has, in whatever shape;
-        None: such a record is an error.
+      default_value: the value for a record without the feature: a scalar, or as many values as the shape has, in any
+        shape; None: such a record is an error.
 
     Raises:
-      InvalidArgumentError: a dtype that no feature has, an unknown rank or dimension, or a default of another size.
+      InvalidArgumentError: the dtype is unsupported, a rank or dimension is unknown, or the default has another size.
     """
 
     shape: tuple[int, ...]
@@ -59,24 +59,24 @@ class FixedLenFeature:
 
     @property
     def size(self) -> int:
-        """Values in a record."""
+        """Number of values in a record."""
         return math.prod(self.shape)
 
     def default(self) -> Array | None:
-        """The default as an array of the shape and dtype; None if there is none."""
+        """The default as an array with the shape and dtype of the feature; None if there is none."""
         if self.default_value is None:
             return None
         made = as_feature_array(self.default_value, self.dtype)
         if made.size not in (1, self.size):
             raise InvalidArgumentError(
                 f"FixedLenFeature: default_value must be a scalar or of shape {list(self.shape)}, "
-                f"got shape {list(made.shape)}, which has not as many values"
+                f"got shape {list(made.shape)}, which has a different number of values"
             )
         return made.reshape(self.shape) if made.size == self.size else np.broadcast_to(made.reshape(()), self.shape)
 
     @property
     def spec(self) -> TensorSpec:
-        """What a record gets."""
+        """The spec of the parsed value of one record."""
         return TensorSpec(self.shape, self.dtype)
 
 
@@ -113,7 +113,7 @@ class FixedLenSequenceFeature:
 
     @property
     def spec(self) -> TensorSpec:
-        """What a record gets."""
+        """The spec of the parsed value of one record."""
         return TensorSpec((None, *self.shape), self.dtype)
 
 
@@ -125,7 +125,7 @@ class VarLenFeature:
       dtype: int64, float32 or string.
 
     Raises:
-      InvalidArgumentError: a dtype that no feature has.
+      InvalidArgumentError: the dtype is unsupported.
     """
 
     dtype: np.dtype[Any]
@@ -135,7 +135,7 @@ class VarLenFeature:
 
     @property
     def spec(self) -> TensorSpec:
-        """What a record gets."""
+        """The spec of the parsed value of one record."""
         return TensorSpec((None,), self.dtype)
 
 
@@ -148,7 +148,7 @@ class RaggedFeature:
       value_key: the key in the message; None: the key under which this feature is declared.
 
     Raises:
-      InvalidArgumentError: a dtype that no feature has.
+      InvalidArgumentError: the dtype is unsupported.
     """
 
     dtype: np.dtype[Any]
@@ -160,7 +160,7 @@ class RaggedFeature:
 
     @property
     def spec(self) -> TensorSpec:
-        """What a record gets."""
+        """The spec of the parsed value of one record."""
         return TensorSpec((None,), self.dtype)
 
 
@@ -169,7 +169,7 @@ Features = Mapping[str, Feature]
 
 
 def features_spec(features: Features) -> Spec:
-    """What a record is after `parse_examples` or `parse_single_example`."""
+    """The spec of a record after `parse_examples` or `parse_single_example`."""
     return Spec.of({key: feature.spec for key, feature in checked_features(features).items()})
 
 
@@ -185,7 +185,7 @@ def _known_shape(shape: Any, what: str) -> tuple[int, ...]:
 
 
 def _dims(shape: Any) -> tuple[int | None, ...] | None:
-    """The dimensions of a shape, negative ones too; None where they are not known or are none."""
+    """The dimensions of a shape, including negative ones; None if the rank is unknown or it is not a shape."""
     if isinstance(shape, int | np.integer):
         return (int(shape),)
     if shape is None or getattr(shape, "rank", 0) is None:
@@ -214,10 +214,10 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def checked_features(features: Features) -> Features:
-    """The same.
+    """The same features, checked.
 
     Raises:
-      InvalidArgumentError: there is none, or one is no feature.
+      InvalidArgumentError: there are no features, or a value is not a feature.
     """
     if not features:
         raise InvalidArgumentError("Missing: features was empty; name the features to parse")

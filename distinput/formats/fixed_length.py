@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of records that all have the same length, perhaps between a header and a footer."""
+"""Files of records of equal length, optionally between a header and a footer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class FixedLengthRecords(SpanFormat):
 
     Args:
       record_bytes: the length of a record, at least 1.
-      header_bytes: passed over at the beginning of each file.
-      footer_bytes: passed over at the end of each file.
+      header_bytes: skipped at the beginning of each file.
+      footer_bytes: skipped at the end of each file.
       compression_type: None or "" for none, "GZIP" or "ZLIB"; the lengths are those of the decompressed bytes.
 
     Raises:
@@ -104,7 +104,7 @@ class FixedLengthRecords(SpanFormat):
         count = self.rows(path) or 0
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
             raise InvalidArgumentError(f"{path}: records must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
-        # Records side by side are one span.
+        # Consecutive records are read as one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         counts = np.diff(begins, append=len(wanted))
         data = read_spans(path, self.header_bytes + wanted[begins] * self.record_bytes, counts * self.record_bytes)
@@ -120,9 +120,7 @@ class FixedLengthRecords(SpanFormat):
             source = Source(path, start=0)
             try:
                 if source.size is None:
-                    raise InvalidArgumentError(
-                        f"{path}: a pipe has no size, without which its last record is not known"
-                    )
+                    raise InvalidArgumentError(f"{path}: a pipe has no size, so its last record cannot be determined")
                 rows, row = self._count(path, source.size), position["row"]
                 if row > rows:
                     raise DataLossError(
@@ -144,7 +142,7 @@ class FixedLengthRecords(SpanFormat):
         return source, 0
 
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
-        # The footer is held back: only at the end of the file is it known that it was no record.
+        # The last bytes are held back: only the end of the file shows that they are the footer.
         body = len(piece.data) - piece.at - self.footer_bytes
         count = min(max(body, 0) // self.record_bytes, len(starts))
         starts[:count] = piece.at + self.record_bytes * np.arange(count)

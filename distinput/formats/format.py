@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file format answers: what its records look like, how many there are, where to cut, and the records."""
+"""The interface of a file format: the spec of its records, their number, where a file can be split, and the records."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -18,20 +18,20 @@ from distinput.formats.portion import Portion
 __all__ = ["BLOCK_ROWS", "Format", "Fragment", "Position", "check_position", "cut_rows"]
 
 Position = dict[str, Any]
-"""Where a reader stands in one file: small, and plain JSON. `row` is the number of the next record."""
+"""The position of a reader in a file: a small JSON object. `row` is the number of the next record."""
 
 BLOCK_ROWS = 32768
-"""The most rows that a block of a format has."""
+"""The most rows in a block that a format yields."""
 
 
 def check_position(path: str, position: Position) -> None:
-    """Refuse a position before the beginning of a file; one behind its end is found out by whoever goes there.
+    """Reject a position before the beginning of a file; one past the end is detected when reading starts there.
 
     Raises:
-      StateError: it is one.
+      StateError: a part of the position is negative.
     """
     if any(place < 0 for place in position.values()):
-        raise StateError(f"{path}: {position} is no position in a file; the state that holds it is damaged")
+        raise StateError(f"{path}: {position} is not a position in a file; the state that holds it is damaged")
 
 
 def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[tuple[int, int]]:
@@ -39,9 +39,9 @@ def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[t
 
     Args:
       rows: how many there are.
-      most: in a block, or a group where that has more.
-      group: blocks end where so many rows do, counted with those that were given before.
-      given: rows that were given before.
+      most: the most rows in a block; a group may exceed it.
+      group: blocks end at multiples of so many rows, counting those given before.
+      given: rows given before.
 
     >>> list(cut_rows(10, 4)), list(cut_rows(10, 5, group=2, given=1))
     ([(0, 4), (4, 8), (8, 10)], [(0, 3), (3, 7), (7, 10)])
@@ -55,14 +55,14 @@ def cut_rows(rows: int, most: int, group: int = 1, given: int = 0) -> Iterator[t
 
 @dataclass(frozen=True)
 class Fragment:
-    """A part of a file that can be read alone.
+    """A part of a file that can be read independently.
 
     Args:
       path: the file.
       start: the position of its first record.
-      stop: the position behind its last record; None: the end of the file.
-      rows: how many records it has, None if that is not known without reading it.
-      nbytes: about how many bytes of the file it takes.
+      stop: the position after its last record; None: the end of the file.
+      rows: number of records; None if unknown without reading it.
+      nbytes: approximate size in the file, in bytes.
     """
 
     path: str
@@ -75,42 +75,42 @@ class Fragment:
 class Format(ABC):
     """A way to read records from files. Subclasses are frozen dataclasses that hold the options of the format.
 
-    The law: for every `(block, after)` that `read` yields, `read(path, after)` yields exactly the records that follow,
-    and `read(path, seek(path, row))` exactly those from `row` on.
+    The law: for every `(block, after)` that `read` yields, `read(path, after)` yields exactly the records that follow
+    the block, and `read(path, seek(path, row))` yields exactly those from `row` on.
     """
 
     __slots__ = ()
     name: ClassVar[str]
     spec_from_file: ClassVar[bool] = False
-    """True when `spec` needs a file to look at."""
+    """True if `spec` depends on the file."""
     counts_rows: ClassVar[bool] = False
-    """True when `rows` and `seek` work without reading the records."""
+    """True if `rows` and `seek` work without reading the records."""
     fetches: ClassVar[bool] = False
-    """True when `fetch` works wherever `rows` gives a number."""
+    """True if `fetch` works for every file for which `rows` returns a number."""
     maps: ClassVar[bool] = False
-    """True when local files are mapped into memory, so that `gathers` may be true of them."""
+    """True if local files are memory-mapped, so that `gathers` may be true for them."""
     in_portions: ClassVar[bool] = False
-    """True when `portions` works: decoding takes long, and can be done ahead."""
+    """True if `portions` is implemented: decoding is expensive and can be done ahead."""
     reads: ClassVar[bool] = False
-    """True when a block is read and looked through without Python's lock, which can be done ahead."""
+    """True if a block is read and scanned without the GIL, so that it can be done ahead."""
     lists_fragments: ClassVar[bool] = False
-    """True when a file says where it can be cut, so that it has to be looked into for that."""
+    """True if listing the fragments of a file requires reading its metadata."""
     states_cardinality: ClassVar[bool] = False
-    """True when a dataset of these files states how many elements it has, which TensorFlow's readers never do."""
+    """True if a dataset of these files reports its cardinality, which TensorFlow's readers never do."""
 
     @abstractmethod
     def spec(self, path: str | None) -> Spec:
-        """What a record looks like.
+        """The spec of a record.
 
         Args:
-          path: a file to look at, for formats whose files say it; None where there is none.
+          path: a file to inspect, for formats where the spec depends on the file; None if there is no file.
         """
 
     def check_spec(self, path: str, spec: Spec) -> None:
-        """Refuse a file whose records look different from those of the files before it.
+        """Reject a file whose records have another spec than those of the first file.
 
         Raises:
-          InvalidArgumentError: they do.
+          InvalidArgumentError: the specs differ.
         """
         found = self.spec(path) if self.spec_from_file else spec
         if found != spec:
@@ -121,9 +121,9 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        """The records from a position to the end of the file, each block with the position behind it.
+        """The records from a position to the end of the file, each block with the position after it.
 
-        Records before a damaged one are yielded before the error is raised. The file is closed when the generator is.
+        Records before a damaged one are yielded before the error is raised. Closing the generator closes the file.
 
         Args:
           path: the file.
@@ -137,13 +137,13 @@ class Format(ABC):
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        """`read`, for a caller who wants `size` rows at a time: blocks should end where a group of rows does.
+        """Like `read`, for a caller that takes `size` rows at a time: blocks should end where a group of rows does.
 
         Args:
           path: the file.
           position: where to begin.
           size: rows in a group.
-          given: rows that the caller has already, of this file and others.
+          given: rows that the caller already has, from this file and others.
         """
         del size, given
         return self.read(path, position)
@@ -151,46 +151,46 @@ class Format(ABC):
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
     ) -> Iterator[Portion]:
-        """`read_groups` in portions that can be decoded ahead; for formats where `in_portions`.
+        """Like `read_groups`, in portions that can be decoded ahead; for formats with `in_portions`.
 
         Args:
           path: the file.
           position: where to begin.
-          stop: the position behind the last record; None: the end of the file.
+          stop: the position after the last record; None: the end of the file.
           size: rows in a group.
-          given: rows that the caller has already, of this file and others.
+          given: rows that the caller already has, from this file and others.
         """
         raise NotImplementedError(f"{self.name} is not read in portions")
 
     def gathers(self, path: str) -> bool:
-        """True when `fetch` costs no more than the rows that it gives, wherever they are in the file."""
+        """True if the cost of `fetch` depends only on the number of rows, not on where they are in the file."""
         del path
         return False
 
     def sources(self, path: str) -> Sequence[Rows] | None:
-        """Where the leaves of all records of a mapped file are, from when that is known on; None: some lie elsewhere.
+        """The mapped rows of each leaf of a file; None if not known yet, or if a leaf is not stored that way.
 
-        They show the file as it is now; nobody may look at them when its stamp has changed.
+        They show the current contents of the file and must not be accessed once its stamp has changed.
         """
         del path
         return None
 
     def rows(self, path: str) -> int | None:
-        """How many records the file has; None if that cannot be told without reading them."""
+        """The number of records in the file; None if unknown without reading them."""
         del path
         return None
 
     def fragments(self, path: str) -> list[Fragment]:
-        """The smallest parts of the file that can be read alone, in order; together they are the whole file."""
+        """The smallest parts of the file that can be read independently, in order; together they cover the file."""
         return [Fragment(path, self.start(), None, self.rows(path), size_of(path))]
 
     def bytes_read(self, path: str, size: int) -> int:
-        """How many of the `size` bytes of a file are read for all of its records; all, where no columns are left out."""
+        """How many of the `size` bytes of a file are read for all of its records; fewer if columns are left out."""
         del path
         return size
 
     def seek(self, path: str, row: int) -> Position | None:
-        """The position of record `row`, if it can be told without reading the records before it."""
+        """The position of record `row`; None if unknown without reading the records before it."""
         del path
         return self.start() if row == 0 else None
 
@@ -199,9 +199,9 @@ class Format(ABC):
         return {"row": 0}
 
     def units(self, files: FileTable) -> Ints | None:
-        """How many units each file has, if files of this format can be cut between any two of them, else None.
+        """The number of units in each file; None if files of this format cannot be split between any two units.
 
-        A unit is what `part` counts: a byte of text, a record of fixed length.
+        A unit is what `part` counts in, such as a byte of text or a fixed-length record.
 
         Raises:
           InvalidArgumentError: a file cannot have this size.
@@ -210,21 +210,21 @@ class Format(ABC):
         return None
 
     def unit_bytes(self, files: FileTable) -> int:
-        """Bytes of a unit of these files."""
+        """The size of a unit of these files in bytes."""
         del files
         return 1
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:
         """The part of a file from unit `start` to before unit `stop`; None: to its end.
 
-        The parts of a file that begin where others end have each record of the file exactly once.
+        Adjacent parts that cover a file contain each of its records exactly once.
         """
         if start or stop is not None:
             raise ValueError(f"{self.name}: files can only be read whole, got the part from {start} to {stop}")
         return Fragment(path, self.start(), None, None, 0)
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
-        """The records of a fragment, or those from a position in it on, as `read` gives those of a file.
+        """Like `read`, for the records of a fragment, or those from a position in it on.
 
         Raises:
           NotFoundError: the file is not there.
@@ -246,14 +246,14 @@ class Format(ABC):
         raise DataLossError(f"{fragment.path}: ends {left} records before record {fragment.stop['row']}; it changed")
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        """The rows with these numbers, in this order, without reading much else; for formats where `fetches`.
+        """The rows with these numbers, in this order, read by random access; for formats with `fetches`.
 
         Raises:
-          InvalidArgumentError: a row that is not there.
+          InvalidArgumentError: a row number is out of range.
         """
         raise NotImplementedError(f"{self.name} cannot fetch single records")
 
     def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
-        """`read`, for a caller who will not look behind `stop`."""
+        """Like `read`, for a caller that uses nothing after `stop`."""
         del stop
         return self.read(path, position)

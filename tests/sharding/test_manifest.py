@@ -83,7 +83,7 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
 def test_what_is_no_manifest_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(DataLossError, match="no manifest of distinput"):
+    with pytest.raises(DataLossError, match="not a distinput manifest"):
         di.data.experimental.read_manifest(str(path))
 
 
