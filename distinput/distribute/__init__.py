@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program on many replicas, with the names of `tf.distribute`."""
+"""Runs one program on many replicas, with the names of `tf.distribute`."""
 
 from distinput.distribute import cluster_resolver, experimental
 from distinput.distribute.context import (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions and concatenations over all replicas, of this process alone or of all workers.
+"""Reductions and concatenations over all replicas, whether of one process or of several workers.
 
-What is exchanged is checked by every worker alike, so an error is the same everywhere. Small values are added up in replica
-order on every worker; large ones by the engine's own all-reduce.
+Every worker checks the same exchanged facts, so all workers raise the same error. Small values are gathered and added in
+replica order on every worker; large ones are added by the engine's own all-reduce.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from distinput.errors import InvalidArgumentError
 __all__ = ["Arithmetic"]
 
 _LARGE = 64 * 1024
-"""Bytes from which on arrays are added by the engine rather than gathered and added in replica order."""
+"""Arrays of at least this many bytes are added by the engine, not gathered and added in replica order."""
 
 
 class Arithmetic:
-    """What `reduce`, `gather` and their counterparts in replica context compute.
+    """Computes `reduce`, `gather` and their counterparts in replica context.
 
     Args:
       peers: all workers; None for a strategy of one process.
@@ -61,9 +61,9 @@ class Arithmetic:
           parts: the values of this process's replicas.
           axis: None, an int or a tuple of ints.
           deterministic: round exact sums once, so that the result does not depend on how the rows were divided.
-          present: which of `parts` are data; None: all. The others are left out.
-          call: what the user called, compared between workers.
-          name: of the call, given by the user.
+          present: which of `parts` are data, None for all of them; the others are left out.
+          call: the method that the user called; compared between workers.
+          name: the name that the user gave to the call.
         """
         there = tuple([True] * len(parts) if present is None else present)
         peers = self._peers
@@ -181,10 +181,10 @@ class Arithmetic:
 
 
 def _dtype_of(notes: Sequence[dict[str, Any]]) -> np.dtype[Any]:
-    """The dtype that all workers have.
+    """The dtype common to all workers.
 
     Raises:
-      InvalidArgumentError: they have different ones.
+      InvalidArgumentError: the dtypes differ.
     """
     for worker, note in enumerate(notes):
         if note["dtype"] != notes[0]["dtype"]:

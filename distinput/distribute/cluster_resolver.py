@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tasks a cluster has and which one this process is: the names of `tf.distribute.cluster_resolver`.
 
-Beside TensorFlow's: resolvers for torchrun, MPI and JAX; `Cluster` and `resolve`, which tell from given arguments and
-the environment together which process of how many this one is; and the rules of a task's role.
+In addition to TensorFlow's names: resolvers for torchrun, MPI and JAX; `Cluster` and `resolve`, which find out from
+arguments and the environment which process this is and how many there are; and the rules for the role of a task.
 """
 
 from distinput.cluster.cluster_spec import ClusterSpec

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is current where the code runs: the strategy, and the context of the replica."""
+"""The current strategy and the current replica context."""
 
 from distinput.distribute.modes import Mode, modes, outside
 from distinput.distribute.replica_context import ReplicaContext
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def default_strategy() -> Strategy:
-    """The strategy outside of every scope: one replica, everything is the identity."""
+    """The strategy that is current outside all scopes: one replica, and every method is the identity."""
     if outside.strategy is None:
         outside.strategy = strategy_class("default")(["CPU:0"])
     strategy: Strategy = outside.strategy
@@ -46,7 +46,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """True when the current strategy is not the default one.
+    """True if the current strategy is not the default one.
 
     >>> import distinput as di
     >>> di.distribute.has_strategy()

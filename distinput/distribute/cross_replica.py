@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reduce` and `gather` of nests, whose leaves may be distributed values or plain ones."""
+"""`reduce` and `gather` of nests whose leaves are distributed values or plain ones."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def reduce_nest(
     deterministic: bool = False,
     name: str = "",
 ) -> Any:
-    """What `Strategy.reduce` returns.
+    """The result of `Strategy.reduce`.
 
     Raises:
       TypeError: a nest together with an axis.
@@ -40,7 +40,7 @@ def reduce_nest(
     def total(leaf: Any, path: str) -> Any:
         if isinstance(leaf, DistributedValues):
             parts, present = leaf.values, present_in(leaf)
-        elif replicas.wraps and replicas.count == 1:  # what `run` gives where a worker has one replica
+        elif replicas.wraps and replicas.count == 1:  # as `run` returns it on a worker with one replica
             parts, present = (leaf,), None
         else:
             return reduce_undistributed(op, leaf, replicas.total)
@@ -52,7 +52,7 @@ def reduce_nest(
 
 
 def gather_nest(arithmetic: Arithmetic, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
-    """What `Strategy.gather` returns."""
+    """The result of `Strategy.gather`."""
     if isinstance(value, DistributedValues):
         return arithmetic.gather(value.values, axis, present=present_in(value), name=name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of devices, as TensorFlow writes them, in one short form."""
+"""TensorFlow's names of devices, brought to a short form."""
 
 import re
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ _NAME = re.compile(r"(?:.*/)?(?:device:)?([A-Za-z_]+)(?::(\d+))?$")
 
 
 def device_name(name: str) -> str:
-    """The short form of a device's name; devices are labels in process, so they need not exist.
+    """The short form of a device's name. Names are labels only, so the device need not exist.
 
     Raises:
-      ValueError: it is no device name.
+      ValueError: it is not the name of a device.
 
     >>> from distinput.distribute.device_name import device_name
     >>> device_name("/job:localhost/task:0/device:gpu:1")
@@ -32,7 +32,7 @@ def device_names(names: Sequence[str]) -> tuple[str, ...]:
 
     Raises:
       AssertionError: a device is named twice.
-      ValueError: one is no device name.
+      ValueError: one is not the name of a device.
     """
     made = tuple([device_name(name) for name in ([names] if isinstance(names, str) else names)])
     if len(set(made)) != len(made):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums that do not depend on the order of their terms, so that they are the same to the last bit on any number of workers.
+"""Sums that do not depend on the order of their terms, so that any number of workers gets the same bits.
 
-A float is an integer times a power of two. Its digits are laid on a fixed grid of bands, `BITS` binary digits each, and each
-band is added up in integers, which is exact in any order; only the total is rounded, once. Workers exchange the bands.
+A float is an integer times a power of two. Its digits are split into bands of `BITS` binary digits at fixed positions. Each
+band is added up in integers, which is exact in any order; only the total is rounded. Workers exchange the bands.
 
 Source: the long accumulator of Kulisch (1986), with bands as in Collange, Defour, Graillat and Iakymchuk (2015).
 """
@@ -17,7 +17,7 @@ import numpy as np
 __all__ = ["BITS", "Bands", "bands_of", "joined", "rounded"]
 
 BITS = 24
-"""Digits of a band: sums of up to 2**38 terms fit into 64 bits."""
+"""Binary digits of a band, few enough for sums of up to 2**38 terms to fit into 64 bits."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -28,8 +28,8 @@ class Bands:
 
     Args:
       first: the number of the lowest band; band k holds multiples of 2 ** (BITS * k).
-      digits: [bands, ...], what was added up in each.
-      special: the ordinary sum, where a term was infinite or no number; None when all were finite.
+      digits: [bands, ...], the sum of each band.
+      special: the ordinary sum, if a term was infinite or NaN; None if all were finite.
     """
 
     first: int
@@ -55,7 +55,7 @@ def bands_of(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
     band = int(np.frexp(top)[1]) // BITS
     digits: list[Ints] = []
     while rest.any():
-        # Both the quotient and what is left are exact: the divisor is a power of two and rounding is towards zero.
+        # Both the quotient and the remainder are exact: the divisor is a power of two and rounding is towards zero.
         whole = np.trunc(np.ldexp(rest, -BITS * band))
         rest = rest - np.ldexp(whole, BITS * band)
         digits.append(np.asarray(whole.astype(np.int64).sum(axis=axes)))
@@ -64,7 +64,7 @@ def bands_of(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
 
 
 def joined(parts: Iterable[Bands]) -> Bands:
-    """The exact sum of several exact sums of one shape."""
+    """The exact sum of several exact sums of the same shape."""
     parts = list(parts)
     special = [part.special for part in parts if part.special is not None]
     used = [part for part in parts if len(part.digits)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
 
-Every thread has a stack. An empty one means the default strategy, in its replica context. Strategies and replica contexts are
-only compared by identity here, so this module imports neither class; `context` returns what is current.
+Every thread has a stack. An empty one means the default strategy, in its replica context. This module compares strategies
+and replica contexts by identity only, so it imports neither class; `context` returns the current ones.
 """
 
 import threading
@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 
 class Mode:
-    """One level of the stack: a strategy, and the context of the replica whose code runs; None stands for all of them."""
+    """One level of the stack: a strategy, and the context of the running replica; None in cross-replica context."""
 
     __slots__ = ("replica", "strategy")
 
@@ -42,11 +42,11 @@ class _Modes(threading.local):
 modes = _Modes()
 
 outside = Mode(None, None)
-"""The default strategy and its replica context, which are current where the stack is empty; None before their first use."""
+"""The default strategy and its replica context, current while the stack is empty; None before their first use."""
 
 
 def in_replica_of(strategy: object) -> bool:
-    """True in a replica's code, False in cross-replica context and outside of all scopes.
+    """True inside a replica's code, False in cross-replica context and outside all scopes.
 
     Raises:
       RuntimeError: another strategy is current.
@@ -74,7 +74,7 @@ def require_cross_replica(strategy: object, message: str = _CROSS_REPLICA) -> No
 
 
 class Scope(Generic[S]):
-    """What `Strategy.scope` returns; entered, it makes the strategy current. It may be entered again inside itself.
+    """The context manager of `Strategy.scope`: makes the strategy current. It may be entered again inside itself.
 
     Source: `tf.distribute.Strategy.scope`.
     """

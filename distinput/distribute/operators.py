@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of values of several replicas: refused where there is no single value, those of the local copy where there is."""
+"""Operators of distributed values: refused for per-replica values, applied to the local copy of mirrored ones."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ _BINARY = (
     "truediv",
     "xor",
 )
-_UNARY = ("abs", "invert", "neg", "pos", "ge", "gt", "le", "lt")  # and comparisons, which are asked of either side
+_UNARY = ("abs", "invert", "neg", "pos", "ge", "gt", "le", "lt")  # and comparisons, tried on either operand
 
 
 class WithoutOperators:
-    """A value that differs from replica to replica: operators say what to do instead, `+=` and the like included."""
+    """A value that differs from replica to replica: every operator, `+=` included, raises and names the cure."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # so that `array + value` asks this class, rather than making an array of objects
+    __array_ufunc__ = None  # so that `array + value` calls this class instead of making an array of objects
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -52,10 +52,10 @@ for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY]:
 
 
 class LocalOperators(np.lib.mixins.NDArrayOperatorsMixin):
-    """A value that is the same on every replica: operators give what they give for the local copy, a plain value.
+    """A value that is the same on every replica: operators apply to the local copy and return a plain value.
 
-    So does `x += 1`, after which `x` is that plain value, as in TensorFlow: the copies of the other replicas cannot be changed
-    from here.
+    After `x += 1`, `x` is a plain value too, as in TensorFlow: the copies of the other replicas cannot be changed from
+    here.
     """
 
     __slots__ = ()

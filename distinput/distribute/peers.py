@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a strategy: what one of them tells the others, and what all of them then know.
+"""The workers of a strategy, and how they exchange values.
 
-Every exchange ends alike on all workers: with everybody's arrays, or with an error that names the worker at fault. So a
-mistake in one call fails that call everywhere and leaves the next one working.
+Every exchange ends the same way on all workers: with the arrays of all of them, or with an error that names the worker at
+fault. A mistake in one call fails that call on every worker, and the next call still works.
 """
 
 import threading
@@ -28,12 +28,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class CallDescription:
-    """What a call between workers is about; `text` and `name` must be the same on every worker.
+    """Describes a call between workers; `text` and `name` must be the same on every worker.
 
     Args:
       text: the call in words, such as "reduce SUM, axis=0".
-      name: given by the user and compared instead of the place in the program; empty to compare the place.
-      given: what this worker gives, for messages only.
+      name: given by the user and compared instead of the call site; empty to compare call sites.
+      given: a description of this worker's values, for messages only.
     """
 
     text: str
@@ -49,10 +49,10 @@ class Peers:
     """All workers of a strategy, of which this process is one.
 
     Args:
-      group: the channel for what the program asks for, such as `reduce`.
-      control: the channel for what iterations ask for, which may be ahead of the program.
+      group: the channel for calls of the program, such as `reduce`.
+      control: the channel for agreements of iterations, which may be ahead of the program.
       replicas: how many replicas this worker has.
-      compare_call_sites: whether a call has to be made at the same place of the program on every worker.
+      compare_call_sites: True if all workers must make a call from the same place in the program.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class Peers:
         """How many replicas each worker has."""
 
     def reached(self, step: int) -> None:
-        """This thread has taken `step` steps of a distributed dataset; its next calls belong to that step."""
+        """Note that this thread has taken `step` steps of a distributed dataset; its next calls belong to that step."""
         self._progress.step = step
 
     def next_iteration(self) -> str:
-        """What an iteration is called from its first step on: the same on all workers, which begin them in one order."""
+        """Name an iteration at its first step; equal on all workers, which begin iterations in the same order."""
         self._iterations += 1
         return f"next step of input {self._iterations}"
 
     def said(self, description: CallDescription) -> dict[str, Any]:
-        """The `name` and `purpose` by which the group compares this call with those of the other workers."""
+        """The `name` and `purpose` that the group compares with those of the other workers' calls."""
         step = self._progress.step
         text = f"{description.text}, after step {step} of the input" if step else description.text
         return {"name": description.name or self._name, "purpose": Purpose(text, description.given)}
@@ -101,22 +101,23 @@ class Peers:
         make: Callable[[], tuple[Any, Sequence[Array]]],
         group: "Collectives | None" = None,
     ) -> list[tuple[Any, list[Array]]]:
-        """What `make` returns on every worker, a JSON value and arrays, in the order of the workers.
+        """The results of `make` on all workers, each a JSON value and arrays, in worker order.
 
         Args:
-          description: what it is for.
-          make: what this worker has.
-          group: on which they reach one another, whatever step they have come to; None: the group itself.
+          description: describes the exchange.
+          make: returns this worker's contribution.
+          group: the channel to use, regardless of the step that workers have reached; None for `self.group`.
 
         Raises:
           Mismatch: not all workers made this call.
-          Exception: what `make` raised here; or, where it raised elsewhere, an error of the same kind that names the worker.
+          Exception: the error that `make` raised here; or, if it raised on another worker, one of the same kind that
+            names the worker.
         """
         failure: Exception | None = None
         try:
             note, arrays = make()
             mine = packed({"ok": note}, [np.asarray(array) for array in arrays])
-        except Exception as error:  # noqa: BLE001 - raised below, when the others know
+        except Exception as error:  # noqa: BLE001 - raised below, once the others know
             failure = error
             mine = packed({"error": type(error).__name__, "text": str(error)}, [])
         received = [unpacked(data) for data in self._gathered(description, mine, group)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How values of several replicas become one."""
+"""How the values of several replicas are reduced to one."""
 
 from enum import Enum
 from typing import Any
@@ -8,12 +8,12 @@ __all__ = ["ReduceOp"]
 
 
 class ReduceOp(Enum):
-    """`SUM` adds the replicas' values, `MEAN` divides that sum by what was added.
+    """`SUM` adds the values of the replicas; `MEAN` divides the sum by the number of values added.
 
-    A member is also made from its name, in any case.
+    `ReduceOp(name)` finds a member by its name, in upper or lower case.
 
     Raises:
-      ValueError: the name is no member's.
+      ValueError: no member has that name.
 
     >>> import distinput as di
     >>> di.distribute.ReduceOp("mean")
@@ -36,8 +36,8 @@ class ReduceOp(Enum):
         """The member that a caller's `reduce_op` argument means.
 
         Raises:
-          ValueError: a text that names no member.
-          TypeError: neither a member nor a text.
+          ValueError: a string that names no member.
+          TypeError: neither a member nor a string.
         """
         if isinstance(value, ReduceOp):
             return value

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic over the values of replicas: sums, means with the true number of rows, concatenation.
+"""Arithmetic on the values of replicas: sums, means over the true number of rows, concatenation.
 
-Pure functions on sequences of arrays. The order of summation is the order of the replicas, so results are the same to
-the last bit on every run.
+Pure functions on sequences of arrays. Values are added in replica order, so every run gives the same bits.
 """
 
 import operator
@@ -33,12 +32,12 @@ Array = np.ndarray[Any, Any]
 
 
 def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
-    """Element by element over n parts of one shape: `[...] * n -> [...]`.
+    """The elementwise sum or mean of n parts of one shape: `[...] * n -> [...]`.
 
     SUM keeps the dtype. MEAN divides by n: integers become float64 when n > 1.
 
     Raises:
-      InvalidArgumentError: shapes or dtypes differ, or they are no numbers.
+      InvalidArgumentError: shapes or dtypes differ, or a part is not numeric.
 
     Source: `tf.distribute.Strategy.reduce` with `axis=None`.
     """
@@ -51,10 +50,10 @@ def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
 
 
 def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
-    """The parts as arrays of numbers, all of one shape and dtype.
+    """The parts as numeric arrays of one shape and dtype.
 
     Raises:
-      InvalidArgumentError: they are not.
+      InvalidArgumentError: shapes or dtypes differ, or a part is not numeric.
     """
     arrays = [_numbers(part, op) for part in parts]
     first = arrays[0]
@@ -73,10 +72,10 @@ def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
 
 
 def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
-    """Over the axes of each part and then over the parts, whose sizes along these axes may differ.
+    """Sum or mean over the axes of each part, then over the parts; sizes along these axes may differ.
 
-    MEAN divides by the number of items that were really there, so an empty part counts nothing; integers become
-    float64. No items at all: NaN.
+    MEAN divides by the true number of items, so an empty part has no weight; integers become float64. The mean of no
+    items is NaN.
 
     Args:
       op: SUM or MEAN.
@@ -85,8 +84,8 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
 
     Raises:
       ValueError: an axis that a part does not have.
-      TypeError: the axis is no int and no tuple of ints.
-      InvalidArgumentError: the remaining shapes or the dtypes differ, or they are no numbers.
+      TypeError: the axis is neither an int nor a tuple of ints.
+      InvalidArgumentError: the remaining shapes or the dtypes differ, or a part is not numeric.
 
     Source: `tf.distribute.Strategy.reduce` with an axis.
     """
@@ -95,10 +94,10 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
 
 
 def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Array], list[int], np.dtype[Any]]:
-    """The sum of each part over its axes, how many items that were, and the dtype of the parts.
+    """The sum of each part over its axes, the number of items summed, and the dtype of the parts.
 
     Raises:
-      As `reduce_rows`, for what one part shows.
+      As `reduce_rows`, as far as a single part can show it.
     """
     arrays = [_numbers(part, op) for part in parts]
     axes = [check_axis(axis, array.ndim) for array in arrays]
@@ -109,7 +108,7 @@ def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Array]
 
 
 def total_of_rows(op: ReduceOp, sums: Sequence[Array], counts: Sequence[int], dtype: np.dtype[Any], axis: Any) -> Any:
-    """The sum or mean of what `row_sums` gave, in the order of the parts.
+    """The sum or mean of the results of `row_sums`, in the order of the parts.
 
     Raises:
       InvalidArgumentError: the sums differ in shape or dtype.
@@ -130,7 +129,7 @@ def total_of_rows(op: ReduceOp, sums: Sequence[Array], counts: Sequence[int], dt
     if op is ReduceOp.SUM:
         return total[()]
     rows = sum(counts)
-    with np.errstate(divide="ignore", invalid="ignore"):  # no rows at all is NaN by definition, no accident
+    with np.errstate(divide="ignore", invalid="ignore"):  # the mean of no rows is NaN on purpose: no warning
         return _keep(np.true_divide(total, rows), dtype)
 
 
@@ -152,7 +151,7 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
 
 
 def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtype: np.dtype[Any]) -> Any:
-    """The sum or mean of what `exact_rows` gave, rounded once: the same bits whatever the division into parts.
+    """The sum or mean of the results of `exact_rows`, rounded once: the same bits however the rows are divided.
 
     Raises:
       InvalidArgumentError: the sums differ in shape.
@@ -167,10 +166,10 @@ def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtyp
 
 
 def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
-    """A value that is the same on all replicas: its mean is itself, its sum is only known to be right for zero.
+    """Reduce a value that is the same on all replicas: its mean is itself; a sum is allowed only for zero.
 
     Raises:
-      ValueError: a sum over several replicas of something else than zero.
+      ValueError: a sum over several replicas of anything other than zero.
 
     Source: the rule of `tf.distribute` for values that are not distributed.
     """
@@ -189,13 +188,13 @@ def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
 
 
 def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
-    """Concatenation along one axis, along which sizes may differ: `[.., n_i, ..] -> [.., sum n_i, ..]`.
+    """Concatenate along one axis, along which sizes may differ: `[.., n_i, ..] -> [.., sum n_i, ..]`.
 
-    One rule for every dtype: the axis may be negative, text and bool are fine.
+    The axis may be negative. All dtypes are allowed, text and bool included.
 
     Raises:
       InvalidArgumentError: scalars, an axis out of range, ranks, other dimensions or dtypes that differ.
-      TypeError: the axis is no int.
+      TypeError: the axis is not an int.
 
     Source: `tf.distribute.Strategy.gather`.
     """
@@ -236,11 +235,11 @@ def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
 
 
 def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes as numbers from 0.
+    """The axes as non-negative numbers.
 
     Raises:
-      TypeError: no int and no tuple of ints.
-      ValueError: an axis that is not there, or the same one twice.
+      TypeError: neither an int nor a tuple of ints.
+      ValueError: an axis is out of range or named twice.
     """
     try:
         given = tuple([operator.index(a) for a in axis]) if isinstance(axis, tuple) else (operator.index(axis),)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the replicas of one run meet, and how none of them waits for one that never comes."""
+"""The meeting point of the replicas of one run; no replica waits for one that never arrives."""
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ _RUNNING, _WAITING, _ENDED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What a replica called that made it wait for the others; it must be the same for all of them.
+    """The call that makes a replica wait for the others; all replicas must make the same one.
 
     Args:
-      what: what it called.
-      name: given by the user and compared instead of the place in the program; empty to compare the place.
-      site: the place.
+      what: the method called, with its settings.
+      name: given by the user and compared instead of the call site; empty to compare call sites.
+      site: the call site.
     """
 
     what: str
@@ -30,12 +30,12 @@ class Arrival:
 
     @classmethod
     def here(cls, what: str, name: str = "") -> "Arrival":
-        """That of the code which is running, with its place in the program."""
+        """A call made by the running code, with its call site."""
         return cls(what, name, call_site())
 
     @property
     def place(self) -> tuple[int, int]:
-        """The part of the place that is compared; the same for all calls with a name."""
+        """The part of the call site that is compared; the same for all named calls."""
         return (0, 0) if self.name else (self.site.near, self.site.path)
 
     def __str__(self) -> str:
@@ -44,10 +44,10 @@ class Arrival:
 
 
 class Rendezvous:
-    """The replicas of one run, each running, waiting for the others, or ended.
+    """The replicas of one run; each is running, waiting for the others, or ended.
 
     Replica 0 runs the merge functions on its own thread. As soon as a replica fails, or ends while others wait for it,
-    all that wait are released with an AbortedError, and every later meeting is refused at once.
+    all waiting replicas are released with an AbortedError, and every later meeting is refused at once.
 
     Args:
       replicas: how many there are.
@@ -80,16 +80,16 @@ class Rendezvous:
         self._gates: list[Any] = []
         self._broken = False
         self.failures: list[tuple[int, BaseException]] = []
-        """Which replicas failed, in the order of time; those that were only released are not among them."""
+        """The replicas that failed, in order of time, without those that were merely released."""
         self.uneven = False
-        """True when a replica ended while others waited for it."""
+        """True if a replica ended while others waited for it."""
 
     def meet(self, index: int, arrival: Arrival, given: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
-        """Wait for all replicas, then get the result of replica 0's `merge` over what they gave, in replica order.
+        """Wait for all replicas, then return the result of replica 0's `merge` of their values, in replica order.
 
         Raises:
-          Mismatch: on replica 0, if not all came for the same.
-          AbortedError: another replica failed, or ended without coming.
+          Mismatch: on replica 0, if the replicas made different calls.
+          AbortedError: another replica failed, or ended without making the call.
         """
         with self._lock:
             if not self._broken and _ENDED in self._states:
@@ -115,7 +115,7 @@ class Rendezvous:
         return self._meet_all(merge)
 
     def _meet_all(self, merge: Callable[[Sequence[Any]], Any]) -> Any:
-        """What replica 0 does while all others wait."""
+        """Merge on replica 0 while all others wait."""
         given, self._given = self._given, [None] * len(self._states)
         try:
             self._compare([arrival for arrival in self._arrivals if arrival is not None])
@@ -144,7 +144,7 @@ class Rendezvous:
             raise Mismatch(f"{first.what}: all replicas {why}; they called\n{told}\n{cure}")
 
     def ended(self, index: int) -> None:
-        """Replica `index` returned."""
+        """Note that replica `index` returned."""
         with self._lock:
             self._states[index] = _ENDED
             if self._waiting and not self._broken:
@@ -152,7 +152,7 @@ class Rendezvous:
                 self._break()
 
     def failed(self, index: int, error: BaseException) -> None:
-        """Replica `index` raised `error`."""
+        """Note that replica `index` raised `error`."""
         with self._lock:
             if not (self._broken and isinstance(error, AbortedError)) and all(error is not e for _, e in self.failures):
                 self.failures.append((index, error))
@@ -161,7 +161,7 @@ class Rendezvous:
                 self._break()
 
     def _break(self) -> None:
-        """Release all that wait. The caller holds the lock."""
+        """Release all waiting replicas. The caller holds the lock."""
         self._broken = True
         for i, state in enumerate(self._states):
             if state == _WAITING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the code of one replica can do with the other replicas: meet them, reduce, gather."""
+"""How the code of one replica works with the other replicas: `merge_call`, `all_reduce`, `all_gather`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -16,10 +16,10 @@ __all__ = ["ReplicaContext"]
 
 
 class ReplicaContext:
-    """What one replica's code, inside `Strategy.run`, can do with the other replicas.
+    """How one replica's code, inside `Strategy.run`, works with the other replicas.
 
     Args:
-      strategy: whose replica it is.
+      strategy: the strategy that the replica belongs to.
       replica_id_in_sync_group: the replica's number among all replicas.
 
     >>> import distinput as di
@@ -56,7 +56,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas there are, over all workers."""
+        """The number of replicas over all workers."""
         total: int = self._strategy.num_replicas_in_sync
         return total
 
@@ -91,7 +91,7 @@ class ReplicaContext:
           kwargs: this replica's named arguments.
 
         Returns:
-          This replica's part of what `merge_fn` returned.
+          This replica's part of the result of `merge_fn`.
 
         Raises:
           RuntimeError: this is not the context of the running code.
@@ -113,20 +113,19 @@ class ReplicaContext:
         return select_replica(self._local, self._meet(what, "", mine, merge))
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, name: str = "") -> Any:
-        """Sum or mean of every leaf over all replicas; each replica gets its own copy.
+        """The sum or mean of every leaf over all replicas; each replica gets its own copy.
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
           value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica.
           options: ignored in one process.
-          name: what the call is about, the same on every replica. The replicas compare it instead of the line of the program
-            that makes the call.
+          name: a name for the call, the same on every replica. The replicas compare it instead of the call site.
 
         Raises:
           Mismatch: the replicas did not make the same call, or made it at different places of the program.
           ValueError: an unknown reduce_op.
           AssertionError: the structures differ.
-          InvalidArgumentError: shapes or dtypes differ, or a leaf is no number.
+          InvalidArgumentError: shapes or dtypes differ, or a leaf is not numeric.
 
         Source: `tf.distribute.ReplicaContext.all_reduce`.
         """
@@ -152,7 +151,7 @@ class ReplicaContext:
         Raises:
           Mismatch: the replicas did not make the same call, or made it at different places of the program.
           AssertionError: the structures differ.
-          InvalidArgumentError: scalars, an axis out of range, other dimensions or dtypes that differ.
+          InvalidArgumentError: scalars, an axis out of range, or dtypes or other dimensions that differ.
 
         Source: `tf.distribute.ReplicaContext.all_gather`.
         """
@@ -166,13 +165,13 @@ class ReplicaContext:
         return self._all(value, f"all_gather, axis={axis}", name, combine)
 
     def _meet(self, what: str, name: str, mine: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
-        """The result of `merge` over what all replicas of this process gave."""
+        """The result of `merge` of the values of all replicas of this process."""
         if self._meeting is None:
             return merge([mine])
         return self._meeting.meet(self._local, Arrival.here(what, name), mine, merge)
 
     def _all(self, value: Any, what: str, name: str, combine: Callable[[Sequence[Any], str], Any]) -> Any:
-        """`combine` over each leaf of all replicas; the same nest, copied for this replica."""
+        """Apply `combine` to each leaf of all replicas; the nest of results, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
         call = what.partition(" ")[0].rstrip(",")
@@ -193,7 +192,7 @@ class ReplicaContext:
 
         mine = (structure, leaves)
         made = self._meet(what, name, mine, merge)
-        # Replicas run at the same time and may change what they got, so nobody gets the shared arrays themselves.
+        # Replicas run at the same time and may modify their results, so each of them gets a copy of the shared arrays.
         return structure.build([np.array(part)[()] for part in made])
 
     def _require_current(self) -> None:

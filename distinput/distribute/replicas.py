@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replicas of a strategy, as a value: which of them run in this process, and how the others are reached."""
+"""The replicas of a strategy: which of them run in this process, and how to reach the others."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,11 +15,11 @@ class Replicas:
     """All replicas of a strategy, as one of its workers sees them. Strategies make it; input and arithmetic take it.
 
     Args:
-      devices: those of this process, one for each of its replicas.
+      devices: the devices of this process, one for each of its replicas.
       peers: all workers, this one included; None for a strategy of one process.
       count: how many replicas run in this process.
-      first: the number of the first of them among all replicas.
-      total: how many replicas there are, over all workers.
+      first: the number of the first of these among all replicas.
+      total: the number of replicas over all workers.
 
     >>> from distinput.distribute.devices import open_devices
     >>> replicas = Replicas.of(open_devices("threads", ["CPU:0", "CPU:1"]))
@@ -35,7 +35,7 @@ class Replicas:
 
     @classmethod
     def of(cls, devices: Devices, peers: Peers | None = None) -> Self:
-        """The replicas on these devices and on those of the other workers."""
+        """The replicas on these devices and on the devices of the other workers."""
         count = len(devices.local)
         if peers is None:
             return cls(devices, None, count, 0, count)
@@ -43,7 +43,7 @@ class Replicas:
 
     @property
     def workers(self) -> int:
-        """How many processes the replicas run in."""
+        """The number of processes that the replicas run in."""
         return 1 if self.peers is None else self.peers.size
 
     @property
@@ -53,5 +53,5 @@ class Replicas:
 
     @property
     def wraps(self) -> bool:
-        """True when values of replicas come as distributed values, even for one replica."""
+        """True if values of replicas are distributed values, even for one replica."""
         return self.count > 1 or self.peers is not None

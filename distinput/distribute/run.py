@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One function on every replica of this process, all at the same time."""
+"""Runs a function on every replica of this process at the same time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,14 +16,14 @@ __all__ = ["run_on_replicas"]
 def run_on_replicas(
     strategy: object, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
 ) -> Any:
-    """What `Strategy.run` returns.
+    """Run a function on every replica; see `Strategy.run`.
 
     Args:
-      strategy: which is current meanwhile.
+      strategy: the strategy that is current meanwhile.
       replicas: its replicas.
-      fn: what to call.
-      given: the positional arguments, of all replicas.
-      named: the named ones.
+      fn: the function to call.
+      given: the positional arguments, with those of all replicas.
+      named: the named arguments.
     """
     count, first = replicas.count, replicas.first
     spread = any(map(has_distributed, given))
@@ -39,7 +39,7 @@ def run_on_replicas(
                 *([select_replica(index, x) for x in given] if spread else given),
                 **({k: select_replica(index, x) for k, x in named.items()} if spread_named else named),
             )
-        except BaseException as error:  # noqa: BLE001 - raised again when all have ended
+        except BaseException as error:  # noqa: BLE001 - raised again once all have ended
             meeting.failed(index, error)
             return None
         finally:
@@ -50,7 +50,7 @@ def run_on_replicas(
     try:
         results = replicas.devices.run(replica, [(i,) for i in range(count)])
     except BaseException as error:
-        meeting.failed(0, error)  # an interrupt while waiting: let go of those that wait for each other
+        meeting.failed(0, error)  # an interrupt while waiting: release the replicas that wait for each other
         raise
     if meeting.uneven:
         raise RuntimeError(
@@ -60,7 +60,7 @@ def run_on_replicas(
     if meeting.failures:
         _raise_first(replicas, fn, meeting)
     present = present_in((given, named)) if spread or spread_named else None
-    if present is not None:  # what was computed from stand-ins is no data either
+    if present is not None:  # results computed from placeholders are not data either
         return marked(regroup(results, always_wrap=count == 1), present)
     return results[0] if count == 1 else regroup(results)
 

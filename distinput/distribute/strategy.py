@@ -24,7 +24,7 @@ __all__ = ["Strategy"]
 
 
 class Strategy:
-    """What all strategies share; use one of them, such as `MirroredStrategy`.
+    """The base class of all strategies; use one of them, such as `MirroredStrategy`.
 
     Args:
       devices: a name for each replica of this process, such as "CPU:0".
@@ -34,11 +34,11 @@ class Strategy:
     """
 
     is_default = False
-    """True for the strategy outside of every scope."""
+    """True for the strategy that is current outside all scopes."""
     splits_batches = True
-    """False when `experimental_distribute_dataset` leaves the global batch whole."""
+    """False if `experimental_distribute_dataset` leaves global batches whole."""
     keeps_partial_steps = True
-    """False when iterating drops a last step that has no element for some replica, as TensorFlow does there."""
+    """False if iterating drops a last step that lacks elements for some replicas, as TensorFlow does in this case."""
     per_replica_input: Literal["made", "ignored", "refused"] = "refused"
     """What `InputReplicationMode.PER_REPLICA` does in `distribute_datasets_from_function`."""
 
@@ -52,7 +52,7 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas there are, over all workers.
+        """The number of replicas over all workers.
 
         Source: `tf.distribute.Strategy.num_replicas_in_sync`.
         """
@@ -68,7 +68,7 @@ class Strategy:
 
     @property
     def extended(self) -> StrategyExtended:
-        """Facts and methods for libraries.
+        """Properties and methods for libraries.
 
         Source: `tf.distribute.Strategy.extended`.
         """
@@ -109,23 +109,23 @@ class Strategy:
         """Call `fn` on every replica, all at the same time.
 
         Args:
-          fn: called with the replica's components of distributed values; everything else is handed to all replicas as
-            it is, so replicas must not change it.
-          args: a list or tuple of positional arguments, any nests.
+          fn: called with the replica's components of distributed values; everything else is passed to all replicas
+            unchanged, so replicas must not modify it.
+          args: a list or tuple of positional arguments, each any nest.
           kwargs: named arguments.
           options: ignored in one process.
 
         Returns:
-          One nest of the replicas' results; leaves are `PerReplica`, or plain where all replicas gave the very same
-          object or the same Python number, text or None. Where a replica had no data but a zero that stands in for it, its
-          result is none either: `reduce` and `gather` leave it out.
+          One nest of the replicas' results; leaves are `PerReplica`, or plain if all replicas returned the very same object
+          or the same Python number, text or None. The result of a replica that had a placeholder of zeros instead of data
+          does not count: `reduce` and `gather` leave it out.
 
         Raises:
-          ValueError: `args` is no list or tuple.
-          RuntimeError: inside another strategy's scope or inside `run`, or replicas called `merge_call` unequally
-            often.
+          ValueError: `args` is not a list or tuple.
+          RuntimeError: inside another strategy's scope or inside `run`, or replicas made different numbers of
+            `merge_call` calls.
           AssertionError: the structures of the results differ.
-          BaseException: what the first failing replica raised, with a note that names the replica.
+          BaseException: the error of the replica that failed first, with a note that names the replica.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -156,20 +156,19 @@ class Strategy:
         mask: Any = None,
         name: str = "",
     ) -> Any:
-        """One value of those of all replicas.
+        """Reduce the values of all replicas to one, by sum or mean.
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
           value: a distributed value; with `axis=None` also a nest of them.
-          axis: None adds element by element, all shapes being equal. An int or a tuple of ints first sums over these
-            axes of each component, whose sizes there may differ; the mean then divides by the true number of items, so
-            a row of a short batch weighs as much as any other and empty replicas count nothing.
-          deterministic: round exact sums of floats once: the same bits however the rows are divided over replicas and
-            workers. It costs more time.
-          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; the `tail="pad"` of
-            `InputOptions` gives one.
-          name: what the call is about, the same on every worker. The workers compare it instead of the line of the program
-            that makes the call.
+          axis: None reduces element by element; all shapes must be equal. An int or a tuple of ints first sums over these
+            axes of each component, along which sizes may differ; the mean then divides by the true number of items, so
+            a row of a short batch weighs as much as any other and empty replicas have no weight.
+          deterministic: round exact sums of floats once: the same bits however the rows are divided among replicas and
+            workers. Slower.
+          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; `tail="pad"` of
+            `InputOptions` makes one.
+          name: a name for the call, the same on every worker. The workers compare it instead of the call site.
 
         Returns:
           A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
@@ -177,9 +176,9 @@ class Strategy:
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
           Mismatch: the workers did not make the same call, or made it at different places of the program.
-          ValueError: an unknown reduce_op, an axis that is not there, or a sum of a value that is not distributed.
-          TypeError: reduce_op or axis is of another type, or a nest is given together with an axis.
-          InvalidArgumentError: shapes or dtypes that must agree do not, or text or bool is to be added.
+          ValueError: an unknown reduce_op, an axis out of range, or a sum of a value that is not distributed.
+          TypeError: reduce_op or axis is of the wrong type, or a nest is given together with an axis.
+          InvalidArgumentError: shapes or dtypes that must agree do not, or values are text or bool.
 
         >>> import distinput as di
         >>> import numpy as np
@@ -201,13 +200,13 @@ class Strategy:
 
         Args:
           value: a distributed value or a nest of them; other leaves stay as they are.
-          axis: where to concatenate; sizes may differ there. It may be negative.
-          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that are wanted.
+          axis: the axis to concatenate along, along which sizes may differ. It may be negative.
+          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, to keep.
           name: as in `reduce`.
 
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
-          InvalidArgumentError: scalars, an axis out of range, other dimensions or dtypes that differ.
+          InvalidArgumentError: scalars, an axis out of range, or dtypes or other dimensions that differ.
 
         >>> import distinput as di
         >>> import numpy as np
@@ -230,8 +229,8 @@ class Strategy:
         """The components of a value, one for each replica of this process.
 
         Args:
-          value: a distributed value, or a nest; leaves of a nest that are not distributed are repeated. Anything else
-            gives a tuple of one.
+          value: a distributed value, or a nest; leaves of a nest that are not distributed are repeated. For anything else
+            the result is a tuple of one.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -243,7 +242,7 @@ class Strategy:
         return local_results(value, self._replicas.count)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """A distributed value of what `value_fn` returns for each replica.
+        """Make a distributed value from the results of `value_fn` for each replica.
 
         Args:
           value_fn: called with a `ValueContext` for each replica of this process; it returns a nest.
@@ -270,21 +269,21 @@ class Strategy:
     # ---- input
 
     def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
-        """A dataset whose every step gives each replica its part of one global batch.
+        """A distributed dataset, each step of which gives every replica its part of one global batch.
 
         Args:
-          dataset: batched by the global batch size. Its rows are cut for the replicas as TensorFlow cuts them, or
-            evenly with `InputOptions(balanced_split=True)`.
+          dataset: batched by the global batch size. Batches are cut for the replicas as TensorFlow cuts them, or evenly
+            with `InputOptions(balanced_split=True)`.
           options: settings.
 
         Returns:
           A `DistributedDataset`.
 
         Raises:
-          TypeError: not a dataset, or one that is distributed already.
+          TypeError: not a dataset, or one that is already distributed.
           ValueError: elements without a batch axis on several replicas.
           NotImplementedError: PER_REPLICA replication.
-          FailedPreconditionError: several workers did not build the dataset alike; all of them are told what differs.
+          FailedPreconditionError: the workers built different datasets; the message says what differs.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -306,21 +305,21 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
     ) -> Any:
-        """A distributed dataset of datasets that you batch and shard yourself.
+        """A distributed dataset made from datasets that you batch and shard yourself.
 
         Args:
-          dataset_fn: called at once with an `InputContext`, once for each input pipeline; it returns a dataset of
-            which every element goes to one replica, in turn.
+          dataset_fn: called at once with an `InputContext`, once for each input pipeline; it returns a dataset whose
+            elements go to the replicas in turn.
           options: settings; PER_REPLICA makes one dataset for each replica.
 
         Returns:
           A `DistributedDatasetsFromFunction`.
 
         Raises:
-          TypeError: not callable, or it returned no dataset.
+          TypeError: `dataset_fn` is not callable, or did not return a dataset.
           ValueError: `experimental_place_dataset_on_device` without PER_REPLICA or with fetching to the device.
-          NotImplementedError: PER_REPLICA replication, where the strategy has no such thing.
-          FailedPreconditionError: the datasets of several workers have other elements, or only some have an end.
+          NotImplementedError: PER_REPLICA replication, if the strategy does not support it.
+          FailedPreconditionError: the elements of the workers' datasets differ in kind, or only some datasets end.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -348,7 +347,7 @@ class Strategy:
         )
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
-        """A dataset of the rows of arrays: the same as `Dataset.from_tensor_slices`.
+        """A dataset of the rows of arrays; the same as `Dataset.from_tensor_slices`.
 
         Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libraries, rather than training loops, need of a strategy."""
+"""The parts of a strategy that libraries need and training loops do not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ __all__ = ["StrategyExtended"]
 
 
 class StrategyExtended:
-    """What libraries need of a strategy; `Strategy.extended` makes it.
+    """The interface of a strategy for libraries; `Strategy.extended` returns it.
 
     Args:
       worker_devices: the devices of this process's replicas.
@@ -63,5 +63,5 @@ class StrategyExtended:
         return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]
 
     def value_container(self, value: Any) -> Any:
-        """The container that a component belongs to; the value itself when it has none."""
+        """The container that a component belongs to; the value itself if there is none."""
         return value

@@ -9,7 +9,7 @@ class ValueContext:
 
     Args:
       replica_id_in_sync_group: the replica's number among all replicas.
-      num_replicas_in_sync: how many there are.
+      num_replicas_in_sync: the number of all replicas.
 
     Source: `tf.distribute.experimental.ValueContext`.
     """

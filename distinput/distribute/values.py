@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that have one component for each local replica, and the ways between them and plain values."""
+"""Values that have one component for each local replica, and functions that split and regroup them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ class DistributedValues:
       values: the components in replica order.
 
     Raises:
-      ValueError: there are none.
+      ValueError: `values` is empty.
 
     Source: `tf.distribute.DistributedValues`.
     """
@@ -45,7 +45,7 @@ class DistributedValues:
     __slots__ = ("__weakref__", "values")
 
     passed_whole = False
-    """True for kinds that `Strategy.run` hands to every replica as they are; variables are of that kind."""
+    """True for classes whose values `Strategy.run` passes to every replica unchanged, such as variables."""
 
     values: tuple[Any, ...]
 
@@ -60,10 +60,10 @@ class DistributedValues:
 
 
 class PerReplica(WithoutOperators, DistributedValues):
-    """A value that differs from replica to replica, as iterating a distributed dataset and `Strategy.run` give it.
+    """A value that differs from replica to replica; distributed datasets and `Strategy.run` return such values.
 
-    It is no array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`, or
-    make one value of it with `Strategy.reduce` or `Strategy.gather`.
+    It is not an array: look at it with `Strategy.experimental_local_results`, compute with it inside `Strategy.run`,
+    or combine its components with `Strategy.reduce` or `Strategy.gather`.
 
     Args:
       values: the components in replica order.
@@ -82,12 +82,12 @@ class PerReplica(WithoutOperators, DistributedValues):
 
     @property
     def present(self) -> tuple[bool, ...]:
-        """For each replica of this process, whether its component is data; where not, zeros stand in for it."""
+        """For each replica of this process, True if its component is data, False if it is a placeholder of zeros."""
         return (True,) * len(self.values)
 
     @property
     def row_counts(self) -> tuple[int, ...]:
-        """Rows of data in each component: its first dimension; for a scalar 1, or 0 where there was none for the replica.
+        """The number of rows of data in each component: its first dimension; 1 for a scalar, 0 for a placeholder.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -109,7 +109,7 @@ class PerReplica(WithoutOperators, DistributedValues):
 
 
 class PartialPerReplica(PerReplica):
-    """A `PerReplica` in which zeros stand in for what some replicas do not have; `reduce` and `gather` leave them out.
+    """A `PerReplica` with placeholders of zeros for replicas without data; `reduce` and `gather` leave those out.
 
     Args:
       values: the components in replica order.
@@ -135,7 +135,7 @@ class PartialPerReplica(PerReplica):
 
 
 class Mirrored(LocalOperators, DistributedValues):
-    """A value that is the same on every replica, so it can be used like the local copy; what comes of it is a plain value.
+    """A value that is the same on every replica and behaves like its local copy; operators return plain values.
 
     Args:
       values: the equal components in replica order.
@@ -166,7 +166,7 @@ def replica_leaves(value: Any) -> tuple[Structure, list[Any]]:
 
 
 def has_distributed(value: Any) -> bool:
-    """True when a distributed value stands anywhere in the nest."""
+    """True if the nest contains a distributed value."""
     if isinstance(value, DistributedValues):
         return True
     if isinstance(value, _LEAVES):
@@ -175,7 +175,7 @@ def has_distributed(value: Any) -> bool:
 
 
 def present_in(value: Any) -> tuple[bool, ...] | None:
-    """Which replicas have data in a nest, None where all have."""
+    """Which replicas have data in a nest; None if all of them have."""
     if isinstance(value, _LEAVES):
         return None
     leaves = [value] if isinstance(value, DistributedValues) else replica_leaves(value)[1]
@@ -184,7 +184,7 @@ def present_in(value: Any) -> tuple[bool, ...] | None:
 
 
 def marked(value: Any, present: Sequence[bool]) -> Any:
-    """A nest whose distributed values say which of their components are data."""
+    """The nest with its `PerReplica` leaves marked with which of their components are data."""
 
     def leaf(part: Any) -> Any:
         return PartialPerReplica(part.values, present) if isinstance(part, PerReplica) else part
@@ -196,8 +196,8 @@ def only_masked(what: str, value: Any, mask: Any) -> Any:
     """The rows of a distributed value, or of a nest of them, for which the mask is true: `[n, ...] -> [m, ...]`.
 
     Raises:
-      TypeError: the mask is no array of booleans for each replica.
-      InvalidArgumentError: a component has another number of rows than its mask.
+      TypeError: the mask is not one vector of booleans for each replica.
+      InvalidArgumentError: a component and its mask have different numbers of rows.
     """
     masks = [np.asarray(part) for part in (mask.values if isinstance(mask, DistributedValues) else (mask,))]
     if any(part.dtype != bool or part.ndim != 1 for part in masks):
@@ -220,7 +220,7 @@ def only_masked(what: str, value: Any, mask: Any) -> Any:
 
 
 def local_results(value: Any, count: int) -> tuple[Any, ...]:
-    """What each of `count` replicas has of a value or nest; see `Strategy.experimental_local_results`."""
+    """The components of a value or nest for each of `count` replicas; see `Strategy.experimental_local_results`."""
     if isinstance(value, DistributedValues):
         return value.values
     structure, leaves = replica_leaves(value)
@@ -230,7 +230,7 @@ def local_results(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def select_replica(index: int, value: Any) -> Any:
-    """What replica `index` sees of a nest: its component of distributed values, everything else as it is.
+    """The nest as replica `index` sees it: its components of distributed values, everything else unchanged.
 
     >>> from distinput.distribute.values import PerReplica, select_replica
     >>> select_replica(1, {"x": PerReplica([3, 4]), "y": 5})
@@ -244,19 +244,19 @@ def select_replica(index: int, value: Any) -> Any:
         return value
     structure, leaves = replica_leaves(value)
     if not any(map(is_distributed, leaves)):
-        return value  # the very object, so that replicas may share it
+        return value  # the same object, so that replicas can share it
     return structure.build([select_replica(index, leaf) for leaf in leaves])
 
 
 def regroup(results: Sequence[Any], always_wrap: bool = False) -> Any:
-    """One nest of what the replicas gave.
+    """Combine the nests that the replicas returned into one nest.
 
-    A leaf is plain when it is the same object on every replica, or an equal Python number, text, bytes or None of the
-    same type; else it is a `PerReplica`. Arrays that are equal but not the same object stay separate.
+    A leaf is plain if it is the same object on every replica, or an equal Python number, text, bytes or None of the
+    same type; otherwise it is a `PerReplica`. Arrays that are equal but not the same object stay separate.
 
     Args:
       results: one nest for each replica.
-      always_wrap: wrap every leaf, also equal ones.
+      always_wrap: wrap every leaf, even equal ones.
 
     Raises:
       AssertionError: the structures differ.
@@ -338,7 +338,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _same_float(a: float, b: float) -> bool:
-    return a.hex() == b.hex()  # nan is nan, and 0.0 is not -0.0
+    return a.hex() == b.hex()  # NaN equals NaN, and 0.0 does not equal -0.0
 
 
 def _same_complex(a: complex, b: complex) -> bool:

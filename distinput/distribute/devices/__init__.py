@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the replicas of one process run on. Strategies ask for a backend by name and see only `Devices`."""
+"""The devices that the replicas of one process run on. Strategies name a backend and use only its `Devices`."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from distinput.distribute.devices.devices import Devices
 __all__ = ["BACKENDS", "Devices", "OpenDevices", "open_devices", "register_backend"]
 
 OpenDevices: TypeAlias = Callable[[Sequence[str]], Devices]
-"""A class of devices, or a function that makes them; it is given one label for each local replica, such as "CPU:0"."""
+"""A class of devices, or a function that makes them, called with one label per local replica, such as "CPU:0"."""
 
 BACKENDS: Registry[OpenDevices] = Registry(
     "backend",
@@ -22,7 +22,7 @@ BACKENDS: Registry[OpenDevices] = Registry(
 
 
 def register_backend(name: str, devices: str | OpenDevices) -> None:
-    """Make a backend known by a name, for the `backend=` of strategies.
+    """Register a backend under a name, for the `backend=` argument of strategies.
 
     Args:
       name: lower-case letters, digits and underscores.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facets that a backend may offer. Strategies use these and nothing else of an engine."""
+"""The interface of a backend. Strategies use nothing else of it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ class Devices(Protocol):
     """The devices of this process, one for each local replica."""
 
     host_memory: bool
-    """True when a host array needs no `put`, because it already lies where the device reads it."""
+    """True if a host array needs no `put`, because the device can read it where it is."""
 
     @property
     def local(self) -> tuple[str, ...]:
@@ -24,29 +24,29 @@ class Devices(Protocol):
         Args:
           value: an array, scalar or bytes.
           device: index into `local`.
-          owned: nobody writes to the array any more, so it may be used without a copy.
+          owned: True if nobody writes to the array any more, so it may be used without a copy.
         """
         ...
 
     def get(self, value: Any) -> Any:
-        """The array back on the host; it may be a read-only view."""
+        """The array copied back to the host; it may be a read-only view."""
         ...
 
     def run(self, function: Callable[..., Any], per_device_args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """`function(*args)` once for each device, at the same time, so that the calls may wait for each other.
+        """Call `function(*args)` for every device at the same time, so that the calls may wait for each other.
 
         The first call is made on the calling thread. All calls see the context variables (so NumPy's error state too)
         of the caller. Returns when all have ended.
 
         Args:
-          function: what to call.
+          function: the function to call.
           per_device_args: the arguments for each device, at most as many as there are devices.
 
         Raises:
-          BaseException: what the first failing call, in the order of time, raised.
+          BaseException: the error of the call that failed first.
         """
         ...
 
     def close(self) -> None:
-        """Give back threads, processes and memory; the devices can be used again and take new ones then."""
+        """Release threads, processes and memory; devices that are used again take new ones."""
         ...

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas as threads of this process, on NumPy arrays: the reference that every other backend equals.
+"""Replicas as threads of this process, on NumPy arrays: the reference backend, whose results all others must equal.
 
-The threads live as long as the devices and wait on a lock in between, so a run costs one hand-over per replica and no
-thread start. Replica 0 runs on the caller's own thread.
+The threads live as long as the devices and wait on a lock between runs, so a run starts no threads; it only wakes one per
+replica. Replica 0 runs on the caller's own thread.
 """
 
 import os
@@ -18,11 +18,11 @@ from distinput.core.ending import Ending
 
 __all__ = ["ThreadDevices"]
 
-_STOP_WAIT = 2.0  # seconds that closing waits for threads, which are idle then and so end at once
+_STOP_WAIT = 2.0  # seconds that closing waits for each thread; threads are idle by then, so they end at once
 
 
 class ThreadDevices:
-    """Devices that are labels: everything lies in host memory.
+    """Devices that are mere labels: all arrays are in host memory.
 
     Args:
       labels: a name for each replica.
@@ -39,7 +39,7 @@ class ThreadDevices:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._local = tuple(labels)
-        self._crews = _Crews()
+        self._idle = _IdleThreads()
 
     @property
     def local(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class ThreadDevices:
         return self._local
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
-        """The array itself when it is owned, else a copy."""
+        """The array itself if it is owned, else a copy."""
         return value if owned or not isinstance(value, np.ndarray) else value.copy()
 
     def get(self, value: Any) -> Any:
@@ -55,17 +55,17 @@ class ThreadDevices:
         return value
 
     def run(self, function: Callable[..., Any], per_device_args: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """`function(*args)` once for each device, at the same time; see `Devices.run`."""
+        """Call `function(*args)` for every device at the same time; see `Devices.run`."""
         count = len(per_device_args)
         if count == 1:
             return [copy_context().run(function, *per_device_args[0])]
-        crew = self._crews.take(len(self._local) - 1)
+        threads = self._idle.take(len(self._local) - 1)
         try:
-            results, failures = crew.run(function, per_device_args)
+            results, failures = threads.run(function, per_device_args)
         except BaseException:  # interrupted while waiting: these threads are still busy, so they are not used again
-            crew.stop()
+            threads.stop()
             raise
-        self._crews.idle.append(crew)
+        self._idle.idle.append(threads)
         if failures:
             try:
                 raise failures[0]
@@ -75,14 +75,14 @@ class ThreadDevices:
 
     def close(self) -> None:
         """End the idle threads."""
-        self._crews.close()
+        self._idle.close()
 
     def __del__(self) -> None:
-        self._crews.drop()
+        self._idle.drop()
 
 
 class _Work:
-    """One run, as the threads see it."""
+    """The shared data of one run: the function, its arguments, and the results and errors of its calls."""
 
     __slots__ = ("args", "done", "failures", "function", "lock", "results", "waiting")
 
@@ -96,14 +96,14 @@ class _Work:
         self.done.acquire()
 
     def call(self, index: int) -> None:
-        """The call for one device; never raises."""
+        """Make the call for one device; never raises."""
         try:
             self.results[index] = self.function(*self.args[index])
         except BaseException as error:  # noqa: BLE001 - raised again on the caller's thread
             self.failures.append(error)
 
     def end(self) -> None:
-        """One of the other threads is through."""
+        """Note that one of the other threads has finished."""
         with self.lock:
             self.waiting -= 1
             last = not self.waiting
@@ -112,7 +112,7 @@ class _Work:
 
 
 class _Member:
-    """One thread and the slot through which it gets work. The thread refers to this and to nothing of the devices."""
+    """A thread and the slot through which it gets work. The thread refers to this alone, not to the devices."""
 
     __slots__ = ("index", "job", "thread", "wake")
 
@@ -136,11 +136,11 @@ def _serve(member: _Member) -> None:
         member.job = None
         context.run(work.call, member.index)
         work.end()
-        del job, context, work  # so that an idle thread keeps nothing of the last run alive
+        del job, context, work  # so that an idle thread keeps no object of the last run alive
 
 
-class _Crew:
-    """The threads of replicas 1, 2, ... for one run at a time; a run inside a merge function takes another crew."""
+class _ReplicaThreads:
+    """The threads of replicas 1, 2, ... for one run at a time; a run inside a merge function uses another group."""
 
     __slots__ = ("members", "process")
 
@@ -151,7 +151,7 @@ class _Crew:
     def run(
         self, function: Callable[..., Any], per_device_args: Sequence[tuple[Any, ...]]
     ) -> tuple[list[Any], list[BaseException]]:
-        """The results of all calls, and what was raised, in the order of time."""
+        """The results of all calls, and the errors raised, in order of time."""
         work = _Work(function, per_device_args)
         for member in self.members[: len(per_device_args) - 1]:
             member.job = (copy_context(), work)
@@ -169,30 +169,30 @@ class _Crew:
         return [member.thread for member in self.members]
 
 
-class _Crews(Ending):
-    """The crews that no run uses at the moment."""
+class _IdleThreads(Ending):
+    """The groups of threads that are idle."""
 
     def __init__(self) -> None:
-        self.idle: list[_Crew] = []
+        self.idle: list[_ReplicaThreads] = []
         self.begun()
 
-    def take(self, count: int) -> _Crew:
-        """One of so many threads."""
+    def take(self, count: int) -> _ReplicaThreads:
+        """An idle group, or a new one of `count` threads."""
         try:
-            crew = self.idle.pop()
+            group = self.idle.pop()
         except IndexError:
-            crew = None
-        if crew is None or crew.process != os.getpid():  # a forked child has the object, but not the threads
+            group = None
+        if group is None or group.process != os.getpid():  # a forked child inherits the object, but not the threads
             self.begun()
-            crew = _Crew(count)
-        return crew
+            group = _ReplicaThreads(count)
+        return group
 
     def end(self, patience: float | None) -> None:
         threads: list[threading.Thread] = []
         while self.idle:
-            crew = self.idle.pop()
-            if crew.process == os.getpid():
-                threads += crew.stop()
+            group = self.idle.pop()
+            if group.process == os.getpid():
+                threads += group.stop()
         if patience == 0:
             return
         for thread in threads:

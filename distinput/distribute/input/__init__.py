@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input: from a dataset of the user's to the parts that each replica gets in each step."""
+"""Distributed input: from the user's dataset to the part of each step that each replica gets."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused before a dataset is distributed: options, datasets, functions and workers that do not go together."""
+"""Checks made before a dataset is distributed: of options, datasets, dataset functions and workers."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def check_options(options: InputOptions, consumer: Consumer) -> None:
 
     Raises:
       NotImplementedError: PER_REPLICA replication.
-      ValueError: a tail other than "partial", of replicas that get whole batches.
+      ValueError: a tail other than "partial", for replicas that get whole batches.
     """
     if options.per_replica:
         raise NotImplementedError(
@@ -39,10 +39,10 @@ def check_options(options: InputOptions, consumer: Consumer) -> None:
 
 
 def check_dataset(dataset: Any, what: str) -> None:
-    """Check that something is a dataset that can be distributed.
+    """Check that a value is a dataset that can be distributed.
 
     Raises:
-      TypeError: it is none; the message begins with `what`.
+      TypeError: it is not; the message begins with `what`.
     """
     if isinstance(dataset, DistributedDataset):
         raise TypeError(f"{what} a dataset, got one that is distributed already")
@@ -51,7 +51,7 @@ def check_dataset(dataset: Any, what: str) -> None:
 
 
 def check_batched(spec: Spec) -> None:
-    """Check that every component has an axis to be cut.
+    """Check that every component has a batch axis.
 
     Raises:
       ValueError: one is a scalar.
@@ -68,7 +68,7 @@ def check_equal_workers(replicas: Replicas) -> None:
     """Check that all workers have the same number of replicas.
 
     Raises:
-      ValueError: they have not.
+      ValueError: the numbers differ.
     """
     if replicas.peers is not None and len(set(replicas.peers.replicas)) > 1:
         raise ValueError(
@@ -78,12 +78,12 @@ def check_equal_workers(replicas: Replicas) -> None:
 
 
 def check_dataset_function(dataset_fn: Any, options: InputOptions, consumer: Consumer) -> None:
-    """Check what was given to `Strategy.distribute_datasets_from_function`.
+    """Check the arguments of `Strategy.distribute_datasets_from_function`.
 
     Raises:
       TypeError: `dataset_fn` is not callable.
       ValueError: options that exclude one another.
-      NotImplementedError: PER_REPLICA replication, which this strategy does not have.
+      NotImplementedError: PER_REPLICA replication, if this strategy does not support it.
     """
     if options.experimental_place_dataset_on_device and not options.per_replica:
         raise ValueError(
@@ -107,7 +107,7 @@ def check_dataset_function(dataset_fn: Any, options: InputOptions, consumer: Con
 
 
 def check_uncut(options: InputOptions) -> None:
-    """Check that no option asks for a cut of global batches.
+    """Check that no option applies to the cutting of global batches.
 
     Raises:
       ValueError: one does.

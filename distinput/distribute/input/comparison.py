@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before the first step workers tell one another what they built and where they begin, and go on only if that fits together."""
+"""Before the first step, workers compare what they built and where they begin, and raise if that does not match."""
 
 import json
 import sys
@@ -27,16 +27,16 @@ _INFINITE = -1
 def compare_datasets(
     peers: Peers, dataset: Any, refusal: Exception | None, options: InputOptions
 ) -> tuple[int, Sequence[str]]:
-    """A seed that all workers share, and what differs between their datasets of global batches all the same.
+    """Agree on a seed; return it, with the harmless differences between the workers' datasets of global batches.
 
     Args:
       peers: the workers.
       dataset: this worker's.
-      refusal: why this worker cannot distribute it; raised on all workers.
+      refusal: the error for which this worker cannot distribute it; raised on all workers.
       options: how it is distributed.
 
     Raises:
-      FailedPreconditionError: the workers did not build it alike.
+      FailedPreconditionError: the workers built different datasets.
     """
 
     def facts() -> tuple[Facts, Node]:
@@ -57,14 +57,14 @@ def compare_datasets(
 
 
 def compare_inputs(peers: Peers, make: Callable[[], Sequence[Any]]) -> None:
-    """Check that the datasets made by a user's function have elements of one kind on all workers; the data may differ.
+    """Check that a user's function made datasets with elements of the same kind on all workers; the data may differ.
 
     Args:
       peers: the workers.
-      make: gives those of this worker; what it raises is raised on all workers.
+      make: returns the datasets of this worker; an error that it raises is raised on all workers.
 
     Raises:
-      FailedPreconditionError: they have not, or only some of them have an end.
+      FailedPreconditionError: the elements differ in kind, or only some of the datasets end.
     """
     cure = "Let the function return datasets of the same elements on every worker"
     _compare(peers, "distribute_datasets_from_function", lambda: (_facts(_about(make()), None), None), cure)
@@ -88,7 +88,7 @@ def _facts(about: dict[str, Any], steps: list[Any] | None) -> Facts:
 def _compare(
     peers: Peers, call: str, make: Callable[[], tuple[Facts, Node | None]], cure: str
 ) -> tuple[int, Sequence[str]]:
-    """Compare a digest of all facts; only if it differs the facts themselves, and only if files differ their names."""
+    """Compare digests of all facts; if they differ, the facts themselves; and if files differ, their names."""
     made: list[tuple[Facts, Node | None]] = []
 
     def word() -> tuple[Any, Sequence[Any]]:
@@ -117,14 +117,14 @@ def _compare(
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a worker begins to take steps.
+    """The place from which a worker takes steps.
 
     Args:
-      step: how many were taken before.
-      ended: there are no more.
-      restored: it goes on from a saved state.
-      number: of the pass, None where workers may begin different ones.
-      seeds: those that were drawn, None where workers may draw different ones.
+      step: how many steps were taken before.
+      ended: True if there are no more.
+      restored: True if it continues from a saved state.
+      number: the number of the pass; None if workers may begin different passes.
+      seeds: the seeds that were drawn; None if workers may draw different ones.
     """
 
     step: int
@@ -134,7 +134,7 @@ class Beginning:
     seeds: Sequence[int] | None = None
 
     def as_json(self) -> list[Any]:
-        """A few short values, which travel with the call."""
+        """The fields as a few short values, which are sent with the call."""
         seeds = None if self.seeds is None else Digest(3).add(list(self.seeds)).word
         return [self.step, self.ended, self.number, seeds, self.restored]
 
@@ -144,13 +144,13 @@ def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
 
     Args:
       peers: the workers.
-      beginning: of this one.
+      beginning: the place of this worker.
 
     Raises:
-      StateError: some are restored, and not all to the same place.
+      StateError: some workers were restored, and not all of them to the same place.
       FailedPreconditionError: they begin different passes.
     """
-    # Named, since one worker may go on from a checkpoint and another begin, at other places of the program.
+    # Named, since one worker may continue from a checkpoint and another begin anew, at different places in the program.
     description = CallDescription("DistributedIterator: where it begins", name="where an iteration begins")
     places = [note for note, _ in peers.exchange(description, lambda: (beginning.as_json(), []), peers.control)]
     first, *others = groups([one[:-1] for one in places])
@@ -170,7 +170,7 @@ def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
 
 
 def _place(place: Sequence[Any], fact: int) -> str:
-    """A place in words, with the fact by which it differs from another one."""
+    """A place in words, with the fact in which it differs from another place."""
     step, ended, number, _, restored = place
     return (
         f"{'restores' if restored else 'begins at'} step {step}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who takes the steps of a distributed dataset."""
+"""The consumer of a distributed dataset: the replicas that take its steps."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,16 +11,16 @@ __all__ = ["Consumer"]
 
 @dataclass(frozen=True)
 class Consumer:
-    """Replicas that are to be fed, and how their strategy wants that.
+    """The replicas that take the steps of a distributed dataset, and what their strategy requires of the steps.
 
     Args:
-      replicas: which take the steps.
-      strategy: theirs, looked at by identity alone: steps are taken where no other one is current.
+      replicas: the replicas.
+      strategy: their strategy, compared by identity only: steps are not taken while another one is current.
       name: the name of its class, for messages.
       splits_batches: False to leave global batches whole.
       keeps_partial_steps: False to drop a last step that has no element for some replica, as TensorFlow does there.
-      per_replica_input: whether a dataset function makes one dataset for each replica where PER_REPLICA is asked for, one for
-        the worker all the same, or none.
+      per_replica_input: what PER_REPLICA does to a dataset function: "made" calls it for each replica, "ignored" calls it once
+        for the worker, "refused" raises.
     """
 
     replicas: Replicas

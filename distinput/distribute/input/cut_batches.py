@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source: every worker goes through all global batches and cuts its pieces out of each."""
+"""A source of steps: every worker reads all global batches and cuts its own pieces out of each."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class CutBatches:
     """Each worker reads all global batches and keeps its pieces of them.
 
     Args:
-      terms: what holds of all steps.
-      dataset: of global batches.
+      terms: the properties of all steps.
+      dataset: the global batches.
       cutter: cuts them.
-      spec: of a piece.
-      balanced: whether the pieces of a batch differ by at most one row.
+      spec: the spec of a piece.
+      balanced: True if the pieces of a batch differ by at most one row.
     """
 
     terms: Terms
@@ -45,7 +45,7 @@ class CutBatches:
     spec: Spec
     balanced: bool
 
-    fails_alone = False  # all workers read the same, and meet the same error
+    fails_alone = False  # all workers read the same elements and meet the same error
     layout = WHOLE
     pipelines = 1
     reads = "all global batches, of which this worker keeps its rows: not all rows can be reached by position"
@@ -80,8 +80,8 @@ class CutSteps:
     """One iteration over `CutBatches`.
 
     Args:
-      source: what is iterated.
-      iterator: of the global batches.
+      source: the source to iterate.
+      iterator: the iterator of the global batches.
       seen: the shapes of the last element of a restored iteration.
     """
 
@@ -91,7 +91,7 @@ class CutSteps:
         self._full = terms.full_rows > 0
         self._rows = partial(rows_in, source.spec.structure)
         self._seen = seen
-        # Only where workers agree may one have run out of batches while others go on.
+        # One worker can run out of batches while others continue only where workers agree on each step.
         self._build = StepBuilder(source.spec, terms.replicas, seen) if source.agrees else None
         self._lockstep = lockstep_of(terms, iterator, 1, self._rows, alike=terms.alike) if source.agrees else None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From elements to what each replica gets: dealing one element to each, cutting a batch evenly, standing in for none.
+"""Turning elements into the parts of replicas: dealing one to each, cutting a batch, and placeholders without rows.
 
-Everything here is views: no row is copied.
+All parts are views: no row is copied.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ __all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
 
 
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
-    """Compiled: R elements -> their nest with a `PerReplica` of R components for each leaf."""
+    """A compiled function from R elements to their nest, with a `PerReplica` of R components for each leaf."""
     names: dict[str, Any] = {"P": PerReplica}
     elements = [f"e{i}" for i in range(replicas)]
     source = f"lambda {', '.join(elements)}: {_source(structure, elements, names)}"
@@ -30,7 +30,7 @@ def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    return eval(source, dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
+    return eval(source, dict(names))  # type: ignore[no-any-return]  # noqa: S307 - the source is generated here
 
 
 def _source(structure: Structure, paths: list[str], names: dict[str, Any]) -> str:
@@ -81,11 +81,11 @@ def equal_slices(rows: int, replicas: int) -> tuple[slice, ...]:
 
 
 class Cutter:
-    """Cuts global batches: an element of n rows -> the elements of this worker's replicas, all of them views.
+    """Cuts global batches: an element of n rows -> the parts of this worker's replicas, all of them views.
 
     Args:
-      spec: of the global batches.
-      assignment: into how many pieces, how large, and which of them are this worker's.
+      spec: the spec of the global batches.
+      assignment: the number and sizes of the pieces, and which of them are this worker's.
     """
 
     __slots__ = ("_balanced", "_mine", "_replicas", "_structure")
@@ -96,7 +96,7 @@ class Cutter:
         self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
     def __call__(self, batch: Any) -> Any:
-        """The nest with a `PerReplica` of views for each leaf, each `[n, ...] -> [n_r, ...]`.
+        """The nest with each leaf `[n, ...]` cut into a `PerReplica` of views `[n_r, ...]`.
 
         Raises:
           InvalidArgumentError: components without rows, or with different numbers of rows.
@@ -117,7 +117,7 @@ class Cutter:
         return self._structure.build([PerReplica([leaf[s] for s in cut(len(leaf), replicas)[mine]]) for leaf in leaves])
 
     def spec(self, spec: Spec) -> Spec:
-        """What a replica's part looks like: the rows divided by R where that is exact, else unknown."""
+        """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
         return spec.map(self._part)
 
     def _part(self, leaf: LeafSpec) -> LeafSpec:
@@ -129,10 +129,10 @@ class Cutter:
 
 
 class StandIn:
-    """Makes the elements of replicas for which there is no data: no rows, the right dtype, the right inner shape.
+    """Makes placeholders for replicas without data: elements of no rows, with the right dtypes and inner shapes.
 
-    A scalar has no rows to leave out, so it is zero. Inner dimensions that the spec leaves open are those of the last
-    element seen, or 0.
+    A scalar has no rows to leave out, so its placeholder is zero. Inner dimensions that the spec leaves open are those
+    of the last element seen, or 0.
 
     Args:
       spec: of the pieces.

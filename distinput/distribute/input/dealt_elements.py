@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source: one element of an input pipeline for each replica, in turn."""
+"""A source of steps: each replica in turn gets one element of an input pipeline."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ __all__ = ["DealtElements", "DealtSteps"]
 @final
 @dataclass(frozen=True)
 class DealtElements:
-    """Element k of this worker's dataset goes to its replica k mod R in step k div R; or each replica has a dataset of its own.
+    """Gives element k of a worker's dataset to its replica k mod R in step k div R; or each has its own dataset.
 
     Args:
-      terms: what holds of all steps.
+      terms: the properties of all steps.
       datasets: one for all replicas of this worker, or one for each of them.
-      spec: of an element.
-      whole: the elements are global batches for the only replica there is, so a place in them is one in the whole data.
-      has_rows: whether elements are parts of global batches; a step in which no worker has a row is passed over then.
+      spec: the spec of an element.
+      whole: True if elements are global batches for the only replica, so that a place in them is a place in all data.
+      has_rows: True if elements are parts of global batches, so that a step in which no worker has a row is skipped.
     """
 
     terms: Terms
@@ -53,7 +53,7 @@ class DealtElements:
     @property
     def agrees(self) -> bool:
         terms = self.terms
-        # No worker can see in its own part alone whether a step is full, even where there is no end.
+        # No worker can tell from its own part whether a step is full, even if the data never ends.
         return terms.agrees or (terms.full_rows > 0 and terms.replicas.workers > 1)
 
     @property
@@ -100,8 +100,8 @@ class DealtSteps:
     """One iteration over `DealtElements`.
 
     Args:
-      source: what is iterated.
-      iterators: of its datasets.
+      source: the source to iterate.
+      iterators: the iterators of its datasets.
       step: how many steps were taken before.
       seen: the shapes of the last element before.
     """
@@ -114,7 +114,7 @@ class DealtSteps:
         self._rows = partial(rows_in, source.spec.structure)
         self._build = StepBuilder(source.spec, terms.replicas, seen)
         self._left = None if terms.steps is None else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that an error kept from being completed
+        self._pending: list[Any] = []  # drawn for a step that an error interrupted
         self._lockstep = None
         if source.agrees:
             rows_of = self._rows if source.has_rows else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each step is handed over: what it looks like, filled up, on which devices."""
+"""The delivery of steps: their spec, padding, and placement on devices."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ __all__ = ["Delivery"]
 
 @dataclass(frozen=True)
 class Delivery:
-    """How each step is handed over, wherever it comes from.
+    """Delivers steps to their consumer: pads them and puts them on devices.
 
     Args:
-      consumer: who takes it.
-      padding: fills each part up to the same number of rows; None leaves it as it is.
+      consumer: takes the steps.
+      padding: pads each part to the same number of rows; None leaves parts unchanged.
       fetch: put the parts on the devices.
     """
 
@@ -31,7 +31,7 @@ class Delivery:
 
     @property
     def changes(self) -> bool:
-        """False when steps are handed over as they come."""
+        """False if steps are delivered unchanged."""
         return self.padding is not None or self._puts
 
     @property
@@ -39,7 +39,7 @@ class Delivery:
         return self.fetch and not self.consumer.replicas.devices.host_memory
 
     def finished(self, step: Any) -> Any:
-        """The step as it is handed over."""
+        """The step as it is delivered."""
         if self.padding is not None:
             step = self.padding(step)
         return map_leaves(self._put, step, lists=True) if self._puts else step
@@ -62,5 +62,5 @@ class Delivery:
 
 
 def _open_rows(leaf: LeafSpec) -> LeafSpec:
-    """A worker that has run out gets no rows, so their number is not known."""
+    """The spec with an unknown number of rows, since a worker that has run out gets none."""
     return leaf.with_shape((None, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributed datasets: what each replica gets in each step, again in every pass."""
+"""Distributed datasets: iterables of steps, each of which has a part for every replica."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -14,9 +14,9 @@ __all__ = ["DistributedDataset", "DistributedDatasetsFromFunction"]
 
 
 class DistributedDataset:
-    """Steps of distributed values; `Strategy.experimental_distribute_dataset` makes it.
+    """A dataset of steps of distributed values; `Strategy.experimental_distribute_dataset` makes it.
 
-    It can be iterated again and again, each time from the start. Transform the dataset before you distribute it.
+    It can be iterated any number of times, each time from the start. Transform the dataset before you distribute it.
 
     Args:
       source: where the steps come from.
@@ -44,7 +44,7 @@ class DistributedDataset:
 
     @property
     def cardinality(self) -> int:
-        """How many elements the dataset had that was distributed: global batches; -1 infinite, -2 unknown.
+        """The number of elements, such as global batches, of the dataset that was distributed; -1 infinite, -2 unknown.
 
         Source: the `cardinality` of the distributed datasets of `tf.distribute`.
         """
@@ -52,11 +52,11 @@ class DistributedDataset:
 
     @property
     def num_steps(self) -> int:
-        """How many steps every worker takes; -1 without end, -2 if that is known only at the end."""
+        """The number of steps that every worker takes; -1 infinite, -2 if it is known only at the end."""
         return self._source.num_steps
 
     def explain(self) -> str:
-        r"""How the dataset is distributed: the cut, who reads what, how the end is known, and what happens to the tail.
+        r"""Explain how the dataset is distributed: the cut, who reads what, how the end is known, and the tail.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -75,21 +75,21 @@ class DistributedDataset:
         return DistributedIterator(self._source, self._delivery, self._source.begin())
 
     def restore(self, state: State, may_differ: str | Collection[str] = ()) -> "DistributedIterator":
-        """An iterator that goes on where `DistributedIterator.state` was taken.
+        """An iterator that continues from a state that `DistributedIterator.state` returned.
 
-        Its first step is a `StateError` on all workers if they were not restored to the same place.
+        Its first step raises `StateError` on all workers if they were not restored to the same place.
 
         Args:
-          state: what that gave.
+          state: the saved state.
           may_differ: as for `Dataset.restore`.
 
         Raises:
-          StateError: the state belongs to another dataset, number of replicas, or version, or is not as it was saved.
+          StateError: the state belongs to another dataset, number of replicas or version, or was modified.
         """
         return DistributedIterator.restored(self._source, self._delivery, state, may_differ)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
-        """`reduce_func(state, step)` over all steps, those for which some replicas have no element included.
+        """Apply `reduce_func(state, step)` over all steps, including those for which some replicas have no element.
 
         Source: the `reduce` of the distributed datasets of `tf.distribute`.
         """
@@ -110,7 +110,7 @@ class DistributedDataset:
 
 
 class DistributedDatasetsFromFunction(DistributedDataset):
-    """Steps dealt from the user's own datasets; `Strategy.distribute_datasets_from_function` makes it.
+    """A dataset of steps dealt from the user's own datasets; `Strategy.distribute_datasets_from_function` makes it.
 
     Element k of a worker's dataset goes to replica k mod R in step k div R; in PER_REPLICA mode every replica has a
     dataset, and an end, of its own.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a distributed dataset, one after the other, and a place between any two of them."""
+"""The iterator of a distributed dataset, whose state can be saved between any two steps."""
 
 from collections.abc import Collection
 from threading import RLock
@@ -21,15 +21,15 @@ __all__ = ["DistributedIterator"]
 
 
 class DistributedIterator:
-    """Gives a step at a time: a nest of `PerReplica` leaves, or of plain ones for a single replica.
+    """Returns one step at a time: a nest of `PerReplica` leaves, or of plain ones for a single replica.
 
     Args:
       source: where the steps come from.
-      delivery: how they are handed over.
+      delivery: how they are delivered.
       steps: the iteration over `source`.
-      step: how many steps were given out before.
-      ended: True when a restored iteration was at its end.
-      restored: it goes on from a saved state.
+      step: how many steps were delivered before.
+      ended: True if a restored iteration was at its end.
+      restored: True if it continues from a saved state.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -63,12 +63,12 @@ class DistributedIterator:
         self._given_out = step  # steps, from the first one of the pass
         self._ended = ended
         self._restored = restored
-        self._compared = source.terms.replicas.workers == 1  # with the other workers, before the first step
+        self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
         self._lock = RLock()
 
     @classmethod
     def restored(cls, source: Source, delivery: Delivery, state: State, may_differ: str | Collection[str] = ()) -> Self:
-        """One that goes on where `state` was taken; see `DistributedDataset.restore`."""
+        """An iterator that continues from `state`; see `DistributedDataset.restore`."""
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
@@ -110,7 +110,7 @@ class DistributedIterator:
         """The next step if there is one; a last step for which some replicas have no element is always delivered.
 
         Raises:
-          OutOfRangeError: a dataset that said it was infinite ended.
+          OutOfRangeError: a dataset that was declared infinite ended.
 
         Source: `tf.distribute.DistributedIterator.get_next_as_optional`.
         """
@@ -147,14 +147,14 @@ class DistributedIterator:
             return step
 
     def _compare(self) -> None:
-        """Go on only where the other workers are."""
+        """Check that all workers begin at the same place."""
         assert self._peers is not None
         number, seeds = self._steps.beginning
         compare_beginnings(self._peers, Beginning(self._given_out, self._ended, self._restored, number, seeds))
         self._compared = True
 
     def _tell(self, error: Exception) -> None:
-        """Tell the other workers that this one's input failed, where they do not see it and do not agree on each step."""
+        """Tell the other workers that this one's input failed, if they would not learn of it otherwise."""
         peers, source = self._peers, self._source
         if peers is not None and peers.size > 1 and source.fails_alone and not source.agrees:
             reason = f"{type(error).__name__}: {error}"
@@ -163,24 +163,24 @@ class DistributedIterator:
     # ---- state
 
     def state(self) -> State:
-        """Where the iteration stands, as a small value that JSON can hold.
+        """The position of the iteration, as a small JSON value.
 
         Raises:
-          StateError: the last step failed half-way; the state taken before it is the one to restart from.
+          StateError: the last step failed half-way; restart from a state taken before it.
         """
         with self._lock:
             inputs = self._steps.inputs(self._given_out)
             return sealed_state(self._source.layout, self._given_out, self._ended, self._steps.seen, inputs)
 
     def state_dict(self) -> State:
-        """The same as `state`, under the name that PyTorch's tools look for."""
+        """The same as `state`, under the name that PyTorch's tools expect."""
         return self.state()
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
-        """Go on where `state` was taken, which may be of another iterator of an equal dataset.
+        """Continue from `state`, which may have been taken from another iterator of an equal dataset.
 
         Args:
-          state: what `state_dict` gave.
+          state: a result of `state_dict`.
           may_differ: as for `Dataset.restore`.
 
         Raises:
@@ -194,7 +194,7 @@ class DistributedIterator:
     # ---- end
 
     def close(self) -> None:
-        """End the iteration and what it runs in the background. Closing again does nothing."""
+        """End the iteration and its background work. Closing again does nothing."""
         self._ended = self._compared = True
         self._steps.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a dataset of the user's to what feeds the replicas of this worker."""
+"""Makes distributed datasets from the user's datasets: chooses the source of their steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -61,17 +61,17 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         refusal = error  # raised on all workers
     if replicas.peers is not None and replicas.workers > 1:
         seed, hints = compare_datasets(replicas.peers, dataset, refusal, options)
-        # One seed of worker 0 behind every shuffle that was given none, and no counting of cores, so that all workers agree.
+        # Shuffles without a seed use one of worker 0, and no choice depends on the number of cores: all workers agree.
         dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
     terms = _terms(consumer, dataset)
-    # One replica alone gets the batches as they are; where they would be cut one by one for more, it is at a place in them too.
+    # A single replica gets whole batches; its states are places in them if batches would be cut one by one for more.
     balanced = consumer.splits_batches and options.balanced_split and replicas.total > 1
     decision = None if balanced else decide(dataset.node, replicas.workers)
     by_batch = decision is None or (consumer.splits_batches and decision.applied.name == AutoShardPolicy.DATA.name)
     rows = full_rows = 0
     if options.tail != "partial":
         rows = global_batch_size(dataset, options.tail)
-        alike = by_batch or replicas.workers == 1  # every worker can see whether a global batch is full
+        alike = by_batch or replicas.workers == 1  # every worker can tell whether a global batch is full
         if options.tail == "drop" and alike:
             dataset = only_full(dataset)
         elif options.tail == "drop" or (options.tail == "error" and not (alike and check_rows(dataset, rows))):
@@ -90,10 +90,10 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
 
 
 def _terms(consumer: Consumer, dataset: Any) -> Terms:
-    """What holds of the steps of a dataset, as it was given."""
+    """The properties of the steps of a dataset, as the user gave it."""
     replicas, cardinality = consumer.replicas, int(dataset.cardinality())
     keeps_partial = consumer.keeps_partial_steps and cardinality != INFINITE
-    if keeps_partial and replicas.workers == 1:  # as TensorFlow: only where the elements may differ in size
+    if keeps_partial and replicas.workers == 1:  # as in TensorFlow: only if elements may differ in size
         leaves = Spec.of(dataset.element_spec).leaves
         keeps_partial = any(
             isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape) for leaf in leaves
@@ -102,9 +102,9 @@ def _terms(consumer: Consumer, dataset: Any) -> Terms:
 
 
 def _of_global_batches(consumer: Consumer, terms: Terms, dataset: Any, options: InputOptions) -> Source:
-    """Every worker takes its own pieces of each global batch, so all have the same steps and a state is a place in the batches.
+    """Every worker takes its own pieces of each global batch: all have the same steps, and states are batch positions.
 
-    Where rows can be reached by position a worker reads no others, unless each batch must be looked at as a whole.
+    With random access, a worker reads only its own rows, unless each batch must be examined as a whole.
     """
     replicas = terms.replicas
     ahead = max(1, options.experimental_per_replica_buffer_size)
@@ -124,7 +124,7 @@ def _of_global_batches(consumer: Consumer, terms: Terms, dataset: Any, options: 
 
 
 def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatches | None:
-    """This worker's own rows, if every worker can and will reach its own: whether that pays may differ between them."""
+    """This worker's own rows, if all workers have random access to theirs; whether it pays may differ between them."""
     peers = consumer.replicas.peers
     if peers is None or peers.size == 1:
         return None
@@ -140,7 +140,7 @@ def _own(consumer: Consumer, make: Callable[[], OwnBatches | None]) -> OwnBatche
 
 
 def _assignment(consumer: Consumer, options: InputOptions) -> Assignment:
-    """Which pieces of the global batches are this worker's."""
+    """The pieces of the global batches that belong to this worker."""
     replicas = consumer.replicas
     if options.balanced_split:
         return Assignment(replicas.total, replicas.first, period=replicas.total, own=replicas.count, balanced=True)
@@ -157,7 +157,7 @@ def _rebatched(consumer: Consumer, dataset: Any) -> Any:
 def _of_own_elements(
     consumer: Consumer, terms: Terms, dataset: Any, options: InputOptions, decision: Decision
 ) -> DealtElements:
-    """Every worker cuts the batches of its own part of the data, one element for each of its replicas in each step."""
+    """Every worker cuts the batches of its own part of the data: one element for each of its replicas per step."""
     replicas = terms.replicas
     cut = consumer.splits_batches and replicas.total > 1
     rebatched = _rebatched(consumer, dataset) if cut else dataset
@@ -170,14 +170,14 @@ def _of_own_elements(
 
 
 def _counted(consumer: Consumer, mine: Any) -> int | None:
-    """How many steps all workers take, where each can count its own; told to one another once, before the first step."""
+    """The number of steps of all workers, if each can count its own; exchanged once, before the first step."""
     replicas = consumer.replicas
     if replicas.peers is None:
         return None
 
     def own() -> tuple[Any, Sequence[Any]]:
         cuts = [step for step in walk(mine.node) if isinstance(step, FrameworkRebatch)]
-        if any(0 in cut.sizes for cut in cuts):  # steps in which nobody has a row must be found out together
+        if any(0 in cut.sizes for cut in cuts):  # steps without any row can only be found together
             return None, []
         elements = mine.node.count_elements()
         return (None if elements < 0 else -(-elements // replicas.count)), []
@@ -190,7 +190,7 @@ def _counted(consumer: Consumer, mine: Any) -> int | None:
 def distribute_from_function(
     consumer: Consumer, dataset_fn: Callable[[InputContext], Any], options: InputOptions
 ) -> DistributedDatasetsFromFunction:
-    """Assignment the elements of the user's own datasets; see `Strategy.distribute_datasets_from_function`."""
+    """Deal the elements of the user's own datasets; see `Strategy.distribute_datasets_from_function`."""
     check_dataset_function(dataset_fn, options, consumer)
     check_uncut(options)
     replicas = consumer.replicas

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn from an input for a step: elements, how many rows they have, and where the input stands after them."""
+"""Drawing elements from an input: the next elements, their rows, and the input's state after them."""
 
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ class _End:
 
 
 END = _End()
-"""What stands for a step or an element when there are no more."""
+"""Marks the end: stands for a step or an element when there are no more."""
 
 
 def drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
@@ -25,11 +25,11 @@ def drawn(iterator: Any, count: int) -> tuple[list[Any], State]:
 
 
 def place_of(iterator: Any) -> State:
-    """Where an input stands. Iterators of this library seal it only when it is asked for."""
+    """The state of an input; iterators of this library seal it only when it is needed."""
     place: State = (getattr(iterator, "place", None) or iterator.state)()
     return place
 
 
 def rows_in(structure: Structure, parts: list[Any]) -> int:
-    """How many rows elements have together; `END` among them has none."""
+    """The total number of rows of elements; `END` counts as none."""
     return sum([len(structure.flatten(part)[0]) for part in parts if part is not END])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a distributed dataset says of itself."""
+"""The text of `DistributedDataset.explain`."""
 
 from distinput.distribute.input.source import Source
 from distinput.distribute.input.terms import INFINITE

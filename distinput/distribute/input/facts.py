@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be equal on all workers before they take steps together, as small JSON values, and the differences in words."""
+"""Facts that must be equal on all workers before they take steps, as small JSON values; differences in words."""
 
 import json
 import platform
@@ -16,7 +16,7 @@ from distinput.plan.node import Node
 __all__ = ["Facts", "differing_files", "file_names", "groups", "of_pipeline", "said"]
 
 Facts = Mapping[str, Any]
-"""`about`: what must be equal, by its name; `steps`: the pipeline, None where it may differ; `python`: for functions."""
+"""`about`: named values that must be equal; `steps`: the pipeline, None if it may differ; `python`: for functions."""
 
 _LETTERS = 100
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -28,12 +28,12 @@ _PUBLIC = {
     "slices": "from_tensor_slices",
 }
 _DECIDING = ("filter", "take_while")
-"""Steps whose functions decide which elements there are. Other functions may hold values of one worker, such as a folder."""
+"""Ops whose functions select elements. Other functions may hold values that differ per worker, such as a folder."""
 _MOST = 3
 
 
 def of_pipeline(node: Node) -> list[Any]:
-    """A description of each step of a tree, inputs first, without the folders of files and their times of change."""
+    """A description of each step of a tree, inputs first, without folders and modification times of files."""
     return [_of_step(step) for step in node.steps]
 
 
@@ -44,7 +44,7 @@ def _of_step(step: Node) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """An argument as text, the same in every process; a long one is cut short and ends with a digest of all of it."""
+    """An argument as text, the same in every process; a long text is truncated and ends with a digest of all of it."""
     if isinstance(value, Mapping):
         text = "{" + ", ".join(sorted([f"{_text(k)}: {_text(v)}" for k, v in value.items()])) + "}"
     elif isinstance(value, set | frozenset):
@@ -58,7 +58,7 @@ PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 
 
 def groups(facts: Sequence[Any]) -> list[list[int]]:
-    """The workers by what they have, each group in order; the largest one first, of equals the one with the first worker."""
+    """Groups of workers with equal values, each in order; largest first, ties by their first worker."""
     texts = [json.dumps(fact, sort_keys=True) for fact in facts]
     counts = Counter(texts)
     order = sorted(counts, key=lambda text: (-counts[text], texts.index(text)))
@@ -66,11 +66,11 @@ def groups(facts: Sequence[Any]) -> list[list[int]]:
 
 
 def said(facts: Sequence[Facts], names: Mapping[int, Mapping[int, NameList]]) -> tuple[list[str], list[str]]:
-    """What differs between workers: a sentence for each thing, and sentences on what may differ but explain much.
+    """The differences between workers: a sentence for each, and hints about harmless ones that may explain a mismatch.
 
     Args:
-      facts: of each worker.
-      names: of the steps in `differing_files`, of each worker: step -> worker -> names.
+      facts: the facts of each worker.
+      names: the file names for the steps in `differing_files`: step -> worker -> names.
     """
     first, *others = groups(facts)
     wrong: list[str] = []
@@ -91,7 +91,7 @@ def _who(workers: Sequence[int]) -> str:
 
 
 def differing_files(facts: Sequence[Facts]) -> list[int]:
-    """The steps whose lists of files differ, so that workers have to tell one another which files they are."""
+    """The steps whose lists of files differ, so that workers have to exchange the names."""
     pipelines = [fact["steps"] for fact in facts]
     if any(steps is None for steps in pipelines) or len({len(steps) for steps in pipelines}) > 1:
         return []
@@ -104,18 +104,18 @@ def differing_files(facts: Sequence[Facts]) -> list[int]:
 
 
 def file_names(node: Node, steps: Sequence[int]) -> dict[str, Any]:
-    """The files that some steps of a tree name, for `NameList`, as JSON."""
+    """The files named by some steps of a tree, as JSON for `NameList`."""
     return {str(number): NameList.of(node.steps[number].names).as_json() for number in steps}  # type: ignore[attr-defined]
 
 
 class _Pair:
-    """Two workers, the second of which is in the majority."""
+    """A comparison of two workers, the second of which is in the majority."""
 
     def __init__(self, here: Facts, there: Facts, who: str, whom: str) -> None:
         self._here, self._there, self._who, self._whom = here, there, who, whom
 
     def about(self) -> list[str]:
-        """Differences outside of the pipeline, such as versions and options."""
+        """Differences outside the pipeline, such as versions and options."""
         here, there = self._here["about"], self._there["about"]
         return [
             f"{self._who}: {name} {here.get(name)}, {self._whom}: {there.get(name)}"
@@ -160,7 +160,7 @@ class _Pair:
             yield f"holds other values than {self._whom}"
 
     def hints(self) -> list[str]:
-        """Differences that are allowed, but explain why elements differ."""
+        """Differences that are allowed, but may explain why elements differ."""
         here, there = self._here["steps"], self._there["steps"]
         found = []
         for number, (a, b) in enumerate(zip(here or (), there or (), strict=False), 1):
@@ -181,7 +181,7 @@ def _name(step: Any) -> str:
 
 
 def _code(step: Any) -> Sequence[str]:
-    """A digest of what its function does, which leaves out its name and the names it uses."""
+    """A digest of what the function of a step does, regardless of its name and of the names it uses."""
     return str(step.get("code", "")).split(" ")[:2]
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which input pipeline of how many a dataset function builds."""
+"""The input pipeline that a dataset function builds: its number, and how many there are."""
 
 __all__ = ["InputContext"]
 
 
 class InputContext:
-    """What `distribute_datasets_from_function` tells the function.
+    """The argument that `distribute_datasets_from_function` passes to the function.
 
     Args:
-      num_input_pipelines: how many pipelines there are.
-      input_pipeline_id: which of them this one is, from 0.
-      num_replicas_in_sync: how many replicas they feed together.
+      num_input_pipelines: the number of input pipelines.
+      input_pipeline_id: the number of this one, from 0.
+      num_replicas_in_sync: the number of replicas that the pipelines feed.
 
     >>> import distinput as di
     >>> context = di.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4)
@@ -31,17 +31,17 @@ class InputContext:
 
     @property
     def num_input_pipelines(self) -> int:
-        """How many input pipelines there are."""
+        """The number of input pipelines."""
         return self._num_input_pipelines
 
     @property
     def input_pipeline_id(self) -> int:
-        """Which of them this one is, from 0."""
+        """The number of this pipeline, from 0."""
         return self._input_pipeline_id
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas the pipelines feed together."""
+        """The number of replicas that the pipelines feed."""
         return self._num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:

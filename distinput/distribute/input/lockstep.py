@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lockstep: workers agree, ahead of time, on whether there is another step and on whether somebody's input failed.
+"""Lockstep: workers agree, ahead of time, on whether there is another step and whether any input failed.
 
 While step k is used, the agreement on the steps from k + `ahead` on is under way, so a loop hardly waits for it. One agreement
-is about a few steps, since to begin one costs more than to wait for it. Every worker takes part in the same number of
+covers a few steps, since starting one costs more than waiting for it. Every worker takes part in the same number of
 agreements, so that they stay in order.
 """
 
@@ -24,20 +24,20 @@ __all__ = ["Drawn", "Lockstep"]
 
 AHEAD = 4
 BLOCK = 4
-"""Steps of one agreement; the first ones are about fewer, so that the first step is soon there."""
+"""Steps per agreement; the first agreements cover fewer, so that the first step is ready soon."""
 _FACTS = 5
-"""For each step: elements, rows, failures, and the sizes that must be equal where workers are alike, with their squares."""
-_LARGEST = 1 << 20  # sizes are compared modulo this, so that sums of their squares fit into an agreement
+"""Values per step: elements, rows, failures, and sizes that must be equal if workers are alike, with their squares."""
+_LARGEST = 1 << 20  # sizes are compared modulo this number, so that the sums of their squares fit into an agreement
 
 
 @dataclass(slots=True)
 class Drawn:
-    """What one worker has drawn for one step.
+    """The elements that one worker has drawn for one step.
 
     Args:
       parts: one element for each replica that has one.
-      state: of the input, after them.
-      error: what the input raised instead.
+      state: the state of the input after them.
+      error: the error that the input raised instead.
     """
 
     parts: list[Any]
@@ -46,17 +46,17 @@ class Drawn:
 
 
 class Lockstep:
-    """The steps of all workers, ending together.
+    """Iterates steps such that all workers end at the same one.
 
     Args:
       control: a channel of its own for agreements.
-      draw: takes the next elements of this worker's input, none at its end, and tells the input's state after them.
+      draw: takes the next elements of this worker's input, none at its end, and returns them with the state after them.
       before: the input's state before the first of them.
-      rows_of: how many rows elements have; a step in which nobody has a row is passed over. None keeps every step.
+      rows_of: counts the rows of elements, to skip steps in which no worker has a row. None keeps every step.
       ahead: how many steps are agreed on before they are needed.
-      about: which input it is, the same on every worker; asked for at the first step.
-      alike: all workers draw the same global batches, so that they must end together and have as many rows.
-      hints: what differs between them; told when they do not.
+      about: names the input, the same on every worker; called at the first step.
+      alike: True if all workers draw the same global batches, so that they must end together, with equal numbers of rows.
+      hints: harmless differences between the workers, for the error raised if their batches do not match.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Lockstep:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._alike, self._hints = alike, hints
         self._waiting: deque[Drawn] = deque()
-        # On those that wait, but for the first ones, of which the facts are known.
+        # The agreements on the waiting steps, without those whose results are already in `_facts`.
         self._agreements: deque[Agreement] = deque()
         self._facts: deque[int] = deque()
         self._state = before
@@ -83,7 +83,7 @@ class Lockstep:
         self._ended = False
         self._about: Callable[[], str] | str = about
         self.rows = 0
-        """How many rows all workers together have in the last step that `next` returned."""
+        """The number of rows of all workers together in the last step that `next` returned."""
 
     @property
     def state(self) -> State:
@@ -91,12 +91,12 @@ class Lockstep:
         return self._state
 
     def next(self) -> list[Any] | None:
-        """This worker's elements of the next step, none if it has run out; None when all workers have.
+        """This worker's elements of the next step, an empty list if it has run out; None when all workers have.
 
         Raises:
-          Exception: what this worker's input raised.
-          AbortedError: another worker's input failed; the message names the worker and says what was wrong.
-          FailedPreconditionError: the workers must draw the same global batches, and did not.
+          Exception: the error of this worker's input.
+          AbortedError: another worker's input failed; the message names the worker and its error.
+          FailedPreconditionError: the workers had to draw the same global batches, and did not.
         """
         facts = self._facts
         while not self._ended:
@@ -110,7 +110,7 @@ class Lockstep:
             if failed:
                 self._end()
                 self._raise(drawn.error)
-            # All s_i are equal exactly when size * sum(s_i ** 2) is sum(s_i) ** 2.
+            # All s_i are equal exactly if size * sum(s_i ** 2) is sum(s_i) ** 2.
             if self._alike and self._control.size * squares != total * total:
                 self._end()
                 self._raise_apart(drawn.parts)
@@ -123,16 +123,16 @@ class Lockstep:
         return None
 
     def close(self) -> None:
-        """Wait for the agreements under way, so that those of a later iteration are in order.
+        """Wait for the agreements under way, so that those of a later iteration stay in order.
 
-        Where the workers lost one another meanwhile there is none, and whoever needs them is told then.
+        If the workers have lost one another, the wait ends without an error; the next call between workers raises it.
         """
         if not self._ended:
             with suppress(CollectiveError):
                 self._end()
 
     def _post(self) -> None:
-        """Draw the next few steps, and begin to agree on them."""
+        """Draw the next few steps, and start an agreement on them."""
         self._block = min(self._block + 1, BLOCK)
         facts: list[int] = []
         state = self._waiting[-1].state if self._waiting else self._state
@@ -160,7 +160,7 @@ class Lockstep:
             self._agreements.popleft().result()
 
     def _raise(self, error: Exception | None) -> None:
-        """Exchange what failed, and raise it."""
+        """Exchange the errors, and raise."""
         said = None if error is None else f"{type(error).__name__}: {_text(error)}"
         notes = [unpacked(data)[0] for data in self._control.all_gather(packed(said, []), name="a failed input")]
         if error is not None:
@@ -169,7 +169,7 @@ class Lockstep:
         raise AbortedError(f"the input of worker {worker} of {len(notes)} failed in this step: {notes[worker]}")
 
     def _raise_apart(self, parts: list[Any]) -> None:
-        """Exchange how many rows each worker has in this step, and raise what differs."""
+        """Exchange the numbers of rows of this step, and raise an error that names the differences."""
         rows = self._rows_of(parts) if parts and self._rows_of is not None else None
         notes = [unpacked(data)[0] for data in self._control.all_gather(packed(rows, []))]
         had = ["nothing" if n is None else f"a batch of {n} rows" for n in notes]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of files of two workers, whose machines may have the same files in other folders: which ones differ, in words."""
+"""Describes how the file lists of two workers differ, even if their machines keep the files in different folders."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,19 +13,19 @@ from distinput.files.paths import local_path
 __all__ = ["NameList", "names_said"]
 
 MOST = 10_000
-"""How many names workers tell one another at most."""
+"""The most names that a worker sends to the others."""
 _SHOWN = 3
 _TRIED = 20
 
 
 @dataclass(frozen=True)
 class NameList:
-    """The names of files and their sizes, -1 where that is not known.
+    """The names of files and their sizes, -1 if unknown.
 
     Args:
       paths: the first `MOST` of them.
-      sizes: bytes of each.
-      count: of all.
+      sizes: the size of each in bytes.
+      count: the number of all files.
     """
 
     paths: list[str]
@@ -34,13 +34,13 @@ class NameList:
 
     @classmethod
     def of(cls, names: Names) -> Self:
-        """The list of the files that a step names."""
+        """The list of the files named by a step."""
         count = int(names.words["files"])
         paths = [names.path(i) for i in range(min(count, MOST))]
         return cls(paths, [_size(path) for path in paths], count)
 
     def as_json(self) -> list[Any]:
-        """For `NameList(*json)`."""
+        """The fields as JSON, for `NameList(*json)`."""
         return [self.paths, self.sizes, self.count]
 
 
@@ -53,7 +53,7 @@ def _size(path: str) -> int:
 
 
 def names_said(here: NameList, there: NameList, whom: str) -> Iterator[str]:
-    """How the files of one worker differ from those of another, `whom`."""
+    """The differences between the files of one worker and those of another, `whom`."""
     mine, theirs = _aligned(here.paths, there.paths)
     missing, extra = [n for n in theirs if n not in set(mine)], [n for n in mine if n not in set(theirs)]
     if missing or extra or here.count != there.count:
@@ -75,7 +75,7 @@ def names_said(here: NameList, there: NameList, whom: str) -> Iterator[str]:
 
 
 def _aligned(here: Sequence[str], there: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names without the folders in which the two workers have them, as far as those can be told apart.
+    """The names without the folders in which the two workers keep them, as far as these can be recognised.
 
     >>> _aligned(["/a/x/1", "/a/x/2"], ["/b/c/x/1", "/b/c/y/3"])
     (['x/1', 'x/2'], ['x/1', 'y/3'])
@@ -95,7 +95,7 @@ def _aligned(here: Sequence[str], there: Sequence[str]) -> tuple[list[str], list
 
 
 def _before_the_same(a: str, b: str) -> tuple[str, str]:
-    """The beginnings of two paths, without the parts at their ends that are equal."""
+    """Two paths without their common ending."""
     left, right = a.split("/"), b.split("/")
     while left and right and left[-1] == right[-1]:
         left.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of distribution and of `run`."""
+"""Options of distributed datasets and of `run`."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ TAILS = ("drop", "error", "pad", "partial")
 
 
 class InputReplicationMode(Enum):
-    """How many input pipelines a dataset function makes: one for each worker, or one for each replica.
+    """How many input pipelines a dataset function makes: one per worker or one per replica.
 
     Source: `tf.distribute.InputReplicationMode`.
     """
@@ -30,14 +30,14 @@ class InputOptions:
       experimental_replication_mode: one pipeline for each worker, or, with `distribute_datasets_from_function` on
         `MirroredStrategy`, for each replica.
       experimental_place_dataset_on_device: only with PER_REPLICA and `experimental_fetch_to_device=False`.
-      experimental_per_replica_buffer_size: pieces read ahead for each replica beyond the one global batch that is
-        always read ahead where making it takes time.
-      balanced_split: cut every global batch so that the sizes of a step differ by at most one, whatever its length;
-        False is TensorFlow's cut. Only for `experimental_distribute_dataset`.
-      tail: what happens to a step for which there are fewer rows than the global batch size. "partial": delivered as it is,
-        as in TensorFlow. "pad": every replica's part is filled up with zeros to the same number of rows, and a step is a
-        pair (element, mask), where mask is true for the rows that are data; `reduce` and `gather` take it. "drop": left
-        out. "error": raised, when the dataset is distributed if the rows can be counted. Only for
+      experimental_per_replica_buffer_size: how many pieces to read ahead for each replica, in addition to the one global
+        batch that is always read ahead if producing it takes time.
+      balanced_split: cut every global batch into pieces whose sizes differ by at most one; False cuts as TensorFlow does.
+        Only for `experimental_distribute_dataset`.
+      tail: what happens to a step with fewer rows than the global batch size. "partial" delivers it as it is, as
+        TensorFlow does. "pad" pads every replica's part with zeros to the same number of rows, and each step is a pair
+        (element, mask) whose mask is true for the rows that are data; `reduce` and `gather` accept it. "drop" leaves the
+        step out. "error" raises, already when the dataset is distributed if the rows can be counted. Only for
         `experimental_distribute_dataset`.
 
     Raises:
@@ -80,13 +80,13 @@ class InputOptions:
 
     @property
     def per_replica(self) -> bool:
-        """True when each replica is to have an input pipeline of its own."""
+        """True if each replica gets an input pipeline of its own."""
         return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Settings of `Strategy.run` that only accelerators with static shapes look at; all others ignore them.
+    """Options of `Strategy.run` that matter only to accelerators with static shapes; other devices ignore them.
 
     Args:
       experimental_enable_dynamic_batch_size: allow batches of different sizes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's own pieces of global batches, without reading those of the others, at a place in the whole data."""
+"""A worker's own pieces of global batches, read without those of the others, with states of the whole dataset."""
 
 from collections.abc import Collection
 from typing import Any
@@ -17,17 +17,17 @@ __all__ = ["OwnBatches"]
 
 
 class OwnBatches:
-    """A dataset of global batches of which one worker reads only its own pieces, some of each batch.
+    """A dataset of global batches of which a worker reads only its own pieces.
 
-    A place in it is a place in the global batches: its states are those of the whole dataset, from which any number of workers
-    can go on, and it can go on from theirs.
+    Its positions are positions in the global batches, so its states are those of the whole dataset: any number of workers can
+    continue from them.
 
     Args:
       whole: the dataset of global batches.
       node: its tree without the final prefetch.
-      assignment: which pieces are this worker's.
-      ahead: pieces to prefetch.
-      passes: counts them; None: there was none yet.
+      assignment: the pieces that belong to this worker.
+      ahead: how many pieces to prefetch.
+      passes: the counter of passes; None before the first one.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class OwnBatches:
     ) -> None:
         self._whole, self._node, self._assignment, self._ahead = whole, node, assignment, ahead
         self._passes = passes or Passes()
-        self._runs = whole._runs()  # what places belong to
+        self._runs = whole._runs()  # the tree that positions belong to
         self._seal = Seal(whole.node, self._runs)
         self._pieces = self._made(node)
 
     @staticmethod
     def of(whole: Dataset, node: Node, assignment: Assignment, ahead: int) -> "OwnBatches | None":
-        """None where rows cannot be reached by position, so that a worker has to go through all batches."""
+        """The batches as `OwnBatches`; None without random access to rows, so that a worker has to read all batches."""
         if assignment.each is None or own_pieces(node, assignment) is None:
             return None
         made = OwnBatches(whole, node, assignment, ahead)
@@ -54,31 +54,31 @@ class OwnBatches:
 
     @property
     def element_spec(self) -> Any:
-        """Of a piece."""
+        """The spec of a piece."""
         return self._pieces.element_spec
 
     def cardinality(self) -> int:
-        """How many pieces."""
+        """The number of pieces."""
         return self._pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
-        self._seal = Seal(self._whole.node, self._runs)  # whose files are looked at again
+        self._seal = Seal(self._whole.node, self._runs)  # its files are examined again
         return iter(self._pieces)
 
     def state(self, iterator: DatasetIterator, batches: int) -> State:
-        """The state of the whole dataset after so many of its batches.
+        """The state of the whole dataset after `batches` of its batches.
 
         Args:
-          iterator: that gave this worker's pieces of them.
-          batches: since the first pass began.
+          iterator: the iterator that returned this worker's pieces of them.
+          batches: the number of batches since the first pass began.
         """
         place = iterator.place()
         return self._seal({**place, "at": self._runs.node.start_at(batches, place["epoch"]), "skip": 0})
 
     def restore(self, state: State, batches: int, may_differ: Collection[str]) -> tuple["OwnBatches", DatasetIterator]:
-        """This worker's pieces of the batches that follow after the first `batches` ones, and what gives them.
+        """An iterator of this worker's pieces of the batches after the first `batches` ones, and its `OwnBatches`.
 
-        That is the same with the seeds that were drawn where `state` was saved.
+        The latter uses the seeds that had been drawn when `state` was saved.
 
         Raises:
           StateError: the state belongs to another pipeline.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source: only this worker's pieces of each global batch are read."""
+"""A source of steps: each worker reads only its own pieces of each global batch."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ __all__ = ["OwnPieces", "OwnSteps"]
 @final
 @dataclass(frozen=True)
 class OwnPieces:
-    """Each worker reads its own pieces of the global batches and no others; all workers know the steps beforehand.
+    """Each worker reads only its own pieces of the global batches; all workers know the number of steps beforehand.
 
     Args:
-      terms: what holds of all steps.
+      terms: the properties of all steps.
       batches: the global batches, of which this worker's pieces are read.
-      spec: of a piece.
-      balanced: whether the pieces of a batch differ by at most one row.
+      spec: the spec of a piece.
+      balanced: True if the pieces of a batch differ by at most one row.
     """
 
     terms: Terms
@@ -66,9 +66,9 @@ class OwnSteps:
     """One iteration over `OwnPieces`.
 
     Args:
-      source: what is iterated.
-      batches: that of the source, or the same with the seeds of a restored iteration.
-      iterator: of the pieces.
+      source: the source to iterate.
+      batches: the batches of the source, with the seeds of a restored iteration if there is one.
+      iterator: the iterator of the pieces.
       step: how many steps were taken before.
       seen: the shapes of the last element before.
     """
@@ -79,7 +79,7 @@ class OwnSteps:
         self._replicas = terms.replicas.count
         self._build = StepBuilder(source.spec, terms.replicas, seen)
         self._left = None if terms.steps is None else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that an error kept from being completed
+        self._pending: list[Any] = []  # drawn for a step that an error interrupted
 
     def next(self, keeps_partial: bool) -> Any:
         if self._left is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states of distributed iterators."""
+"""Saved states of distributed iterators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,25 +16,25 @@ def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, i
     """The state of an iteration.
 
     Args:
-      layout: what must be the same for the state to fit.
-      step: how many steps were given out.
-      ended: there are no more.
-      seen: shapes of the last element, where stand-ins need them.
+      layout: the facts that must be equal for the state to fit.
+      step: how many steps were delivered.
+      ended: True if there are no more.
+      seen: the shapes of the last element, if placeholders need them.
       inputs: the states of the input pipelines.
     """
     return sealed({"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)})
 
 
 def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
-    """What `sealed_state` was given.
+    """Check a state from `sealed_state` and return its contents.
 
     Args:
-      state: what a user hands in.
-      layout: what the state must have been taken with.
+      state: the state that the user passed.
+      layout: the layout that the state must have been taken with.
       inputs: how many input pipelines there are.
 
     Raises:
-      StateError: it belongs to another dataset or division, or is not as it was saved.
+      StateError: it belongs to another dataset or distribution, or was modified.
     """
     if isinstance(state, dict) and "version" in state and state.get("kind") != "distributed":
         raise StateError(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the steps of one worker come from: what the three kinds of sources have in common.
+"""Sources of the steps of one worker: the interface and functions common to the three kinds.
 
 `OwnPieces` reads only this worker's pieces of the global batches, `CutBatches` cuts them out of every global batch, and
-`DealtElements` gives one element of an input pipeline to each replica. A source describes; its `Steps` are one iteration.
+`DealtElements` gives one element of an input pipeline to each replica. A source is a description; its `Steps` are one
+iteration over it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -35,15 +36,15 @@ HALF_WAY = (
 )
 
 Seen = list[list[int]] | None
-"""The shapes of the leaves of the last element, from which those of stand-ins are taken; None before the first one."""
+"""The shapes of the leaves of the last element, used for placeholders; None before the first element."""
 
 
 WHOLE: Mapping[str, Any] = {"cut": "batches"}
-"""The layout of states that are a place in the global batches, from which any number of workers and replicas can go on."""
+"""The layout of states that are positions in the global batches: any number of workers and replicas can continue."""
 
 
 def cut_in_words(balanced: bool) -> str:
-    """How global batches are cut."""
+    """How global batches are cut, in words."""
     if balanced:
         return "each global batch on its own, into parts whose sizes differ by at most one"
     return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
@@ -56,18 +57,18 @@ class Steps(Protocol):
         """The next step, or `END`.
 
         Args:
-          keeps_partial: whether a step counts in which some replicas have no element.
+          keeps_partial: True to return steps in which some replicas have no element.
         """
         ...
 
     @property
     def seen(self) -> Seen:
-        """Shapes that a state keeps."""
+        """The shapes that a state saves."""
         ...
 
     @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        """The number of the pass, and the seeds that were drawn; each None where workers may have different ones."""
+        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
         ...
 
     def inputs(self, step: int) -> list[State]:
@@ -79,46 +80,46 @@ class Steps(Protocol):
         ...
 
     def close(self) -> None:
-        """End what runs in the background."""
+        """End the background work."""
         ...
 
 
 class Source(Protocol):
-    """Where the steps of one worker come from."""
+    """The source of the steps of one worker."""
 
     @property
     def terms(self) -> Terms:
-        """What holds of all steps."""
+        """The properties of all steps."""
         ...
 
     @property
     def spec(self) -> Spec:
-        """Of one replica's part of a step."""
+        """The spec of one replica's part of a step."""
         ...
 
     @property
     def agrees(self) -> bool:
-        """True where the workers agree on each step, because they can tell the end only together."""
+        """True if the workers agree on each step, because they can tell the end only together."""
         ...
 
     @property
     def fails_alone(self) -> bool:
-        """True where an error of this worker's input need not happen on the others."""
+        """True if this worker's input may fail while those of the others do not."""
         ...
 
     @property
     def num_steps(self) -> int:
-        """How many steps every worker takes; -1 without end, -2 where that is known only at the end."""
+        """The number of steps that every worker takes; -1 infinite, -2 if it is known only at the end."""
         ...
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """What must be the same for a state to fit."""
+        """The facts that must be equal for a state to fit."""
         ...
 
     @property
     def pipelines(self) -> int:
-        """How many input pipelines it reads, each with a state of its own."""
+        """The number of input pipelines read, each of which has its own state."""
         ...
 
     @property
@@ -133,25 +134,25 @@ class Source(Protocol):
 
     @property
     def plan(self) -> str | None:
-        """What `explain` says of the input pipeline, where it can."""
+        """The result of `explain` of the input pipeline, if it has that method."""
         ...
 
     def begin(self) -> Steps:
-        """A new pass."""
+        """Begin a new pass."""
         ...
 
     def restore(self, inputs: Sequence[State], step: int, seen: Seen, may_differ: str | Collection[str]) -> Steps:
-        """The rest of a pass, from what `Steps.inputs` and `Steps.seen` gave after so many steps."""
+        """The rest of a pass, from the results of `Steps.inputs` and `Steps.seen` after `step` steps."""
         ...
 
 
 def lockstep_of(
     terms: Terms, iterator: Iterator[Any], count: int, rows_of: Callable[[list[Any]], int] | None, *, alike: bool
 ) -> Lockstep:
-    """The steps of all workers, `count` elements of this worker's input for each; see `Lockstep`."""
+    """The steps of all workers, each of `count` elements of this worker's input; see `Lockstep`."""
     peers = terms.replicas.peers
     assert peers is not None, "only several workers agree"
-    # The function does not refer to the iteration, which would keep it from being dropped.
+    # The function must not refer to the iteration, which would keep it from being freed.
     return Lockstep(
         peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
         about=peers.next_iteration, alike=alike, hints=terms.hints,
@@ -159,7 +160,7 @@ def lockstep_of(
 
 
 def saved_input(iterator: Any, lockstep: Lockstep | None) -> State:
-    """The state of an input after the last step that was given out, which is behind what was drawn for an agreement."""
+    """The state of an input after the last step delivered, which is behind the elements drawn for agreements."""
     if lockstep is None:
         state: State = iterator.state()
         return state
@@ -168,19 +169,19 @@ def saved_input(iterator: Any, lockstep: Lockstep | None) -> State:
 
 
 def resumed_input(dataset: Any, state: State, may_differ: str | Collection[str]) -> Any:
-    """An iterator that goes on from a state of an input."""
-    # Datasets of other packages know of no such argument.
+    """An iterator that continues from a state of an input."""
+    # Datasets of other packages lack this argument.
     return dataset.restore(state, may_differ) if may_differ else dataset.restore(state)
 
 
 def close_input(iterator: Any) -> None:
-    """End what an input runs in the background, if it can."""
+    """Close an input, if it has such a method."""
     close = getattr(iterator, "close", None)
     if close is not None:
         close()
 
 
 def plan_of(dataset: Any) -> str | None:
-    """What a dataset says of itself, where it can."""
+    """The result of `explain` of a dataset, if it has that method."""
     explain = getattr(dataset, "explain", None)
     return None if explain is None else str(explain())

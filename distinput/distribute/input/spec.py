@@ -7,7 +7,7 @@ __all__ = ["PerReplicaSpec"]
 
 
 class PerReplicaSpec:
-    """What a `PerReplica` leaf looks like: one spec for each local replica.
+    """Describes a `PerReplica` leaf: one spec for each local replica.
 
     Args:
       value_specs: the specs in replica order.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one element for each replica to a step, with zeros where a replica has none."""
+"""Builds a step from one element per replica, with placeholders for replicas that have none."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +14,11 @@ __all__ = ["StepBuilder"]
 
 
 class StepBuilder:
-    """Makes steps of one element for each replica of this process.
+    """Builds steps from one element for each replica of this process.
 
     Args:
-      spec: of the elements.
-      replicas: whose they are.
+      spec: the spec of the elements.
+      replicas: the replicas that they are for.
       seen: the shapes of the last element of a restored iteration.
     """
 
@@ -32,10 +32,11 @@ class StepBuilder:
         self._last: Any = None
 
     def __call__(self, parts: list[Any], missing: int) -> Any:
-        """A step of these elements.
+        """Build a step from these elements.
 
         Args:
-          parts: in replica order; `END` for a replica that has none, or fewer than there are replicas. They are filled up.
+          parts: the elements in replica order; `END`, or a missing one at the end, for a replica that has none. The list is
+            completed with placeholders.
           missing: how many replicas have none.
         """
         present = self._fill(parts) if missing else None
@@ -46,17 +47,17 @@ class StepBuilder:
 
     @property
     def seen(self) -> list[list[int]] | None:
-        """The shapes of the leaves of the last element; None where the spec tells all that stand-ins need."""
+        """The shapes of the leaves of the last element; None if placeholders can be made from the spec alone."""
         if self._last is not None:
             self._seen, self._last = self._stand_in.shapes(self._last), None
         return self._seen
 
     def close(self) -> None:
-        """Let go of the last element."""
+        """Release the last element."""
         self._last = None
 
     def _fill(self, parts: list[Any]) -> list[bool]:
-        """Put elements without rows where there are none; tells which are data."""
+        """Put placeholders where there are no elements; return which components are data."""
         present = [part is not END for part in parts] + [False] * (self._replicas - len(parts))
         there = [part for part in parts if part is not END]
         if there and self._watches:
@@ -69,7 +70,7 @@ class StepBuilder:
         return present
 
     def _marked(self, step: Any, present: Sequence[bool]) -> Any:
-        """The step, in which leaves that have no rows to leave out say where there is no data."""
+        """The step, with leaves that have no rows to leave out marked with where there is no data."""
         spec = self._spec
         leaves = [
             PartialPerReplica(value.values, present)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tail: what happens to a step for which there are fewer rows than the global batch size.
+"""The tail: what happens to a step with fewer rows than the global batch size.
 
-`partial` delivers what there is, as TensorFlow does; `pad` fills every replica's part up with zeros and says by a mask which
-rows are data; `drop` leaves the step out; `error` raises.
+`partial` delivers it as it is, as TensorFlow does; `pad` pads every replica's part with zeros and adds a mask of the rows
+that are data; `drop` leaves the step out; `error` raises.
 """
 
 from functools import lru_cache
@@ -21,10 +21,10 @@ __all__ = ["Padding", "check_rows", "global_batch_size", "only_full", "short"]
 
 
 def global_batch_size(dataset: Any, tail: str) -> int:
-    """Rows of a full step.
+    """The number of rows of a full step.
 
     Raises:
-      ValueError: it is not known, so nobody can tell which steps are full.
+      ValueError: it is unknown, so there is no telling which steps are full.
     """
     size = batch_size_of(dataset.node)
     if size is None:
@@ -36,12 +36,12 @@ def global_batch_size(dataset: Any, tail: str) -> int:
 
 
 def only_full(dataset: Any) -> Any:
-    """The dataset without the batches that are not full, as if `batch` had been called with drop_remainder=True."""
+    """The dataset without partial batches, as if `batch` had been called with drop_remainder=True."""
     return Dataset(dataset.node.with_full_batches())
 
 
 def check_rows(dataset: Any, rows: int) -> bool:
-    """True when every batch is known to be full before anything is read; False when only reading can tell.
+    """True if all batches are known to be full before anything is read; False if only reading can tell.
 
     Raises:
       InvalidArgumentError: some batch is known to be short.
@@ -54,7 +54,7 @@ def check_rows(dataset: Any, rows: int) -> bool:
 
 
 def short(there: int, rows: int) -> InvalidArgumentError:
-    """The error of tail='error'."""
+    """The error raised for tail='error'."""
     return InvalidArgumentError(
         f"InputOptions(tail='error'): every step needs {rows} rows, one has {there}; choose a batch size that divides "
         "the number of rows, or tail 'pad' or 'drop'"
@@ -62,11 +62,11 @@ def short(there: int, rows: int) -> InvalidArgumentError:
 
 
 class Padding:
-    """Fills the parts of a step up to one number of rows: a step -> (step, mask).
+    """Pads the parts of a step to the same number of rows: a step -> (step, mask).
 
     Args:
-      spec: of one replica's part.
-      rows: that each part will have.
+      spec: the spec of one replica's part.
+      rows: the number of rows of each padded part.
     """
 
     __slots__ = ("_rows", "_spec")
@@ -76,7 +76,7 @@ class Padding:
 
     @property
     def spec(self) -> Spec:
-        """Of a replica's part and its mask."""
+        """The spec of a replica's part and its mask."""
         padded = self._spec.map(
             lambda leaf: (
                 leaf.with_shape((self._rows, *leaf.shape[1:])) if isinstance(leaf, TensorSpec) and leaf.shape else leaf
@@ -85,10 +85,10 @@ class Padding:
         return Spec.of((padded.nest, TensorSpec([self._rows], "bool")))
 
     def __call__(self, step: Any) -> Any:
-        """The step with parts `[n, ...] -> [rows, ...]`, and for each part a mask `[rows]` that is true for its n rows.
+        """Pad the parts `[n, ...] -> [rows, ...]`; add for each a mask `[rows]` that is true for its n rows of data.
 
         Raises:
-          InvalidArgumentError: a part has more rows.
+          InvalidArgumentError: a part has more than `rows` rows.
         """
         leaves = self._spec.structure.flatten(step)
         padded = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds of all the steps of a distributed dataset, wherever they come from."""
+"""The properties that all steps of a distributed dataset share, whatever their source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ UNKNOWN = -2
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds of all the steps of a distributed dataset, wherever they come from.
+    """The properties that all steps of a distributed dataset share, whatever their source.
 
     Args:
-      replicas: which take the steps.
-      cardinality: of the dataset as it was given.
-      keeps_partial: whether `next` delivers a last step in which some replicas have no element.
-      steps: how many steps all workers take, where they have counted them; None where each sees its end, or they agree on it.
+      replicas: the replicas that take the steps.
+      cardinality: the cardinality of the dataset as the user gave it.
+      keeps_partial: True if `next` delivers a last step in which some replicas have no element.
+      steps: the number of steps, if the workers have counted them; None if each sees its end, or they agree on it.
       tail: what happens to a step that is not full.
-      full_rows: rows of a full step, where each step has to be looked at; else 0.
-      alike: all workers have the same pipeline, and begin the same passes.
-      hints: what differs between their pipelines all the same; told where their elements turn out to differ.
+      full_rows: the number of rows of a full step, if each step has to be checked; else 0.
+      alike: True if all workers have the same pipeline and begin the same passes.
+      hints: harmless differences between the pipelines, for the error raised if their elements turn out to differ.
     """
 
     replicas: Replicas
@@ -39,14 +39,14 @@ class Terms:
 
     @property
     def agrees(self) -> bool:
-        """True where workers can tell the end only together."""
+        """True if workers can tell the end only together."""
         return self.replicas.workers > 1 and self.cardinality != INFINITE and self.steps is None
 
     def leaves_out(self, rows: int) -> bool:
-        """True for a step that is left out because it is not full, which ends the steps.
+        """True for a step that is left out because it is not full; it ends the iteration.
 
         Raises:
-          InvalidArgumentError: the step is not full, and that is an error.
+          InvalidArgumentError: the step is not full, and tail is "error".
         """
         if rows >= self.full_rows:
             return False

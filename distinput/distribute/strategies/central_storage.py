@@ -16,13 +16,13 @@ class CentralStorageStrategy(Strategy):
     does here; `get_next_as_optional` delivers it.
 
     Args:
-      compute_devices: a name for each replica; None: one CPU.
-      parameter_device: where variables live; None: the only compute device, or the CPU.
+      compute_devices: a name for each replica; None for one CPU.
+      parameter_device: the device of the variables; None for the only compute device, or the CPU if there are several.
       backend: what the replicas run on.
 
     Raises:
       AssertionError: a device is named twice.
-      ValueError: a name is no device's.
+      ValueError: a name is not the name of a device.
 
     >>> import distinput as di
     >>> strategy = di.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The strategy outside of every scope."""
+"""The strategy that is current outside all scopes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["DefaultStrategy"]
 
 
 class DefaultStrategy(SingleReplica):
-    """One replica, everything the identity: code written for a strategy runs without one. `get_strategy` gives it.
+    """One replica, every method the identity, so that code written for a strategy runs without one; see `get_strategy`.
 
     >>> import distinput as di
     >>> di.distribute.get_strategy().run(lambda x: x + 1, args=(1,))
@@ -48,7 +48,7 @@ class DefaultStrategy(SingleReplica):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
     ) -> Any:
-        """What `dataset_fn` returns; see `Strategy.distribute_datasets_from_function`."""
+        """The result of `dataset_fn`; see `Strategy.distribute_datasets_from_function`."""
         check_dataset_function(dataset_fn, options or InputOptions(), self._consumer())
         return dataset_fn(InputContext())
 

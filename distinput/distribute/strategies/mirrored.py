@@ -14,14 +14,14 @@ class MirroredStrategy(Strategy):
     """Synchronous replicas in this process, each on a thread of its own.
 
     Args:
-      devices: a name for each replica, such as "CPU:0" or "GPU:1"; None or empty: one CPU. With the threads backend
-        names are labels only, so as many replicas as wanted can be made.
-      cross_device_ops: accepted for TensorFlow's sake; in one process there is one way to add.
+      devices: a name for each replica, such as "CPU:0" or "GPU:1"; None or empty for one CPU. With the threads backend
+        names are labels only, so any number of replicas can be made.
+      cross_device_ops: accepted for compatibility with TensorFlow, and ignored.
       backend: what the replicas run on.
 
     Raises:
       AssertionError: a device is named twice.
-      ValueError: a name is no device's.
+      ValueError: a name is not the name of a device.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(devices=["CPU:0", "CPU:1"])

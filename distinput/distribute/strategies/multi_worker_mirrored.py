@@ -25,14 +25,14 @@ _TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class CommunicationOptions:
-    """How workers talk to one another; the counterpart of `tf.distribute.experimental.CommunicationOptions`.
+    """How workers communicate; the counterpart of `tf.distribute.experimental.CommunicationOptions`.
 
     Args:
-      bytes_per_pack: accepted as TensorFlow's; arrays are sent whole.
-      timeout_seconds: how long a call waits for the other workers; 300 seconds when None.
+      bytes_per_pack: accepted for compatibility with TensorFlow, and ignored: arrays are sent whole.
+      timeout_seconds: how long a call waits for the other workers; None for 300 seconds.
       implementation: "AUTO", or the name of an engine: "torch", "mpi", "jax"; TensorFlow's "RING" and "NCCL" mean "torch".
-      compare_call_sites: whether `reduce`, `gather` and the like have to be called at the same places of the program on all
-        workers, so that two metrics in another order are an error; False for workers that run programs of their own.
+      compare_call_sites: True if all workers must call `reduce`, `gather` and the like from the same places in the program,
+        so that metrics reduced in a different order are an error; False for workers that run different programs.
 
     Raises:
       ValueError: `bytes_per_pack` is negative, or `timeout_seconds` is not positive.
@@ -55,24 +55,24 @@ class CommunicationOptions:
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Synchronous replicas in several processes, which every one of them creates alike.
+    """Synchronous replicas in several processes, each of which creates the same strategy.
 
-    Every worker makes the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`. Workers take
-    the same number of steps, however much data each of them has.
+    Every worker must make the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`. All
+    workers take the same number of steps, however much data each of them has.
 
-    Use it in a `with` block: a worker that leaves it by an exception tells the others, which raise `AbortedError` with the
-    reason instead of waiting.
+    Use it in a `with` block: if an exception leaves the block, the other workers are told and raise `AbortedError` with
+    the reason instead of waiting.
 
     Args:
-      cluster_resolver: who the workers are; None asks the environment: TF_CONFIG, torchrun, MPI, Slurm, Kubernetes. Without a
-        cluster there is one worker.
+      cluster_resolver: describes the workers; None looks at the environment: TF_CONFIG, torchrun, MPI, Slurm, Kubernetes.
+        Without a cluster there is one worker.
       communication_options: the engine and its time-out.
-      devices: a name for each replica of this process; one CPU when None. Workers may have unequal numbers of replicas.
+      devices: a name for each replica of this process; None for one CPU. Workers may have different numbers of replicas.
       backend: what the replicas of this process run on.
-      collectives: a group that is open already; its owner closes it.
+      collectives: a group that is already open; its owner closes it.
 
     Raises:
-      ValueError: contradicting descriptions of the cluster.
+      ValueError: contradictory descriptions of the cluster.
       ImportError: several workers, and no engine is installed; the message says what to install.
 
     >>> import distinput as di
@@ -108,7 +108,7 @@ class MultiWorkerMirroredStrategy(Strategy):
                 engine, rank=cluster.rank, size=cluster.size, address=address, timeout=timeout
             )
             self._owned = collectives
-        # What is left with the strategy is not the group, which others may go on using.
+        # Leaving the strategy's block does not close this group: its owner may go on using it.
         self._calls = self._owned or collectives.dup("strategy")
         control = collectives.dup("control")
         peers = Peers(self._calls, control, self._replicas.count, compare_call_sites=options.compare_call_sites)
@@ -117,7 +117,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
-        """Who the workers are; `task_type` and `task_id` say which one this is.
+        """The description of the workers; `task_type` and `task_id` say which one this is.
 
         Source: `tf.distribute.MultiWorkerMirroredStrategy.cluster_resolver`.
         """
@@ -150,6 +150,6 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _engine(implementation: str) -> str:
-    """The engine of a name; AUTO finds one."""
+    """The engine with this name; "AUTO" finds an installed one."""
     name = getattr(implementation, "name", implementation)
     return find_engine() if name == "AUTO" else _ENGINES.get(name, name)

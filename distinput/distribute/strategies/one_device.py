@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One replica on one named device: the way to try a distributed program out."""
+"""One replica on one named device, for trying out a distributed program."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["OneDeviceStrategy", "SingleReplica"]
 
 
 class SingleReplica(Strategy):
-    """What strategies of exactly one replica share: values are never wrapped, batches never cut."""
+    """The base of strategies with exactly one replica: values are never wrapped, batches never cut."""
 
     splits_batches = False
     keeps_partial_steps = False
@@ -30,7 +30,7 @@ class SingleReplica(Strategy):
         mask: Any = None,
         name: str = "",
     ) -> Any:
-        """With `axis=None` the value itself, else its sum or mean over the axes; see `Strategy.reduce`."""
+        """The value itself if `axis` is None, else its sum or mean over the axes; see `Strategy.reduce`."""
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):
             ReduceOp.of(reduce_op)
@@ -42,19 +42,19 @@ class SingleReplica(Strategy):
         return value.values if isinstance(value, DistributedValues) else (value,)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """What `value_fn` returns for replica 0 of 1; see `Strategy.experimental_distribute_values_from_function`."""
+        """The result of `value_fn` for replica 0 of 1; see `Strategy.experimental_distribute_values_from_function`."""
         return value_fn(ValueContext(0, 1))
 
 
 class OneDeviceStrategy(SingleReplica):
-    """One replica: nothing is cut or wrapped, and every method means what it means for one.
+    """One replica on a named device: nothing is cut or wrapped.
 
     Args:
       device: the name of the device, such as "CPU:0".
       backend: what the replica runs on.
 
     Raises:
-      ValueError: the name is no device's.
+      ValueError: the name is not the name of a device.
 
     >>> import distinput as di
     >>> strategy = di.distribute.OneDeviceStrategy("CPU:0")
