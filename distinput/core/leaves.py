@@ -130,7 +130,8 @@ def _from_list(value: Any) -> Any:
     except ValueError as error:
         raise TypeError(f"a list becomes an array, so its members must agree in shape: {error}") from None
     if array.dtype.kind in "SUO":
-        return _strings(array.astype(object))
+        # From the items once more: NumPy has already written numbers beside text as text.
+        return _strings(np.array(items, dtype=object))
     if not flat:
         return array.astype(np.float32)
     typed = any(isinstance(x, np.generic | np.ndarray) for x in flat)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users hand in becomes the leaf that TensorFlow would make of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, dtype_of, shape_of, zero
+from distinput.errors import InvalidArgumentError
+
+
+@pytest.mark.parametrize(
+    "value, dtype, wanted",
+    [
+        (True, "bool", True),
+        (3, "int32", 3),
+        (-(1 << 31), "int32", -(1 << 31)),
+        (1 << 31, "int64", 1 << 31),
+        (1.5, "float32", 1.5),
+        (2j, "complex128", 2j),
+        (np.float64(1.5), "float64", 1.5),
+        (np.array(7, np.int16), "int16", 7),
+        ([1, 2], "int32", [1, 2]),
+        ([1, 1 << 31], "int64", [1, 1 << 31]),
+        ((1.5, 2), "float32", [1.5, 2.0]),
+        ([True, False], "bool", [True, False]),
+        ([np.float64(1), 2.0], "float64", [1.0, 2.0]),
+        ([[1], [2]], "int32", [[1], [2]]),
+        (range(3), "int32", [0, 1, 2]),
+        ([], "float32", []),
+        ([[], []], "float32", [[], []]),
+        (["a", b"b"], "object", [b"a", b"b"]),
+        ([["a"], ["b"]], "object", [[b"a"], [b"b"]]),
+        (np.array(["a", "é"]), "object", [b"a", "é".encode()]),
+        ([np.array(["a"]), np.array(["b"])], "object", [[b"a"], [b"b"]]),
+    ],
+)
+def test_numbers_and_lists_get_their_dtype(value: Any, dtype: str, wanted: Any) -> None:
+    leaf = as_leaf(value)
+    assert isinstance(leaf, np.generic | np.ndarray)
+    assert (str(leaf.dtype), leaf.tolist()) == (dtype, wanted)
+    assert dtype_of(leaf) == leaf.dtype
+    assert shape_of(leaf) == np.shape(wanted)
+
+
+@pytest.mark.parametrize(
+    "value", ["é", "é".encode(), np.str_("é"), np.bytes_("é".encode()), np.array("é"), bytearray("é".encode())]
+)
+def test_text_becomes_bytes_of_utf_8(value: Any) -> None:
+    leaf = as_leaf(value)
+    assert type(leaf) is bytes
+    assert leaf == "é".encode()
+    assert (dtype_of(leaf), shape_of(leaf)) == (STRING, ())
+
+
+def test_arrays_of_others_are_read_by_their_protocol() -> None:
+    class Theirs:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.arange(2, dtype=np.uint8)
+
+    leaf = as_leaf(Theirs())
+    assert (leaf.dtype, leaf.tolist()) == (np.uint8, [0, 1])
+
+
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
+def test_integers_beyond_int64_are_refused(value: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the integer {value} does not fit into int64; give a NumPy value"):
+        as_leaf(value)
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (None, "cannot make an array of a NoneType; elements are nests"),
+        ({1}, "cannot make an array of a set"),
+        ([[1], [1, 2]], "its members must agree in shape"),
+        ([[1], 2], "its members must agree in shape"),
+        (["a", 1], "may hold only str or bytes, got a int"),
+        ([1, "a"], "may hold only str or bytes, got a int"),
+        ([[1.5, 2.5], [b"a", b"b"]], "may hold only str or bytes, got a float"),
+        ([np.int64(1), "a"], "may hold only str or bytes, got a int64"),
+        ([1, None], "may hold only str or bytes, got a int"),
+        (np.array([object()]), "may hold only str or bytes, got a object"),
+    ],
+)
+def test_what_is_no_array_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        as_leaf(value)
+
+
+@pytest.mark.parametrize("given", ["string", str, bytes, object, "S3", np.dtype("U5")])
+def test_every_kind_of_text_is_one_dtype(given: Any) -> None:
+    assert as_dtype(given) is STRING
+    assert dtype_name(as_dtype(given)) == "string"
+
+
+def test_dtypes_of_others_say_what_they_are_in_numpy() -> None:
+    class Theirs:
+        as_numpy_dtype = np.uint16
+
+    assert as_dtype(Theirs()) == np.uint16
+    assert dtype_name(as_dtype("f4")) == "float32"
+    with pytest.raises(TypeError):
+        as_dtype("no such dtype")
+
+
+def test_zeros_are_zeros_or_empty_texts() -> None:
+    assert zero(STRING, ()) == b""
+    assert zero(STRING, (2, 1)).tolist() == [[b""], [b""]]
+    scalar = zero(np.dtype("int16"), ())
+    assert (type(scalar), scalar) == (np.int16, 0)
+    array = zero(np.dtype("f8"), (0, 3))
+    assert (array.shape, array.dtype) == ((0, 3), np.float64)
