@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who the workers are: descriptions of clusters, and resolvers that read them from the environment.
+"""Descriptions of clusters, and resolvers that read them from the environment.
 
-Everything here is a function of the mapping it is given, so all of it can be tried without a cluster.
+Everything here depends only on the mapping of variables that it is given, so all of it can be tried without a cluster.
 """

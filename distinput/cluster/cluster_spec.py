@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tasks a cluster has, and where each one listens."""
+"""`ClusterSpec`: the tasks of a cluster and their addresses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,16 +8,16 @@ __all__ = ["ClusterSpec"]
 
 
 class ClusterSpec:
-    """The jobs of a cluster, their tasks and the tasks' addresses. It does not change once made.
+    """The jobs of a cluster, their tasks and the tasks' addresses. Immutable.
 
     Args:
       cluster: a dict from the name of a job to its tasks, which are a list of addresses or a dict from task index to
-        address (then indices may be missing); or another `ClusterSpec`. An empty address means that the task is there
+        address (then indices may be missing); or another `ClusterSpec`. An empty address means that the task exists
         and its address is not known.
 
     Raises:
-      TypeError: not a dict, tasks that are neither a list nor a dict, an address that is not a text, an index that is
-        not a whole number.
+      TypeError: not a dict, tasks that are neither a list nor a dict, an address that is not a string, an index that is
+        not an integer.
       ValueError: an index below 0.
 
     >>> import distinput as di
@@ -47,7 +47,7 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[str]:
-        """The names of the jobs, in the order they were given."""
+        """The names of the jobs, in the order in which they were given."""
         return list(self._tasks)
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class ClusterSpec:
         }
 
     def num_tasks(self, job_name: str) -> int:
-        """How many tasks a job has.
+        """The number of tasks of a job.
 
         Raises:
           ValueError: no such job.
@@ -158,7 +158,7 @@ def _tasks_of(job: str, tasks: Any) -> dict[int, str]:
 
 
 def _index(job: str, index: Any) -> int:
-    # JSON has only texts as keys: {"1": "b:2"} is how TF_CONFIG writes a task index.
+    # The keys of JSON are strings: TF_CONFIG writes a task index as {"1": "b:2"}.
     if isinstance(index, str) and index.isascii() and index.isdigit():
         index = int(index)
     if isinstance(index, bool) or not isinstance(index, int):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's short way of writing many hosts or numbers, written out."""
+"""Expands Slurm's short notation for many hosts or numbers."""
 
 import re
 from collections.abc import Iterator
@@ -8,21 +8,21 @@ from itertools import product
 __all__ = ["MOST_HOSTS", "expand_counts", "expand_hostlist"]
 
 MOST_HOSTS = 1_000_000
-"""More than any machine has; a list that names more is a mistake that would fill the memory."""
+"""More hosts than any cluster has; a list of more is a mistake that would fill the memory."""
 
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _COUNT = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
-    """The hosts that a Slurm hostlist names, in the order in which it names them.
+    """The hosts named by a Slurm hostlist, in its order.
 
     Args:
       hostlist: names with ranges in brackets, separated by commas. A name may have several brackets, and text before,
         between and after them; the last bracket runs fastest. "01" keeps its leading zeros.
 
     Raises:
-      ValueError: brackets that do not match, a range that is none or runs backwards, or more than a million hosts.
+      ValueError: unbalanced brackets, a range that is malformed or runs backwards, or more than a million hosts.
 
     >>> expand_hostlist("n[9-11],login")
     ['n9', 'n10', 'n11', 'login']
@@ -50,7 +50,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
 
 
 def expand_counts(counts: str) -> list[int]:
-    """The numbers that Slurm writes as "2(x3),1".
+    """The numbers in Slurm's notation "2(x3),1".
 
     Raises:
       ValueError: anything else.
@@ -70,7 +70,7 @@ def expand_counts(counts: str) -> list[int]:
 
 
 def _names(hostlist: str) -> Iterator[str]:
-    """The names between those commas that are outside of brackets."""
+    """The parts between commas outside brackets."""
     begin, inside = 0, False
     for place, letter in enumerate(hostlist):
         if letter in "[]":

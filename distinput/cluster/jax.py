@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where JAX's processes meet."""
+"""The address at which JAX's processes meet."""
 
 from distinput.cluster.resolver import LaunchedClusterResolver
 from distinput.cluster.topology import Sighting
@@ -9,11 +9,11 @@ __all__ = ["JaxClusterResolver"]
 
 
 class JaxClusterResolver(LaunchedClusterResolver):
-    """Reads JAX_COORDINATOR_ADDRESS. JAX has no variable for the number of a process, so the resolver must be told.
+    """Reads JAX_COORDINATOR_ADDRESS. JAX has no variable for the number of a process, so pass it to the resolver.
 
     Args:
       process_id: the number of this process.
-      num_processes: how many there are.
+      num_processes: the number of processes.
       rpc_layer: the protocol written before addresses.
       environ: the variables to read; those of the process by default.
 

@@ -10,23 +10,23 @@ __all__ = ["KubernetesClusterResolver"]
 
 
 class KubernetesClusterResolver(LaunchedClusterResolver):
-    """Reads what an indexed Job gives its pods, JOB_COMPLETION_INDEX and HOSTNAME; no API server is asked.
+    """Reads JOB_COMPLETION_INDEX and HOSTNAME, which an indexed Job sets in its pods; no API server is asked.
 
     Kubernetes tells a pod its index but not how many pods there are: give `num_workers`, or set
     DISTINPUT_NUM_WORKERS in the pod template to `spec.completions`. Pods find each other through a headless service:
     give `subdomain`, or set DISTINPUT_SUBDOMAIN to `spec.template.spec.subdomain`.
 
     Args:
-      num_workers: how many pods compute together.
+      num_workers: the number of pods that compute together.
       subdomain: the name of the headless service; without it addresses are not known.
-      job_name: the name of the Job; what stands before the index in HOSTNAME by default.
+      job_name: the name of the Job; by default the part of HOSTNAME before the index.
       tf_server_port: the port of every pod.
       rpc_layer: the protocol written before addresses.
       environ: the variables to read; those of the process by default.
 
     Raises:
       RuntimeError: on access, this process is not in a pod of an indexed Job, or the number of pods is not known.
-      ValueError: on access, a variable that is not a whole number, or an index that is not below the number.
+      ValueError: on access, a variable that is not an integer, or an index that is not below the number of pods.
 
     >>> import distinput as di
     >>> environ = {"JOB_COMPLETION_INDEX": "1", "HOSTNAME": "train-1"}

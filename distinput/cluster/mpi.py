@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that an MPI launcher started: Open MPI's, those that speak PMI (MPICH, Intel MPI), and bare PMIx."""
+"""Resolvers for MPI launchers: Open MPI, launchers that use PMI (MPICH, Intel MPI), and bare PMIx."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -12,7 +12,7 @@ __all__ = ["OpenMPIClusterResolver", "PMIClusterResolver", "PMIxClusterResolver"
 
 
 class _MPIClusterResolver(LaunchedClusterResolver):
-    """Which variable says what differs from one launcher to the next; no launcher tells addresses."""
+    """The base of resolvers for MPI launchers, which differ in their variables' names; none sets addresses."""
 
     names: ClassVar[dict[str, str]]
 
@@ -44,7 +44,7 @@ class OpenMPIClusterResolver(_MPIClusterResolver):
 
     Raises:
       RuntimeError: on access, Open MPI did not start this process.
-      ValueError: on access, a variable that is not a whole number.
+      ValueError: on access, a variable that is not an integer.
 
     >>> import distinput as di
     >>> environ = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}
@@ -73,7 +73,7 @@ class PMIClusterResolver(_MPIClusterResolver):
 
     Raises:
       RuntimeError: on access, no such launcher started this process.
-      ValueError: on access, a variable that is not a whole number.
+      ValueError: on access, a variable that is not an integer.
 
     >>> import distinput as di
     >>> resolver = di.distribute.cluster_resolver.PMIClusterResolver(environ={"PMI_RANK": "0", "PMI_SIZE": "3"})
@@ -94,16 +94,16 @@ class PMIClusterResolver(_MPIClusterResolver):
 
 
 class PMIxClusterResolver(_MPIClusterResolver):
-    """Reads PMIX_RANK. PMIx has no variable for the number of processes, so the resolver must be told.
+    """Reads PMIX_RANK. PMIx has no variable for the number of processes, so pass it to the resolver.
 
     Args:
-      size: how many processes there are.
+      size: the number of processes.
       rpc_layer: the protocol written before addresses.
       environ: the variables to read; those of the process by default.
 
     Raises:
       RuntimeError: on access, PMIx did not start this process, or `size` was not given.
-      ValueError: on access, a variable that is not a whole number.
+      ValueError: on access, a variable that is not an integer.
 
     >>> import distinput as di
     >>> di.distribute.cluster_resolver.PMIxClusterResolver(size=4, environ={"PMIX_RANK": "3"}).task_id

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which process of how many this one is, from what was given and from what the launcher says."""
+"""`resolve`: the rank of this process and the number of processes, from arguments and the launcher's variables."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,7 +35,7 @@ RESOLVERS: dict[str, type[ClusterResolver]] = {
     "union": UnionResolver,
 }
 
-# Who is asked, in this order: what a person wrote, then the launcher nearest to the process.
+# The sources in order: variables set by hand, then the launcher nearest to the process.
 SOURCES: tuple[type[TFConfigClusterResolver] | type[LaunchedClusterResolver], ...] = (
     TFConfigClusterResolver,
     TorchrunClusterResolver,
@@ -63,36 +63,35 @@ def resolve(
     local_size: int | None = None,
     coordinator: str | None = None,
 ) -> Cluster:
-    """Which process of how many this one is. It reads the mapping, nothing else, and changes nothing.
+    """Find out the rank of this process and the number of processes. Reads only the mapping, and changes nothing.
 
-    What is given wins. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` say everything, and
-    the environment is not asked (but for where to meet, if that was not given). Else it is asked for the rest in this
-    order: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. Where nobody knows
-    of a cluster it is a single process.
+    Arguments take precedence. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` are complete, and
+    the environment is not read (except for the coordinator, if that was not given). Otherwise the rest is read from the
+    first of these sources: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. If
+    none of them describes a cluster, this is a single process.
 
-    Two descriptions that cannot both hold are an error where a person wrote the first one: TF_CONFIG against what a launcher
-    says, RANK and WORLD_SIZE without torchrun against another launcher. Launchers that start one another are not: the one
-    nearest to the process is believed.
+    Two contradictory descriptions are an error if the first one was set by hand: TF_CONFIG against a launcher, or RANK and
+    WORLD_SIZE without torchrun against another launcher. Launchers that start one another are no error: the one nearest
+    to the process is used.
 
-    JAX and PMIx know only a part: JAX_COORDINATOR_ADDRESS says where to meet, PMIX_RANK which process this is; so does
-    MASTER_ADDR with MASTER_PORT where no RANK is set. They are put together with what comes after them.
+    Some sources are incomplete: JAX_COORDINATOR_ADDRESS, and MASTER_ADDR with MASTER_PORT if RANK is not set, give only the
+    coordinator; PMIX_RANK gives only the rank. They are combined with the sources after them.
 
     Args:
       environ: the variables to read; those of the process by default.
-      resolver: instead of the environment.
+      resolver: a resolver to use instead of the environment.
       cluster_spec: the tasks of the cluster.
       task_type: the job of this process.
       task_id: its number in that job.
       rank: its number among the chief and the workers.
-      size: how many chiefs and workers there are.
-      local_rank: its number among those of its machine.
-      local_size: how many run on its machine.
-      coordinator: "host:port" where they meet.
+      size: the number of chiefs and workers.
+      local_rank: its number among the processes on its machine.
+      local_size: the number of processes on its machine.
+      coordinator: the "host:port" at which they meet.
 
     Raises:
-      ValueError: what was given and what the environment says cannot both hold, or two descriptions in it; a source says
-        only a part and nobody
-        says the rest; a variable that is not what it must be.
+      ValueError: arguments contradict the environment, or two descriptions in it contradict each other; a source is
+        incomplete and no other supplies the rest; a variable is malformed.
       RuntimeError: the launcher of `resolver` did not start this process.
 
     >>> import distinput as di
@@ -133,9 +132,10 @@ def resolve(
 
 
 def resolver_of(cluster: Cluster, environ: Environ | None = None) -> ClusterResolver:
-    """A resolver that says of this process what `resolve` found, for `strategy.cluster_resolver`.
+    """A resolver with the results of `resolve`, for `strategy.cluster_resolver`.
 
-    Without a cluster, or with that of TF_CONFIG unchanged, it reads TF_CONFIG, as TensorFlow's strategies do.
+    Without a cluster, or if the cluster is that of TF_CONFIG, it reads TF_CONFIG, as the resolvers of TensorFlow's strategies
+    do.
     """
     tf_config = TFConfigClusterResolver(environ=environ)
     if cluster.source == "single":
@@ -186,7 +186,7 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
         if (told.rank, told.size, told.jobs, told.task_type, told.task_id) == (None,) * 5:
             _check_rivals(found, seen, number, environ)
         return found
-    # MASTER_ADDR alone is often exported in a shell that then runs one process; the others mean a cluster.
+    # MASTER_ADDR alone is often exported in a shell that runs a single process; the other variables imply a cluster.
     missing = [part for part in parts if part.rank is not None or part.size is not None or part.source == "jax"]
     if missing:
         says = ", ".join(part.say(next(iter(part.words))) for part in missing)
@@ -198,11 +198,11 @@ def _from_environment(told: Sighting, environ: Environ) -> Cluster:
 
 
 def _check_rivals(found: Cluster, seen: Sighting, number: int, environ: Environ) -> None:
-    """Raise where the description that is taken cannot hold beside one of a later source."""
+    """Raise if a later source contradicts the description in use."""
     for other in SOURCES[number + 1 :]:
         try:
             rival = other(environ=environ).sighting()
-        except ValueError:  # what is not taken may also be broken
+        except ValueError:  # a source that is not used may be malformed
             continue
         if rival is None or not contradicts(found, rival, environ):
             continue
@@ -217,7 +217,7 @@ def _check_rivals(found: Cluster, seen: Sighting, number: int, environ: Environ)
 
 
 def _alone(told: Sighting) -> Cluster:
-    """A single process, unless what was given speaks of more."""
+    """A single process, unless the arguments imply a cluster."""
     if told.jobs is not None:
         found = _settle(replace(told, jobs=None), replace(_NOBODY, jobs=told.jobs))
         if found is not None:
@@ -236,7 +236,7 @@ def _alone(told: Sighting) -> Cluster:
 
 
 def _meeting_place(environ: Environ) -> str | None:
-    """What those say who know only where to meet."""
+    """The descriptions by sources that know only the coordinator."""
     address = JaxClusterResolver(environ=environ).sighting()
     host, port = text(environ, "MASTER_ADDR"), text(environ, "MASTER_PORT")
     torch = f"{host}:{port}" if host and port else None
@@ -244,7 +244,7 @@ def _meeting_place(environ: Environ) -> str | None:
 
 
 def _settle(told: Sighting, seen: Sighting, hint: str | None = None) -> Cluster | None:
-    """What was given laid over what one source says; None where together they do not say everything."""
+    """The arguments combined with the description by one source; None if the two together are incomplete."""
     if told.size is not None and seen.size is not None and told.size != seen.size:
         raise _conflict(told, "size", seen, "size")
     coordinator = told.coordinator or hint or seen.coordinator
@@ -267,13 +267,13 @@ def _settle(told: Sighting, seen: Sighting, hint: str | None = None) -> Cluster 
     local_rank, local_size = _local(told, seen, jobs, task[0], rank, count)
     addresses = worker_addresses(jobs)
     leader = addresses[0] if addresses and task[0] in ("chief", "worker") else ""
-    # Addresses that were given stand before where others say that processes meet.
+    # Addresses from arguments take precedence over coordinators from other sources.
     meeting = told.coordinator or (leader if told.jobs else "") or coordinator or leader or None
     return Cluster(rank, count, local_rank, local_size, jobs, *task, meeting, seen.source, seen.restart_count)
 
 
 def _task(told: Sighting, seen: Sighting, jobs: ClusterSpec) -> tuple[str, int] | None:
-    """The job of this process and its number there; None where nobody says."""
+    """The job of this process and its number there; None if unknown."""
     workers = len(worker_addresses(jobs))
     if told.task_type is not None or told.task_id is not None:
         job = told.task_type or seen.task_type or (jobs.jobs[0] if len(jobs.jobs) == 1 else None)
@@ -303,7 +303,7 @@ def _task(told: Sighting, seen: Sighting, jobs: ClusterSpec) -> tuple[str, int] 
 
 
 def _place(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, task_id: int) -> tuple[int, int]:
-    """(rank, size) of a task among those it computes with."""
+    """(rank, size) of a task among the tasks it computes with."""
     try:
         if task_type == "ps":
             checked(jobs, task_type, task_id)
@@ -317,7 +317,7 @@ def _place(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, ta
 
 
 def _local(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, rank: int, size: int) -> tuple[int, int]:
-    """(local rank, local size): given, else what the launcher says, else counted among equal hosts."""
+    """(local rank, local size): from arguments, else from the launcher, else counted among tasks with the same host."""
     if (seen.rank, seen.size) == (rank, size) and seen.local_rank is not None:
         local_rank, local_size = seen.local_rank, seen.local_size or seen.local_rank + 1
     elif task_type in ("chief", "worker"):
@@ -337,7 +337,7 @@ def _local(told: Sighting, seen: Sighting, jobs: ClusterSpec, task_type: str, ra
 
 
 def _said(told: Sighting, name: str) -> str:
-    """How an argument was given: "rank=1 was given"."""
+    """An argument in words: "rank=1 was given"."""
     return f"{told.words.get(name) or f'{name}={getattr(told, name)}'} was given"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all cluster resolvers have, and what those that read a launcher's variables share."""
+"""The base class of cluster resolvers, and that of resolvers that read a launcher's variables."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -12,12 +12,12 @@ __all__ = ["ClusterResolver", "LaunchedClusterResolver", "with_rpc_layer"]
 
 
 def with_rpc_layer(address: str, rpc_layer: str | None) -> str:
-    """The address with its protocol before it: `grpc://host:port`."""
+    """The address with its protocol: `grpc://host:port`."""
     return f"{rpc_layer}://{address}" if rpc_layer else address
 
 
 class ClusterResolver(ABC):
-    """Tells which tasks a cluster has and which one this process is. Write `cluster_spec` and `master` for your own.
+    """Describes the tasks of a cluster and the task of this process. Define `cluster_spec` and `master` in your own.
 
     >>> import distinput as di
     >>> resolvers = di.distribute.cluster_resolver
@@ -36,21 +36,21 @@ class ClusterResolver(ABC):
 
     source: ClassVar[str] = ""
 
-    # A class of a user's need not call our `__init__`; these are what it then has.
+    # Defaults for subclasses of users that do not call `__init__`.
     _task_type: str | None = None
     _task_id: int | None = None
     _rpc_layer: str | None = None
 
     @abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """The jobs of the cluster, their tasks and addresses; read anew at every call.
+        """The jobs of the cluster, their tasks and addresses; read again at every call.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.cluster_spec`.
         """
 
     @abstractmethod
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The address of a task, of this one where none is named; empty where there is none to connect to.
+        """The address of a task, by default of this one; empty if there is none to connect to.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.master`.
         """
@@ -58,7 +58,7 @@ class ClusterResolver(ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """How many accelerators of each kind a task has, as far as this resolver was told; it looks at no device.
+        """The number of accelerators of each kind of a task, as given to this resolver; no device is examined.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.num_accelerators`.
         """
@@ -66,7 +66,7 @@ class ClusterResolver(ABC):
 
     @property
     def environment(self) -> str | None:
-        """Where the program runs, as a word; empty where nobody said.
+        """The environment of the program, as a word; empty if not given.
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.environment`.
         """
@@ -106,7 +106,7 @@ class ClusterResolver(ABC):
         self._rpc_layer = value
 
     def sighting(self) -> Sighting | None:
-        """What this resolver says, for `resolve`; None where it sees no cluster."""
+        """The description by this resolver, for `resolve`; None if it finds no cluster."""
         spec = self.cluster_spec()
         if not spec:
             return None
@@ -122,10 +122,10 @@ class ClusterResolver(ABC):
 
 
 class LaunchedClusterResolver(ClusterResolver):
-    """A resolver that reads the variables which a launcher gave this process, anew at every call.
+    """A resolver that reads the variables that a launcher set for this process, again at every call.
 
-    Every process is a task of the job "worker", and its number there is its rank. Where the launcher does not tell
-    addresses they are empty texts, so that counts are right.
+    Every process is a task of the job "worker", and its number there is its rank. If the launcher does not set
+    addresses, they are empty strings, so that counts are right.
     """
 
     started_by: ClassVar[str]
@@ -140,10 +140,10 @@ class LaunchedClusterResolver(ClusterResolver):
 
     @abstractmethod
     def sighting(self) -> Sighting | None:
-        """What the variables say; None where this launcher did not start the process."""
+        """The description in the variables; None if this launcher did not start the process."""
 
     def seen(self) -> Sighting:
-        """What the variables say.
+        """The description in the variables.
 
         Raises:
           RuntimeError: this launcher did not start the process.
@@ -170,7 +170,7 @@ class LaunchedClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """The job of this process: what was set, else what the launcher says."""
+        """The job of this process, as it was set, else from the launcher."""
         return (self.seen().task_type or "worker") if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -179,7 +179,7 @@ class LaunchedClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job: what was set, else what the launcher says."""
+        """The number of this process in its job, as it was set, else from the launcher."""
         if self._task_id is not None:
             return self._task_id
         sighting = self.seen()
@@ -191,6 +191,6 @@ class LaunchedClusterResolver(ClusterResolver):
 
 
 def workers_of(sighting: Sighting) -> ClusterSpec:
-    """As many workers as there are processes; only the first one's address may be known."""
+    """A worker for each process; only the address of the first one may be known."""
     count = sighting.size or 0
     return ClusterSpec({"worker": [sighting.coordinator or "", *[""] * (count - 1)]})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task is in its cluster: its number among the workers, how many there are, and who leads them.
+"""The role of a task in its cluster: its number among the workers, their number, and the leader.
 
-The chief is also a worker, and the first one; without a chief worker 0 leads. An evaluator is alone. Parameter servers
-are not counted.
+The chief counts as the first worker; without a chief, worker 0 leads. An evaluator is on its own. Parameter servers are
+not counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ TASK_TYPES = ("chief", "worker", "evaluator", "ps")
 
 
 def is_chief(cluster_spec: Spec, task_type: str | None, task_id: int) -> bool:
-    """True for the one task that writes checkpoints and logs: the chief, or worker 0 where there is none; an evaluator.
+    """True for the task that writes checkpoints and logs: the chief, or worker 0 without one; and for an evaluator.
 
     Raises:
       ValueError: a cluster or a task that breaks the rules of `id_in_cluster`.
@@ -44,7 +44,7 @@ def is_chief(cluster_spec: Spec, task_type: str | None, task_id: int) -> bool:
 
 
 def worker_count(cluster_spec: Spec, task_type: str | None) -> int:
-    """How many tasks compute together with one of this type: the chief and the workers; an evaluator alone.
+    """The number of tasks that compute together with one of this type: the chief and the workers; 1 for an evaluator.
 
     Raises:
       ValueError: a parameter server, which does not compute, or a cluster that breaks the rules of `id_in_cluster`.
@@ -64,7 +64,7 @@ def worker_count(cluster_spec: Spec, task_type: str | None) -> int:
 
 
 def id_in_cluster(cluster_spec: Spec, task_type: str | None, task_id: int) -> int:
-    """The number of a task among those it computes with: 0 for the chief, workers after it; an evaluator's is its own.
+    """The number of a task among those it computes with: the chief is 0, workers follow; an evaluator keeps its own.
 
     Raises:
       ValueError: a job that is not chief, worker, evaluator or ps; more than one chief or evaluator; a task that is
@@ -133,7 +133,7 @@ def worker_addresses(cluster_spec: Spec) -> list[str]:
 
 
 def checked(cluster_spec: Spec, task_type: str | None, task_id: int) -> ClusterSpec:
-    """The cluster, once it and the task are known to keep the rules."""
+    """The cluster, after checking that it and the task obey the rules."""
     spec = ClusterSpec(cluster_spec)
     strange = [job for job in spec.jobs if job not in TASK_TYPES]
     if strange:
@@ -148,7 +148,7 @@ def checked(cluster_spec: Spec, task_type: str | None, task_id: int) -> ClusterS
         if _count(spec, job) > 1:
             raise ValueError(f"cluster: There must be at most one {job!r} job, got {_count(spec, job)} tasks of it")
     for job in ("chief", "worker"):
-        # A cluster with gaps tells each task only about some of the others, so no task could tell its number.
+        # In a cluster with gaps each task knows only some of the others, so it could not find out its own number.
         if _count(spec, job) and max(spec.task_indices(job)) >= _count(spec, job):
             raise ValueError(
                 f"cluster: the tasks of job {job!r} must be numbered from 0 without a gap to compute together, got "

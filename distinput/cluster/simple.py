@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster that the program itself names."""
+"""A resolver for a cluster that the program itself describes."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ __all__ = ["SimpleClusterResolver"]
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """Answers what it was given.
+    """Returns the values that it was given.
 
     Args:
       cluster_spec: a `ClusterSpec`.
-      master: what `master()` answers without a task.
+      master: the result of `master()` without a task.
       task_type: the job of this process.
       task_id: its number there.
-      environment: what `environment` answers.
-      num_accelerators: what `num_accelerators()` answers, such as {"GPU": 2}.
+      environment: the value of `environment`.
+      num_accelerators: the result of `num_accelerators()`, such as {"GPU": 2}.
       rpc_layer: the protocol written before addresses.
 
     Raises:
-      TypeError: `cluster_spec` is not a ClusterSpec, `master` not a text, or `num_accelerators` not a dict.
+      TypeError: `cluster_spec` is not a ClusterSpec, `master` not a string, or `num_accelerators` not a dict.
 
     >>> import distinput as di
     >>> resolvers = di.distribute.cluster_resolver
@@ -68,7 +68,7 @@ class SimpleClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str:
-        """What was given when the resolver was made."""
+        """The cluster given when the resolver was made."""
         return self._environment
 
     def cluster_spec(self) -> ClusterSpec:

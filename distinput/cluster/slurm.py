@@ -15,25 +15,25 @@ __all__ = ["SlurmClusterResolver", "deal_tasks"]
 
 
 class SlurmClusterResolver(LaunchedClusterResolver):
-    """Reads the variables that `srun` gives the tasks of a step; those of the whole job would count a batch script too.
+    """Reads the variables that `srun` sets for the tasks of a step; those of the job would count a batch script too.
 
-    Hosts keep Slurm's order (n9 before n10). Nothing is changed and no program is started: not even
-    CUDA_VISIBLE_DEVICES, which `srun --gpus-per-task` sets.
+    Hosts keep Slurm's order (n9 before n10). The resolver starts no program and changes no variable: it leaves
+    CUDA_VISIBLE_DEVICES to `srun --gpus-per-task`.
 
     Args:
-      jobs: how many tasks each job has, in the order of ranks; all are workers by default.
-      port_base: the port of the first task of each host; the next ones follow.
-      gpus_per_node: how many GPUs a host has; needed only for `num_accelerators`.
-      gpus_per_task: how many GPUs a task has; `gpus_per_node` shared by the tasks of the host by default.
+      jobs: how many tasks each job has, in the order of ranks; all tasks are workers by default.
+      port_base: the port of the first task of each host; the next tasks use the ports after it.
+      gpus_per_node: the number of GPUs of a host; needed only for `num_accelerators`.
+      gpus_per_task: the number of GPUs of a task; by default the tasks of a host share `gpus_per_node`.
       tasks_per_node: how many tasks each host runs, a number or "2(x3),1"; SLURM_STEP_TASKS_PER_NODE by default.
-      auto_set_gpu: False. The resolver changes no variables.
+      auto_set_gpu: must be False, since the resolver changes no variables.
       rpc_layer: the protocol written before addresses.
       environ: the variables to read; those of the process by default.
 
     Raises:
       RuntimeError: on access, this process is not a task of a step.
-      ValueError: `auto_set_gpu`; on access, variables that contradict each other, or `jobs` of another number of
-        tasks.
+      ValueError: `auto_set_gpu` is not False; on access, variables contradict each other, or `jobs` has another number
+        of tasks.
 
     >>> import distinput as di
     >>> environ = {
@@ -83,7 +83,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """The GPUs of this task, from what the resolver was told; none where it was told nothing."""
+        """The GPUs of this task, as given to the resolver; none if nothing was given."""
         per_task = self._gpus_per_task
         if per_task is None and self._gpus_per_node is not None:
             per_task = self._gpus_per_node // (self.seen().local_size or 1)
@@ -113,7 +113,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
             jobs=spec,
             task_type=task_type,
             task_id=task_id,
-            # Two jobs that share a host must not share a port: one of 4 096 for each, as JAX does it.
+            # Jobs that share a host must not share a port: each gets one of 4,096, as in JAX.
             coordinator=f"{hosts[nodes[0]]}:{61440 + job % 4096}" if known and self._jobs is None else None,
             restart_count=natural(environ, "SLURM_RESTART_COUNT", source) or 0,
             words={
@@ -125,7 +125,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
         )
 
     def _nodes(self, rank: int, size: int, hosts: Sequence[str]) -> list[int]:
-        """For every rank the number of its host; empty where Slurm does not tell."""
+        """For every rank the number of its host; empty if unknown."""
         environ = self._environ
         distribution = (text(environ, "SLURM_DISTRIBUTION") or "block").split(":")[0].split(",")[0].split("=")[0]
         if not hosts or distribution == "arbitrary":
@@ -153,7 +153,7 @@ class SlurmClusterResolver(LaunchedClusterResolver):
         return nodes
 
     def _tasks(self, addresses: Sequence[str], rank: int) -> tuple[ClusterSpec, str, int]:
-        """The cluster, and which of its tasks has this rank."""
+        """The cluster, and the task that has this rank."""
         jobs = {"worker": len(addresses)} if self._jobs is None else self._jobs
         if sum(jobs.values()) != len(addresses):
             raise ValueError(
@@ -167,12 +167,12 @@ class SlurmClusterResolver(LaunchedClusterResolver):
 
 
 def deal_tasks(counts: Sequence[int], plane: int | None = None) -> list[int]:
-    """For every rank the number of its host, when each host takes `counts` tasks.
+    """For every rank the number of its host, if the hosts run `counts` tasks.
 
     Args:
       counts: how many tasks each host runs.
-      plane: None fills one host after the other ("block"); a number gives every host in turn so many ("plane"), 1
-        being "cyclic".
+      plane: None fills one host after the other ("block"); a number gives that many tasks to every host in turn
+        ("plane"; 1 is "cyclic").
 
     >>> deal_tasks([2, 1]), deal_tasks([2, 1], plane=1)
     ([0, 0, 1], [0, 1, 0])
@@ -190,7 +190,7 @@ def deal_tasks(counts: Sequence[int], plane: int | None = None) -> list[int]:
 
 
 def _local_ranks(nodes: Sequence[int]) -> list[int]:
-    """For every rank its number among those on its host."""
+    """For every rank its number among the ranks on its host."""
     seen = [0] * (max(nodes, default=-1) + 1)
     local = []
     for node in nodes:

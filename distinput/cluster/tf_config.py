@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster that the variable TF_CONFIG describes."""
+"""A resolver for the cluster described by the variable TF_CONFIG."""
 
 import json
 from dataclasses import replace
@@ -14,17 +14,17 @@ __all__ = ["TFConfigClusterResolver"]
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """Reads the JSON in TF_CONFIG, anew at every access.
+    """Reads the JSON in TF_CONFIG, again at every access.
 
     Args:
-      task_type: instead of `task.type`.
-      task_id: instead of `task.index`.
-      rpc_layer: instead of `rpc_layer`.
-      environment: what `environment` answers.
+      task_type: replaces `task.type`.
+      task_id: replaces `task.index`.
+      rpc_layer: replaces `rpc_layer`.
+      environment: the value of `environment`.
       environ: the variables to read; those of the process by default.
 
     Raises:
-      ValueError: on access, TF_CONFIG is not the JSON it must be.
+      ValueError: on access, TF_CONFIG is malformed.
 
     >>> import json, os
     >>> import distinput as di
@@ -55,12 +55,12 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """What was given when the resolver was made."""
+        """The environment given when the resolver was made."""
         return self._environment
 
     @property
     def task_type(self) -> str | None:
-        """What was given or set, else `task.type` of TF_CONFIG."""
+        """The value given or set, else `task.type` of TF_CONFIG."""
         if self._task_type is not None:
             return self._task_type
         value = self._task().get("type")
@@ -72,7 +72,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """What was given or set, else `task.index` of TF_CONFIG."""
+        """The value given or set, else `task.index` of TF_CONFIG."""
         if self._task_id is not None:
             return int(self._task_id)
         value = self._task().get("index")
@@ -87,7 +87,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """What was given or set, else `rpc_layer` of TF_CONFIG."""
+        """The value given or set, else `rpc_layer` of TF_CONFIG."""
         value = self._config().get("rpc_layer") if self._rpc_layer is None else self._rpc_layer
         return None if value is None else str(value)
 
@@ -109,12 +109,12 @@ class TFConfigClusterResolver(ClusterResolver):
         if "session_master" in config:
             return str(config["session_master"])
         spec = self.cluster_spec()
-        # Nobody to connect to: no cluster, or only this task.
+        # No other task to connect to.
         if not spec or (len(spec.jobs) == 1 and len(spec.job_tasks(spec.jobs[0])) == 1):
             return ""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
-        # A task without a type or an id is an error of the table look-up: "No such job in cluster: None".
+        # A missing type or id raises from the look-up: "No such job in cluster: None".
         address = spec.task_address(task_type, task_id)  # type: ignore[arg-type]
         return with_rpc_layer(address, rpc_layer or self.rpc_layer)
 
@@ -133,7 +133,7 @@ class TFConfigClusterResolver(ClusterResolver):
         except json.JSONDecodeError as error:
             raise ValueError(f"TF_CONFIG: must be JSON, got {text!r}: {error}") from error
         if not isinstance(config, dict):
-            raise ValueError(  # noqa: TRY004 -- the text is wrong, whoever wrote it; all its faults are ValueErrors
+            raise ValueError(  # noqa: TRY004 -- the text is malformed; all its faults are ValueErrors
                 'TF_CONFIG: must be a JSON object such as {"cluster": {"worker": ["host:port"]}, "task": {"type": '
                 f'"worker", "index": 0}}}}, got {text!r}'
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which process of how many this one is."""
+"""The place of this process in its cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ class Cluster:
     """The place of this process among those that compute together.
 
     Args:
-      rank: the number of this process, from 0. It counts the chief and the workers; an evaluator is alone; parameter
-        servers count among themselves.
-      size: how many processes compute together.
-      local_rank: the number of this process among those of its machine.
-      local_size: how many of the processes run on its machine.
+      rank: the number of this process, from 0, among the chief and the workers; an evaluator is on its own; parameter
+        servers are numbered separately.
+      size: the number of processes that compute together.
+      local_rank: the number of this process among those on its machine.
+      local_size: the number of these processes on its machine.
       jobs: all tasks of the cluster with their addresses; empty in a single process. An empty address is not known.
       task_type: the job of this process; None in a single process.
       task_id: its number in that job; None in a single process.
-      coordinator: "host:port" where processes may meet; None where nothing says so.
-      source: who said all this: "explicit", a name of `RESOLVERS`, the class of a resolver of your own, or "single".
-      restart_count: how many times the launcher has started the job again.
+      coordinator: the "host:port" at which processes may meet; None if unknown.
+      source: the source of the description: "explicit", a name of `RESOLVERS`, the class of your own resolver, or "single".
+      restart_count: how many times the launcher has restarted the job.
 
     Raises:
-      ValueError: a rank outside of the size, on the machine or in the cluster.
+      ValueError: a rank that is not below its size, on the machine or in the cluster.
 
     >>> import distinput as di
     >>> cluster = di.distribute.cluster_resolver.resolve({"RANK": "1", "WORLD_SIZE": "2"})
@@ -64,20 +64,20 @@ class Cluster:
 
     @property
     def is_chief(self) -> bool:
-        """True for the one process that writes for all of them, and for an evaluator."""
+        """True for the process that writes checkpoints and logs for all of them, and for an evaluator."""
         return self.rank == 0 and self.task_type != "ps"
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the chief and the workers by rank; empty texts where they are not known."""
+        """The addresses of the chief and the workers by rank; empty strings if unknown."""
         return tuple(worker_addresses(self.jobs))
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """What one source says about the cluster; None where it does not say.
+    """The description of the cluster by one source; fields it does not know are None.
 
-    `words` tells how it said so, for messages: {"size": "WORLD_SIZE=2"}.
+    `words` quotes the source, for messages: {"size": "WORLD_SIZE=2"}.
     """
 
     source: str
@@ -93,7 +93,7 @@ class Sighting:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, name: str) -> str:
-        """How the source said this: "torchrun says WORLD_SIZE=2"."""
+        """A fact as the source states it: "torchrun says WORLD_SIZE=2"."""
         return f"{self.source} says {self.words.get(name) or f'{name}={getattr(self, name)}'}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster that torchrun, or another launcher for torch.distributed, started."""
+"""A resolver for clusters started by torchrun or another launcher for torch.distributed."""
 
 from distinput.cluster.resolver import LaunchedClusterResolver
 from distinput.cluster.topology import Sighting
@@ -17,7 +17,7 @@ class TorchrunClusterResolver(LaunchedClusterResolver):
 
     Raises:
       RuntimeError: on access, RANK and WORLD_SIZE are not set.
-      ValueError: on access, a variable that is not a whole number.
+      ValueError: on access, a variable that is not an integer.
 
     >>> import distinput as di
     >>> environ = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}
@@ -35,7 +35,7 @@ class TorchrunClusterResolver(LaunchedClusterResolver):
         environ = self._environ
         host, port = text(environ, "MASTER_ADDR"), text(environ, "MASTER_PORT")
         coordinator = f"{host}:{port}" if host and port else None
-        # RANK or WORLD_SIZE alone are words that other programs use too; with one of these they are torch's.
+        # Other programs use RANK or WORLD_SIZE alone, too; together with one of these they are torch's.
         known = coordinator is not None or text(environ, "TORCHELASTIC_RUN_ID") is not None
         both = text(environ, "RANK") is not None and text(environ, "WORLD_SIZE") is not None
         if not known and not both:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several clusters taken as one."""
+"""A resolver that combines several clusters into one."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ __all__ = ["UnionResolver"]
 
 
 class UnionResolver(ClusterResolver):
-    """The tasks of several resolvers together; everything else is the first one's.
+    """The tasks of several resolvers; everything else is taken from the first one.
 
-    Lists of tasks are put one after the other. Where one resolver numbers the tasks of a job itself, with gaps, all of
-    that job keep their numbers.
+    Lists of tasks are concatenated. If one resolver numbers the tasks of a job itself, with gaps, all tasks of that job
+    keep their numbers.
 
     Args:
       *args: the resolvers, at least one.
-      **kwargs: `task_type`, `task_id`, `rpc_layer`: instead of the first resolver's; 0 is a `task_id` like any other.
+      **kwargs: `task_type`, `task_id`, `rpc_layer`, which replace those of the first resolver; a `task_id` of 0 counts.
 
     Raises:
       ValueError: no resolver, or an unknown named argument.
@@ -54,7 +54,7 @@ class UnionResolver(ClusterResolver):
         self._resolvers = args
 
     def cluster_spec(self) -> ClusterSpec:
-        """The jobs of all resolvers together.
+        """The jobs of all resolvers.
 
         Raises:
           KeyError: two resolvers give the same number to a task of a job that is numbered with gaps.
@@ -90,12 +90,12 @@ class UnionResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """The first resolver's."""
+        """The environment of the first resolver."""
         return self._resolvers[0].environment
 
     @property
     def task_type(self) -> str | None:
-        """What was given or set, else the first resolver's."""
+        """The value given or set, else that of the first resolver."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -104,7 +104,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """What was given or set, else the first resolver's."""
+        """The value given or set, else that of the first resolver."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -113,7 +113,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """What was given or set, else the first resolver's."""
+        """The value given or set, else that of the first resolver."""
         return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter

@@ -10,21 +10,21 @@ Environ = Mapping[str, str]
 
 
 def current(environ: Environ | None) -> Environ:
-    """The mapping given, or this process's environment as it is now."""
+    """The mapping given, or the current environment of this process."""
     return os.environ if environ is None else environ
 
 
 def text(environ: Environ, name: str) -> str | None:
-    """The value of a variable; None where it is missing or empty."""
+    """The value of a variable; None if it is missing or empty."""
     value = environ.get(name, "").strip()
     return value or None
 
 
 def natural(environ: Environ, name: str, source: str, least: int = 0) -> int | None:
-    """The whole number in a variable; None where it is missing or empty.
+    """The integer in a variable; None if it is missing or empty.
 
     Raises:
-      ValueError: something else than a whole number, or one below `least`.
+      ValueError: the value is not an integer, or is below `least`.
     """
     value = text(environ, name)
     if value is None:
