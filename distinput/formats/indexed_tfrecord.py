@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecord files with an index beside them, whose records can be counted and reached by their numbers."""
+"""TFRecord files with an index file, so that records can be counted and accessed by number."""
 
 import os
 from collections.abc import Iterator
@@ -31,16 +31,16 @@ _FRAGMENT_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class IndexedTFRecords(TFRecords):
-    """`TFRecords` of files beside which there is an index; see `record_index` for its form.
+    """`TFRecords` for files that have an index beside them; see `record_index` for its format.
 
-    An index that was made of another version of the file is found when it is used: by the size of the file, and by each
-    record that does not begin where the index says.
+    A stale index is detected when it is used: by the size of the file, and by any record that does not begin where the
+    index says.
 
     Args:
-      compression_type: None or "": a compressed file has no places to go to.
+      compression_type: None or ""; compressed files do not support random access.
 
     Raises:
-      InvalidArgumentError: there is a compression.
+      InvalidArgumentError: a compression is given.
     """
 
     name: ClassVar[str] = "indexed_tfrecord"
@@ -57,11 +57,11 @@ class IndexedTFRecords(TFRecords):
             )
 
     def rows(self, path: str) -> int:
-        """How many records the file has.
+        """The number of records in the file.
 
         Raises:
-          NotFoundError: it has no index.
-          DataLossError: the index is of another version of the file.
+          NotFoundError: the file has no index.
+          DataLossError: the index belongs to another version of the file.
         """
         return len(load_index(path)) - 1
 
@@ -75,14 +75,14 @@ class IndexedTFRecords(TFRecords):
         return [self.part(path, a, b) for a, b in pairwise(cuts)]
 
     def units(self, files: FileTable) -> Ints:
-        """The records of each file."""
+        """The number of records in each file."""
         if files.rows is not None and (files.rows >= 0).all():
             return files.rows
         paths = [files.path(number) for number in range(len(files))]
         return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
-        """About how many bytes a record of these files takes."""
+        """The average size of a record of these files in bytes."""
         return max(1, int(files.sizes.sum()) // max(1, int(self.units(files).sum())))
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:
@@ -103,7 +103,7 @@ class IndexedTFRecords(TFRecords):
         return self._checked(path, super().read_groups(path, position, size, given))
 
     def _checked(self, path: str, blocks: Iterator[tuple[Block, Position]]) -> Iterator[tuple[Block, Position]]:
-        """The blocks, whose records must end where the index says."""
+        """The same blocks, checked to end where the index says."""
         offsets = load_index(path)
         for block, after in blocks:
             if after["row"] >= len(offsets) or offsets[after["row"]] != after["byte"]:
@@ -121,7 +121,7 @@ class IndexedTFRecords(TFRecords):
         wanted, count = np.asarray(rows, np.int64), len(offsets) - 1
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
             raise InvalidArgumentError(f"{path}: records must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
-        # Records side by side are one span.
+        # Consecutive records are read as one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         last = wanted[np.append(begins[1:], len(wanted)) - 1] if len(wanted) else wanted
         data = (
@@ -146,15 +146,15 @@ def _stale(path: str, row: int) -> DataLossError:
 
 
 def write_tfrecord_index(path: str | os.PathLike[str]) -> int:
-    """Write the index of a TFRecord file: `<path>.index`, with which its records can be counted and reached by number.
+    """Write the index of a TFRecord file, `<path>.index`, so that records can be counted and accessed by number.
 
-    The whole file is read, and both checksums of each record are compared.
+    The whole file is read, and both checksums of each record are verified.
 
     Args:
-      path: of the file, which must not be compressed; any fsspec URL.
+      path: of the uncompressed file: a local path or any fsspec URL.
 
     Returns:
-      How many records it has.
+      The number of records.
 
     Raises:
       NotFoundError: it is not there.

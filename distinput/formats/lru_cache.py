@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache that drops what was used longest ago."""
+"""A cache with a memory limit and least-recently-used eviction."""
 
 import threading
 from collections import OrderedDict
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class LruCache(Generic[T]):
-    """Values by key; beyond a limit of memory, those used longest ago are dropped first.
+    """Values by key; above a memory limit, the least recently used are evicted first.
 
     Args:
-      most_bytes: of all of them together; a single one may take more.
+      most_bytes: limit for all values together; a single value may exceed it.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -27,7 +27,7 @@ class LruCache(Generic[T]):
         return len(self._kept)
 
     def get(self, key: Any) -> T | None:
-        """The thing, if it is still there."""
+        """The value of this key; None if it is not cached."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -36,7 +36,7 @@ class LruCache(Generic[T]):
             return found[0]
 
     def put(self, key: Any, thing: T, nbytes: int) -> None:
-        """Keep a thing that takes so much memory."""
+        """Cache a value that takes `nbytes` of memory."""
         with self._lock:
             self._bytes += nbytes - self._kept.pop(key, (thing, 0))[1]
             self._kept[key] = thing, nbytes

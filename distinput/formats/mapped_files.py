@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mapped files as one: their records are numbered one file after the other, and gathered from where they are."""
+"""Memory-mapped files as one table: records are numbered across files and gathered directly from the mappings."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,20 +13,20 @@ from distinput.formats.format import Format
 __all__ = ["MappedFiles"]
 
 _MOST_FILES = 512
-"""More of them would drive each other out of the mappings that are kept."""
+"""More files than this would evict each other from the cache of mappings."""
 
 _MANY = 8
-"""Rows for each file from which on every file is likely to have one of them."""
+"""With so many requested rows per file, every file is likely to hold one of them."""
 
 
 class MappedFiles:
-    """Files that are all mapped.
+    """A list of memory-mapped files.
 
     Args:
       file_format: of the files.
-      names: of at least one file.
-      ends: the records before each file, and in all.
-      check: is called with the name of a file before its records are looked at.
+      names: of the files, at least one.
+      ends: number of records before each file, and in total.
+      check: called with the name of a file before its records are accessed.
     """
 
     def __init__(self, file_format: Format, names: tuple[str, ...], ends: Ints, check: Callable[[str], None]) -> None:
@@ -35,17 +35,17 @@ class MappedFiles:
         self._sources: list[Rows] | None = None
 
     def sources(self, rows: Ints) -> Sequence[Rows] | None:
-        """Where the leaves of all records are, for somebody who looks at these; None: that is not known, or not in the files.
+        """The mapped rows of each leaf, valid for access to these rows; None if unknown, or not stored that way.
 
         Raises:
-          NotFoundError: a file that has one of the rows is not there.
+          NotFoundError: a file that holds one of the rows is missing.
         """
         if self._sources is None or not self._unchanged(rows):
             self._sources = self._joined()
         return self._sources
 
     def _unchanged(self, rows: Ints) -> bool:
-        """Whether the files that have these rows are the ones that were mapped."""
+        """True if the files that hold these rows have not changed since they were mapped."""
         files: Sequence[int] = range(len(self.names))
         if 1 < len(self.names) > len(rows) // _MANY:
             files = np.unique(np.searchsorted(self._ends, rows, "right") - 1).tolist()
@@ -59,7 +59,7 @@ class MappedFiles:
         files, self._stamps = [], []
         for name, count in zip(self.names, np.diff(self._ends).tolist(), strict=True):
             self._check(name)
-            self._stamps.append(stamp_of(name))  # before the file is mapped: one that changes in between is mapped anew
+            self._stamps.append(stamp_of(name))  # before mapping: a file that changes in between is mapped again
             found = self._format.sources(name)
             if found is None or any(source.shape[0] != count for source in found):
                 return None

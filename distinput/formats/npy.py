@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's own files: every row of the array, along its first axis, is a record."""
+"""NumPy `.npy` files: every row of the array, along its first axis, is a record."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -30,14 +30,14 @@ from distinput.formats.table_format import TableFormat
 
 __all__ = ["Npy"]
 
-_HEADER_BYTES = 4096  # what is read for a header; nearly all have 128
+_HEADER_BYTES = 4096  # how much is read for a header; nearly all headers have 128 bytes
 
 
 @dataclass(frozen=True)
 class Npy(TableFormat):
     """The rows of arrays in `.npy` files: [n, ...] is n records [...].
 
-    Numbers of any byte order, truth values and times; they come in the machine's own byte order.
+    Supports numbers of any byte order, booleans and times; values are returned in native byte order.
 
     Source: the format is that of `numpy.lib.format`, versions 1 to 3.
     """
@@ -88,10 +88,10 @@ class Npy(TableFormat):
                 yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        """The rows with these numbers, in this order; nothing else is read.
+        """The rows with these numbers, in this order; only these rows are read.
 
         Raises:
-          InvalidArgumentError: a row that is not there.
+          InvalidArgumentError: a row number is out of range.
         """
         wanted, stamp = np.asarray(rows, np.int64), stamp_of(path)
         header, local = _header_of(path, stamp), local_path(path)
@@ -101,7 +101,7 @@ class Npy(TableFormat):
             check_rows(wanted, header.shape[0])
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
-        # Rows side by side are one span.
+        # Consecutive rows are read as one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         counts = np.diff(begins, append=len(wanted))
         data = read_spans(path, header.start + wanted[begins] * header.row_bytes, counts * header.row_bytes)
@@ -115,12 +115,12 @@ class Npy(TableFormat):
 
 @dataclass(frozen=True)
 class _Header:
-    """What a file says of its array.
+    """The header of a file, which describes its array.
 
     Args:
       shape: of the array.
       dtype: as it is stored.
-      start: the byte where the values begin.
+      start: the byte at which the values begin.
     """
 
     shape: tuple[int, ...]
@@ -129,16 +129,16 @@ class _Header:
 
     @property
     def native(self) -> np.dtype[Any]:
-        """The dtype in the machine's own byte order."""
+        """The dtype in native byte order."""
         return self.dtype.newbyteorder("=")
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
+        """The size of a row in bytes."""
         return prod(self.shape[1:]) * self.dtype.itemsize
 
     def rows_of(self, data: Bytes, rows: int) -> np.ndarray[Any, Any]:
-        """Bytes as rows."""
+        """A view of bytes as rows."""
         return data.view(self.dtype).reshape(rows, *self.shape[1:])
 
     def array(self, file: Bytes) -> np.ndarray[Any, Any]:
@@ -163,7 +163,7 @@ def _header(path: str) -> _Header:
 
 @lru_cache(maxsize=4096)
 def _header_of(path: str, stamp: str) -> _Header:
-    """The header of a file; `stamp` tells one version of the file from the next."""
+    """The header of one version of a file, identified by `stamp`; cached."""
     del stamp
     header, in_columns = _parsed(path)
     if header.dtype.kind not in "biufcmM":
@@ -191,10 +191,10 @@ def _array_of(path: str, local: str, stamp: str) -> np.ndarray[Any, Any]:
 
 
 def _parsed(path: str) -> tuple[_Header, bool]:
-    """The header of a file, and whether its array is stored column by column.
+    """The header of a file, and True if its array is stored in Fortran order.
 
     Raises:
-      DataLossError: it is no `.npy` file.
+      DataLossError: it is not a `.npy` file.
     """
     from numpy.lib import format as npy
 
@@ -205,11 +205,11 @@ def _parsed(path: str) -> tuple[_Header, bool]:
         file = io.BytesIO(data)
         try:
             version = npy.read_magic(file)
-            if version == (3, 0):  # as 2.0, with letters of any script in the names of fields
+            if version == (3, 0):  # like 2.0, with Unicode field names
                 version = (2, 0)
             shape, in_columns, dtype = readers[version](file)
-            np.broadcast_to(np.empty((), dtype), shape)  # refuses what no array can be, and takes no memory
-        except Exception as error:  # a header is Python's own text: what damage makes of it may raise anything
+            np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
+        except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
             if len(data) < most or most > 1 << 20:
                 raise DataLossError(f"{path}: not a .npy file, or damaged: {error}") from error
             most *= 16  # a longer header

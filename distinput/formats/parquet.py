@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files: every row is a record, a dict of the columns asked for."""
+"""Parquet files: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,19 +37,18 @@ from distinput.plan.check import normalized
 __all__ = ["Parquet", "write_parquet"]
 
 _BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
-"""Of a block, which is a view: so much, or so much for each column where there are many, since each costs some calls
-whatever its size."""
+"""Target size of a block, which is a view: in total, or per column if there are many; each column has a fixed cost."""
 
 _WHOLE_BYTES = 96 << 20
-"""A row group up to this is decoded at once, column by column, which takes half the time of its slices: these go through all
-columns again and again. It is what a million rows of twelve numbers take, the row groups that pyarrow writes."""
+"""Row groups up to this size are decoded at once, column by column, in half the time of decoding slices, where each slice
+goes through all columns. A million rows of twelve numbers, the row groups that pyarrow writes, take this much."""
 
 _WIDE_BYTES = 8 << 20
-"""A row group with a column that takes more is not decoded at once: what pyarrow needs besides, twice as much for lists, would
-be far more than what is read ahead, and a few large columns lose nothing in slices."""
+"""A row group with a larger column is not decoded at once: the extra memory that pyarrow needs, twice as much for
+lists, would far exceed the read-ahead, and a few large columns are decoded just as fast in slices."""
 
 _SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
-"""Of a slice, and of its largest column."""
+"""Target size of a slice, and of its largest column."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -58,16 +57,16 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 class Parquet(TableFormat):
     """Rows of Parquet files.
 
-    Numbers, truth values and times become arrays; text and binary values bytes; lists rows of their own length;
-    fixed-size lists another axis; structs dicts; dictionary-encoded values are decoded.
+    Numbers, booleans and times become arrays; strings and binary values become bytes, lists rows of varying length,
+    fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
 
     Args:
-      columns: names of the columns to read, the only ones that are looked at; None: all.
-      batch_rows: the most rows in a block; None: as many as make about four megabytes.
-      nulls: "error", or a dict with what to put in the place of nulls, by column. A null list becomes an empty one.
+      columns: names of the columns to read; others are not accessed. None: all.
+      batch_rows: the most rows in a block; None: as many as take about four megabytes.
+      nulls: "error", or a dict of replacement values for nulls, by column. A null list becomes an empty one.
 
     Raises:
-      InvalidArgumentError: no such option.
+      InvalidArgumentError: an option has an invalid value.
     """
 
     name: ClassVar[str] = "parquet"
@@ -124,15 +123,15 @@ class Parquet(TableFormat):
     def portions(
         self, path: str, position: Position | None, stop: Position | None, size: int, given: int
     ) -> Iterator[Portion]:
-        """The rows of each row group, or of slices of it where it would take much memory."""
+        """The rows of each row group, in slices if the row group would take too much memory."""
         begin = self.first_row(path, position)
-        stamp = stamp_of(path)  # once, before the footer is read: a file that is replaced in between is found out
+        stamp = stamp_of(path)  # once, before the footer is read, so that a replaced file is detected
         rows = footer_of(path, stamp).num_rows
         end = rows if stop is None else min(rows, stop["row"])
         if begin > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {begin}; it changed")
         readers = Readers(path, stamp)
-        spec = _spec_of(path, stamp, self._columns)  # refuses columns that are not there
+        spec = _spec_of(path, stamp, self._columns)  # rejects columns that do not exist
         passing = _Pass(self, readers, spec, decoding_order(path, stamp, self._columns), size, given - begin)
         try:
             before = 0
@@ -150,7 +149,7 @@ class Parquet(TableFormat):
         """The rows with these numbers, in this order; only the row groups that hold them are read.
 
         Raises:
-          InvalidArgumentError: a row that is not there.
+          InvalidArgumentError: a row number is out of range.
         """
         wanted = np.asarray(rows, np.int64)
         stamp = stamp_of(path)
@@ -181,13 +180,13 @@ class Parquet(TableFormat):
         return concat_blocks(parts).take(back)
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
-        """A batch as a block; `rows` are the numbers of its rows in the row group."""
+        """Convert a batch to a block; `rows` are the numbers of its rows in the row group."""
         return rows_block(path, f"row group {group}", batch, spec.structure, self.nulls, rows)
 
     def _selected(self, batch: Any, spec: Spec) -> Any:
-        """The columns asked for, in their order."""
+        """The batch with the requested columns in the requested order."""
         names = list(spec.structure.keys)
-        # Choosing them takes as long as a block does, and they mostly stand so.
+        # Selecting takes as long as making a block, and mostly the columns are right already.
         return batch if batch.schema.names == names else batch.select(names)
 
     def _names(self) -> list[str] | None:
@@ -203,12 +202,12 @@ class _Pass:
     """One reading of a file.
 
     Args:
-      format: with its options.
+      format: the format with its options.
       readers: of the file.
       spec: of a row.
-      order: names of the columns as they are decoded; None: all.
-      size: rows in a group that blocks should end with.
-      given: rows of the first group that there were before row 0 of the file.
+      order: names of the columns in decoding order; None: all.
+      size: rows in a group; blocks should end where a group does.
+      given: rows of the first group that come before row 0 of the file.
     """
 
     format: Parquet
@@ -219,7 +218,7 @@ class _Pass:
     given: int
 
     def portions(self, number: int, group: Group, before: int, wanted: range) -> Iterator[Portion]:
-        """The wanted rows of a row group, which has so many rows of the file before it."""
+        """The wanted rows of a row group, which starts at row `before` of the file."""
         row_bytes = max(1, group.nbytes // group.rows)
         block_bytes = max(_BLOCK_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
         in_slice = min(_SLICE_BYTES // row_bytes, _COLUMN_SLICE_BYTES * group.rows // max(1, group.widest))
@@ -242,7 +241,7 @@ class _Pass:
     def _blocks(
         self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
     ) -> Iterator[tuple[Block, Position]]:
-        """The rows of a row group, from the batches that hold them."""
+        """Blocks of these rows of a row group, from the batches that hold them."""
         path = self.readers.path
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
@@ -274,7 +273,7 @@ def write_parquet(
     row_group_size: int | None = None,
     compression: str = "snappy",
 ) -> None:
-    """Write columns as a Parquet file, with a checksum for every page; a local file appears when it is whole.
+    """Write columns as a Parquet file, with a checksum for every page; a local file appears only when it is complete.
 
     Args:
       path: a local path or a URL.
@@ -283,7 +282,7 @@ def write_parquet(
       compression: as pyarrow names it.
 
     Raises:
-      InvalidArgumentError: the columns differ in length, or one of them is no column.
+      InvalidArgumentError: the columns differ in length, or one of them is not a column.
     """
     import pyarrow as pa
     from pyarrow.parquet import write_table

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the columns of a Parquet file lie in it, from its footer.
+"""The byte ranges of the columns of a Parquet file, from its footer.
 
-pyarrow tells that as well, but ends the process where this part of a footer is damaged. Source: "Thrift Compact protocol
+pyarrow offers this too, but crashes the process if this part of the footer is damaged. Source: "Thrift Compact protocol
 encoding" of Apache Thrift, and `parquet.thrift` of the format: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData.
 """
 
@@ -13,16 +13,16 @@ from distinput.errors import DataLossError
 __all__ = ["Chunk", "chunks_of"]
 
 _ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _COMPRESSED_SIZE, _DATA, _DICTIONARY = 4, 1, 3, 3, 7, 9, 11
-"""The numbers of the fields that lead from the footer to the bytes of a column."""
+"""The field numbers on the path from the footer to the bytes of a column."""
 
 
 class Chunk(NamedTuple):
-    """The values that a column, or a part of one that consists of several, has in a row group.
+    """The values of a column, or of one leaf of a nested column, in a row group.
 
     Args:
-      column: the name of the column that a row has.
-      start: the byte of the file where it begins.
-      stop: the byte where it ends.
+      column: the name of the top-level column.
+      start: the byte of the file at which the chunk begins.
+      stop: the byte at which it ends.
     """
 
     column: str
@@ -34,9 +34,9 @@ def chunks_of(path: str, footer: bytes, size: int) -> list[list[Chunk]]:
     """The chunks of each row group.
 
     Args:
-      path: for the messages of errors.
-      footer: of the file, without its length and the mark behind it.
-      size: bytes of the file.
+      path: of the file, for error messages.
+      footer: of the file, without the length and the magic number after it.
+      size: of the file in bytes.
 
     Raises:
       DataLossError: the footer is damaged.
@@ -61,17 +61,17 @@ def _chunk(column: dict[int, Any], size: int) -> Chunk:
 
 
 class _Compact:
-    """Values in Thrift's compact encoding.
+    """A decoder of Thrift's compact encoding.
 
     Args:
-      data: which is read from its beginning on.
+      data: the bytes to decode, from the beginning.
     """
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def struct(self) -> dict[int, Any]:
-        """The fields of a struct by their numbers."""
+        """The fields of a struct by number."""
         fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():
@@ -82,7 +82,7 @@ class _Compact:
 
     def _value(self, kind: int) -> Any:
         match kind:
-            case 1 | 2:  # of a list; a field that is true or false has its value in its head
+            case 1 | 2:  # an item of a list; the value of a boolean field is in its header
                 return self._byte() == 1
             case 3:
                 return self._byte()
@@ -111,7 +111,7 @@ class _Compact:
         return self._data[self._at - count : self._at]
 
     def _number(self) -> int:
-        """Seven bits in each byte, the lowest first; the highest bit says that there are more."""
+        """A varint: seven bits per byte, lowest first; the highest bit means that more follow."""
         number = shift = 0
         while (byte := self._byte()) > 127:
             number |= (byte & 127) << shift
@@ -121,6 +121,6 @@ class _Compact:
         return number | byte << shift
 
     def _signed(self) -> int:
-        """0, -1, 1, -2, ... as 0, 1, 2, 3, ..."""
+        """A zigzag varint: 0, -1, 1, -2, ... are stored as 0, 1, 2, 3, ..."""
         number = self._number()
         return number >> 1 ^ -(number & 1)

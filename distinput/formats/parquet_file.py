@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files as pyarrow reads them: their footers, and readers that several threads can use at a time."""
+"""Reading Parquet files with pyarrow: their footers, and readers that several threads can use at the same time."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -30,29 +30,29 @@ __all__ = [
 ]
 
 _READ_BYTES = 1 << 18
-"""Of a local file that are read at a time, of each column: what was read is still in a core's cache when it is decoded, which
-halves the time of numbers."""
+"""How much of each column of a local file is read at a time: small enough to be in the CPU cache when it is decoded,
+which halves the time for numbers."""
 
 _PIECE_BYTES, _PIECES_BYTES = 4 << 20, 32 << 20
-"""Of a file elsewhere that are read at a time of a column that is decoded in slices; and of all of them."""
+"""How much of a remote file is read at a time when columns are decoded in slices: of each column, and of all."""
 
 _TAIL_BYTES = 64 << 10
-"""Of a file that are read first: most footers are shorter."""
+"""How much is read from the end of a file first; most footers are shorter."""
 
 _FOOTERS_BYTES, _FOOTER_COST = 256 << 20, 4
-"""The memory of the footers that are kept, and about how many times the bytes that it has in the file one takes."""
+"""Memory limit of the footer cache, and the approximate ratio of a footer's size in memory to its size in the file."""
 
 _TEXT_BYTES = 16
-"""The least that a value without a fixed size is taken for."""
+"""The least estimate for a value without a fixed size."""
 
 
 class Group(NamedTuple):
     """A row group.
 
     Args:
-      rows: how many it has.
-      nbytes: about the memory of those columns that are read, once they are decoded.
-      widest: about the memory of the largest of them.
+      rows: number of rows.
+      nbytes: approximate memory of the columns to read, once decoded.
+      widest: approximate memory of the largest of these columns.
     """
 
     rows: int
@@ -61,12 +61,12 @@ class Group(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What stands at the end of a file.
+    """The footer of a file.
 
     Args:
       metadata: as pyarrow's `FileMetaData`.
-      content: its bytes.
-      size: of the file.
+      content: the bytes of the footer.
+      size: of the file in bytes.
     """
 
     metadata: Any
@@ -79,17 +79,17 @@ def footer_of(path: str, stamp: str | None = None) -> Any:
 
     Args:
       path: of the file.
-      stamp: of its version, as `stamp_of` gives it; None: ask for it.
+      stamp: of its version, as returned by `stamp_of`; None: the current one.
 
     Raises:
       NotFoundError: the file is not there.
-      DataLossError: it is no Parquet file, or damaged.
+      DataLossError: it is not a Parquet file, or it is damaged.
     """
     return _footer_of(path, stamp_of(path) if stamp is None else stamp).metadata
 
 
 def _footer_of(path: str, stamp: str) -> Footer:
-    """The footer of a file of this version, which is read once a process."""
+    """The footer of this version of a file; cached per process."""
     key = path, stamp
     with _READING[hash(key) % len(_READING)]:
         found = _FOOTERS.get(key)
@@ -118,11 +118,11 @@ def _read_footer(path: str) -> Footer:
 
 @lru_cache(maxsize=256)
 def chunks(path: str, stamp: str) -> list[list[Chunk]]:
-    """Where the columns of each row group lie.
+    """The byte ranges of the columns of each row group.
 
     Args:
       path: of the file.
-      stamp: of its version, as `stamp_of` gives it.
+      stamp: of its version, as returned by `stamp_of`.
 
     Raises:
       DataLossError: the file is damaged.
@@ -135,14 +135,14 @@ def chunks(path: str, stamp: str) -> list[list[Chunk]]:
 def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[Group, ...]:
     """The row groups of a file.
 
-    Their bytes follow from the types of the columns, since what is coded by a dictionary, or repeated, takes less in the
-    file than in memory; where values have no fixed size, from the bytes of all columns together as well. What the footer
-    says of each column is not looked at: pyarrow ends the process where that is damaged.
+    Their size is estimated from the types of the columns, since dictionary-encoded and run-length-encoded values take
+    less space in the file than in memory; for values without a fixed size the total size of all columns is used too.
+    The footer's metadata of each column is not accessed: pyarrow crashes the process if that is damaged.
 
     Args:
       path: of the file.
-      stamp: of its version, as `stamp_of` gives it.
-      columns: that are read; None: all.
+      stamp: of its version, as returned by `stamp_of`.
+      columns: the columns to read; None: all.
     """
     footer = _footer_of(path, stamp).metadata
     schema = footer.schema.to_arrow_schema()
@@ -162,10 +162,10 @@ def groups_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> tuple[G
 
 @lru_cache(maxsize=256)
 def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> list[str] | None:
-    """The names of the columns that are read, in the order in which threads should take them; None: all, as they are.
+    """The names of the columns to read, in the order in which threads should decode them; None: all, in file order.
 
-    Texts and lists take several times as long as numbers do, so that one of them as the last column leaves the other
-    threads without work.
+    Strings and lists take several times as long as numbers, so if one of them came last, the other threads would be
+    idle.
     """
     schema = _footer_of(path, stamp).metadata.schema.to_arrow_schema()
     names = list(schema.names if columns is None else columns)
@@ -174,7 +174,7 @@ def decoding_order(path: str, stamp: str, columns: tuple[str, ...] | None) -> li
 
 
 def _widths(kind: Any) -> list[float | None]:
-    """Bytes of the values that a value of an Arrow type consists of; None for one that has no fixed size."""
+    """The sizes in bytes of the leaf values of an Arrow type; None for a leaf without a fixed size."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -193,7 +193,7 @@ def _widths(kind: Any) -> list[float | None]:
 
 
 def reading(path: str, group: int | None) -> AbstractContextManager[None]:
-    """Errors of pyarrow inside the `with` name the file and the row group."""
+    """Translate pyarrow errors inside the `with` into errors that name the file and the row group."""
     return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
 
 
@@ -201,8 +201,8 @@ class Reader(NamedTuple):
     """Pyarrow's `ParquetFile` over a file.
 
     Args:
-      file: to read from.
-      remote: what it reads from, if that is elsewhere.
+      file: the `ParquetFile`.
+      remote: the remote file that it reads; None for a local file.
       path: of the file.
       stamp: of its version.
     """
@@ -213,7 +213,7 @@ class Reader(NamedTuple):
     stamp: str
 
     def row_group(self, number: int, columns: Sequence[str] | None) -> Any:
-        """A row group as a table; only these columns are read."""
+        """Read these columns of a row group as a table."""
         if self.remote is None:
             return self.file.read_row_group(number, columns=columns)
         wanted = [
@@ -228,7 +228,7 @@ class Reader(NamedTuple):
 
 @contextmanager
 def opened(path: str, stamp: str) -> Iterator[Reader]:
-    """A reader of a file."""
+    """Open a reader of a file."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -253,11 +253,11 @@ def opened(path: str, stamp: str) -> Iterator[Reader]:
 
 
 class Readers:
-    """Pyarrow's readers of one file: one for each thread that reads at a time, since they are not made for several.
+    """A pool of pyarrow readers of one file, one for each concurrent thread, since they are not thread-safe.
 
     Args:
       path: of the file.
-      stamp: of its version, as `stamp_of` gives it.
+      stamp: of its version, as returned by `stamp_of`.
     """
 
     def __init__(self, path: str, stamp: str) -> None:
@@ -268,7 +268,7 @@ class Readers:
 
     @contextmanager
     def lent(self) -> Iterator[Reader]:
-        """A reader for the caller alone."""
+        """Lend a reader to the caller exclusively."""
         with self._lock:
             lent = self._idle.pop() if self._idle else None
         if lent is None:
@@ -286,7 +286,7 @@ class Readers:
                 lent[1].__exit__(None, None, None)
 
     def _check_same(self, opening: AbstractContextManager[Any]) -> None:
-        """Refuse a file that was opened for one more thread, and is not the one that the footer is of."""
+        """Reject a file that was opened for another thread and has changed since the footer was read."""
         if local_path(self.path) is not None and stamp_of(self.path) != self._stamp:
             opening.__exit__(None, None, None)
             raise DataLossError(
@@ -294,7 +294,7 @@ class Readers:
             )
 
     def close(self) -> None:
-        """Close the file; readers that are lent are closed when they come back."""
+        """Close all readers; those on loan are closed when they are returned."""
         with self._lock:
             self._closed, idle = True, self._idle
             self._idle = []
@@ -310,12 +310,12 @@ def batches_of(
     Args:
       readers: of the file.
       number: of the row group.
-      rows: that it has.
-      columns: names of those that are read; None: all.
-      at_once: rows to decode at a time; None: all of them, before the first batch is given.
+      rows: number of rows in it.
+      columns: names of the columns to read; None: all.
+      at_once: rows to decode at a time; None: all of them, before the first batch is yielded.
 
     Raises:
-      DataLossError: the row group is damaged, or has another number of rows.
+      DataLossError: the row group is damaged, or has a different number of rows.
     """
     row = 0
     with readers.lent() as reader, reading(readers.path, number):
@@ -331,11 +331,11 @@ def batches_of(
 
 
 class Slices:
-    """The record batches of a row group as they are decoded, some rows at a time.
+    """The record batches of a row group, decoded incrementally.
 
     Args:
-      batches: as `batches_of` gives them.
-      rows: of the row group.
+      batches: as yielded by `batches_of`.
+      rows: number of rows in the row group.
     """
 
     def __init__(self, batches: Iterator[tuple[int, Any]], rows: int) -> None:
@@ -343,7 +343,7 @@ class Slices:
         self._last: tuple[int, Any] | None = None
 
     def decode(self, wanted: range) -> list[tuple[int, Any]]:
-        """Those with the wanted rows, which must not begin before the ones wanted last time end."""
+        """The batches that hold the wanted rows, which must come after those of the previous call."""
         found = []
         item = self._last or next(self._batches, None)
         while item is not None:
@@ -355,13 +355,13 @@ class Slices:
             item = next(self._batches, None)
         self._last = item if item is not None and item[0] + item[1].num_rows > wanted.stop else None
         if wanted.stop == self._rows:
-            for _ in self._batches:  # raises an error where there are more
+            for _ in self._batches:  # raises an error if there are more
                 pass
         return found
 
 
 _FOOTERS: LruCache[Footer] = LruCache(_FOOTERS_BYTES)
-"""The footers of all files that were looked at."""
+"""The footers of recently used files."""
 
 _READING = [threading.Lock() for _ in range(32)]
-"""Held while a footer is read: whoever wants it at the same time waits for it."""
+"""Held while a footer is read, so that concurrent callers wait instead of reading it too."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A portion: rows of a file that are decoded at once, and may be decoded before they are wanted."""
+"""A portion: rows of a file that are decoded together, possibly before they are requested."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ __all__ = ["Portion"]
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Rows of a file that are decoded at once.
+    """Rows of a file that are decoded together.
 
-    The two calls are apart so that the long one can be made ahead: `decode` spends its time without Python's lock, on any
-    thread; `blocks` is Python's work, done when the rows are wanted.
+    The work is split into two calls so that the long one can run ahead: `decode` mostly runs without the GIL, on any
+    thread; `blocks` is Python code that runs when the rows are requested.
 
     Args:
-      rows: how many it gives.
-      nbytes: about the memory that they take once they are decoded.
-      follows: true when the portion before it must have been decoded, as where both come from one stream.
-      decode: called once; what it gives is for `blocks`. Errors of the file are raised by either.
-      blocks: the rows, each block with the position behind it.
+      rows: number of rows.
+      nbytes: approximate memory of the decoded rows.
+      follows: true if the previous portion must be decoded first, because both come from one stream.
+      decode: called once; its result is passed to `blocks`. Either may raise errors of the file.
+      blocks: yields the rows, each block with the position after it.
     """
 
     rows: int

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index files: where each record of a TFRecord file begins, kept beside it.
+"""Index files: the offsets of the records of a TFRecord file, stored beside it.
 
-Ours is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the size of the file.
-`<file>.idx`, as the scripts called `tfrecord2idx` write it, is read as well: a line of offset and length for each record.
+The native format is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the
+size of the file.
+`<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each record.
 """
 
 import io
@@ -23,11 +24,11 @@ CURE = "write the index again with distinput.io.write_tfrecord_index"
 
 
 def index_sink(path: str, offsets: Ints) -> Sink:
-    """The index of a file, written, but not closed.
+    """Write the index of a file; returns the sink, which is not closed yet.
 
     Args:
       path: of the TFRecord file.
-      offsets: [n + 1]; where each record begins, and the size of the file.
+      offsets: [n + 1] the offset of each record, and the size of the file.
     """
     content = io.BytesIO()
     np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
@@ -37,11 +38,11 @@ def index_sink(path: str, offsets: Ints) -> Sink:
 
 
 def load_index(path: str) -> Ints:
-    """Where each record of a TFRecord file begins, and its size: [n + 1].
+    """[n + 1] the offset of each record of a TFRecord file, and the size of the file.
 
     Raises:
       NotFoundError: the file is not there, or it has no index.
-      DataLossError: the index is damaged, or it was made of another version of the file.
+      DataLossError: the index is damaged, or belongs to another version of the file.
     """
     size = size_of(path)
     for ending in (ENDING, OTHERS_ENDING):
@@ -63,7 +64,7 @@ def load_index(path: str) -> Ints:
 
 @lru_cache(maxsize=256)
 def _loaded(path: str, version: str) -> Ints:
-    del version  # it tells one version of the index from the next
+    del version  # only part of the cache key: it identifies the version of the index
     with naming(path), open_binary(path) as file:
         content = file.read()
     try:
@@ -73,11 +74,9 @@ def _loaded(path: str, version: str) -> Ints:
             raise ValueError("an index is int64 [records + 1], and the first record begins at 0")
         if (np.diff(offsets) < HEADER + FOOTER).any():
             raise ValueError(f"a record takes at least {HEADER + FOOTER} bytes")
-    except (
-        Exception
-    ) as error:  # the header of an array is Python's own text: what damage makes of it may raise anything
-        raise DataLossError(f"{path}: no index of a TFRecord file, or damaged: {error}; {CURE}") from error
-    offsets.flags.writeable = False  # many readers share it
+    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+        raise DataLossError(f"{path}: not an index of a TFRecord file, or damaged: {error}; {CURE}") from error
+    offsets.flags.writeable = False  # shared by all readers
     found: Ints = offsets
     return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats whose records are spans of bytes, one after the other: one loop that reads chunks and finds records in them.
+"""Formats whose records are consecutive spans of bytes: one loop that reads chunks and finds the records in them.
 
-A record that goes on behind the end of a chunk is carried over into the next one; all else stays where it was read.
+A record that extends past the end of a chunk is copied to the next one; all other bytes stay where they were read.
 """
 
 import math
@@ -23,11 +23,11 @@ from distinput.formats.format import BLOCK_ROWS, Format, Position, check_positio
 
 __all__ = ["Found", "Piece", "SpanFormat"]
 
-FIRST_BYTES = 64 * 1024  # of the first chunk of all: the first record must not wait for many others
-CHUNK_BYTES = 7 << 19  # of later ones: less costs more calls, more does not fit in a buffer of 4 MB
-_BEYOND_BYTES = 4096  # behind the end of a fragment, where its last record may go on; the least to read
-_MOST_BYTES = 4 << 20  # of a group of rows for which blocks end where it does
-_LOOKED_AT = 64  # records of a file that tell how long the others are, where they are not the first of all
+FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first record does not wait for many others
+CHUNK_BYTES = 7 << 19  # of later chunks: fewer bytes cost more calls, more do not fit in a buffer of 4 MB
+_BEYOND_BYTES = 4096  # past the end of a fragment, where its last record may continue; the least to read
+_MOST_BYTES = 4 << 20  # blocks are aligned to groups of rows up to this size
+_LOOKED_AT = 64  # records sampled to estimate the length of the others, except in the first file
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -35,16 +35,16 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a file in memory, and what a format must know of it.
+    """A part of a file in memory, and what a format must know about it.
 
     Args:
       path: the file.
       data: the bytes.
-      at: where in `data` the next record begins.
-      byte: where in the file (decompressed) the next record begins.
+      at: the offset in `data` at which the next record begins.
+      byte: the offset in the (decompressed) file at which the next record begins.
       row: the number of the next record.
-      ended: whether the file ends with `data`.
-      size: bytes of the file, None if they are not known.
+      ended: true if the file ends with `data`.
+      size: of the file in bytes, None if unknown.
     """
 
     path: str
@@ -61,10 +61,10 @@ class Found:
     """Records found in a piece.
 
     Args:
-      count: how many, their spans being in the arrays handed in.
-      after: where in the data the next one begins.
-      need: bytes from there on that are needed for the next one, 0 if that is not known.
-      error: what is wrong with the next one, if that can be seen.
+      count: number of records; their spans are in the arrays passed in.
+      after: the offset in the data at which the next record begins.
+      need: bytes needed from there for the next record, 0 if unknown.
+      error: the error of the next record, if it is known to be bad.
     """
 
     count: int
@@ -74,13 +74,13 @@ class Found:
 
 
 class SpanFormat(Format):
-    """Records are byte strings that lie one after the other in the file."""
+    """A format whose records are byte strings stored consecutively in the file."""
 
     __slots__ = ()
     reads: ClassVar[bool] = True
     compression_type: str | None
     ends_exactly: ClassVar[bool] = False
-    """True where a part of a file ends where its last record does, so that nothing behind it need be read."""
+    """True if a part of a file ends exactly where its last record does, so that nothing after it need be read."""
 
     @property
     def compression(self) -> Compression:
@@ -96,10 +96,10 @@ class SpanFormat(Format):
 
     @abstractmethod
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
-        """Find records and write where each begins in the data, and how long it is, until the arrays are full."""
+        """Find records and write the start and size of each to the arrays, until they are full."""
 
     def open(self, path: str, position: Position) -> tuple[Source, int]:
-        """The file, read up to the first record that can be reached directly, and the number of that record.
+        """Open the file at the nearest record before the position that can be reached directly; also its number.
 
         Raises:
           DataLossError: the file ends before that record.
@@ -111,7 +111,7 @@ class SpanFormat(Format):
         return Source(path, start=position["byte"]), position["row"]
 
     def after(self, byte: int, row: int) -> Position:
-        """The position of a record."""
+        """The position of the record with this offset and number."""
         return {"row": row} if self.compression else {"byte": byte, "row": row}
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
@@ -125,7 +125,7 @@ class SpanFormat(Format):
     def _read(
         self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
     ) -> Iterator[tuple[Block, Position]]:
-        """The records from a position on; what lies behind byte `until` is only read where a record goes on there."""
+        """The records from a position on; bytes after `until` are only read to complete a record."""
         check_position(path, wanted)
         source, row = self.open(path, wanted)
         with source:
@@ -148,7 +148,7 @@ class SpanFormat(Format):
     def _found(
         self, source: Source, row: int, until: int | None = None, chunks: "_Chunks | None" = None
     ) -> Iterator[tuple[Piece, Found, Ints, Ints]]:
-        """Pieces of the file with the records found in each."""
+        """Yield pieces of the file with the records found in each."""
         chunks = chunks or _Chunks()
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
         data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
@@ -156,10 +156,10 @@ class SpanFormat(Format):
             source.expect_end(until)
         while not ended:
             kept = data[at:]
-            # What a length field claims is only believed as far as the file is known to be that long.
+            # The length that a record claims is only trusted up to the known size of the file.
             likely = len(kept) if source.size is None else source.size - source.offset
             size = max(chunks.more(len(kept)), min(need - len(kept), likely))
-            if source.size is not None:  # one byte more tells that the file ends
+            if source.size is not None:  # one more byte detects the end of the file
                 size = min(size, max(likely + 1, _BEYOND_BYTES))
             if until is not None:
                 left = until - source.offset
@@ -181,7 +181,7 @@ class SpanFormat(Format):
                 if found.error is not None:
                     raise found.error
                 if count < room:
-                    # Where nothing is known of the next record, it is longer than what there is of it.
+                    # If nothing is known about the next record, it is at least longer than the bytes at hand.
                     need = found.need or 2 * (len(data) - at)
                     break
                 need = 0
@@ -190,16 +190,16 @@ class SpanFormat(Format):
 
 
 class _Chunks:
-    """How much of a file is read together, and how many records are looked for in it.
+    """Decides how much of a file is read at a time, and how many records are searched in it.
 
-    A batch that begins in one block and ends in the next has to be copied together, so blocks end where a group of rows
-    does. For that only as much is read as the rows that are missing take up if they are as long as those so far, and a
-    little more: what is behind them must be moved before the next bytes.
+    A batch that spans two blocks must be copied together, so blocks end where a group of rows does. Therefore only
+    about as many bytes are read as the missing rows will take, judged by the rows so far, plus a little: the bytes after them
+    must be moved in front of the next chunk.
 
     Args:
-      group: rows that the consumer takes together.
-      given: rows that it has already, of this file and of others.
-      first: whether it waits for the first record of all, or nobody knows how large the file is.
+      group: rows that the consumer takes at a time.
+      given: rows that it already has, from this file and others.
+      first: true if it waits for the very first record, or the size of the file is unknown.
     """
 
     def __init__(self, group: int = 1, given: int = 0, *, first: bool = True) -> None:
@@ -207,26 +207,26 @@ class _Chunks:
         self._rows = self._bytes = 0
         self._next = FIRST_BYTES if first else CHUNK_BYTES
         self.unknown = self._group > 1 and not first
-        """Whether it should be looked first how long records are."""
+        """True if the length of records should be sampled first."""
         self.rows = self._group - self._given if self._group > 1 else BLOCK_ROWS
-        """The most records to look for; at first one group, for the first batch must not wait for others."""
+        """The most records to search for; one group at first, so that the first batch does not wait for others."""
         self.expected = 0
-        """Bytes that so many records will take, and a little more; 0 where nothing is known, or blocks may end anywhere."""
+        """Estimated bytes of so many records, plus a little; 0 if unknown, or if blocks may end anywhere."""
 
     def more(self, kept: int) -> int:
-        """How many bytes to read behind those that are kept."""
+        """How many bytes to read after those that are kept."""
         size, self._next = self._next, min(2 * self._next, CHUNK_BYTES)
         return max(_BEYOND_BYTES, self.expected - kept) if self.expected else size
 
     def note(self, rows: int, size: int) -> None:
-        """So many records were found, of so many bytes in all."""
+        """Record that `rows` records of `size` bytes in total were found."""
         self._given = (self._given + rows) % self._group
         self._rows += rows
         self._bytes += size
         self.expect(self._rows, self._bytes)
 
     def expect(self, rows: int, size: int) -> None:
-        """The next records are as long as these."""
+        """Estimate the length of the next records from `rows` records of `size` bytes in total."""
         if self._group == 1 or not rows:
             return
         self.unknown = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Parquet, Arrow IPC and npy share: their files say what a row looks like and how many there are."""
+"""The common base of Parquet, Arrow IPC and npy: files that state the spec and the number of their rows."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["TableFormat"]
 
 
 class TableFormat(Format):
-    """A format whose files are tables: their rows have numbers, and reading begins at any of them."""
+    """A format whose files are tables: rows are numbered, and reading can begin at any of them."""
 
     __slots__ = ()
     spec_from_file: ClassVar[bool] = True
@@ -25,13 +25,13 @@ class TableFormat(Format):
     def spec(self, path: str | None) -> Spec:
         if path is None:
             raise InvalidArgumentError(
-                f"{self.name}: what a row looks like is said by the files; name at least one file"
+                f"{self.name}: the spec of a row is determined by the files; name at least one file"
             )
         return self.spec_of(path)
 
     @abstractmethod
     def spec_of(self, path: str) -> Spec:
-        """What a row of this file looks like."""
+        """The spec of a row of this file."""
 
     def seek(self, path: str, row: int) -> Position | None:
         del path
@@ -48,10 +48,10 @@ class TableFormat(Format):
 
     @staticmethod
     def first_row(path: str, position: Position | None) -> int:
-        """The row where reading begins.
+        """The number of the row at which reading begins.
 
         Raises:
-          StateError: the position is none.
+          StateError: the position is invalid.
         """
         if position is None:
             return 0
@@ -63,4 +63,4 @@ class TableFormat(Format):
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int
     ) -> Iterator[tuple[Block, Position]]:
-        """`read`, in blocks that end where groups of `size` rows do."""
+        """Like `read`, in blocks that end where groups of `size` rows do."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Parquet and Arrow IPC share: their options, their rows as blocks, and the errors about both."""
+"""Code shared by Parquet and Arrow IPC: options, conversion of rows to blocks, and error messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
 
 
 def as_nulls(who: str, nulls: Any) -> Any:
-    """What to put in the place of nulls: "error", or (column, value) pairs.
+    """The replacement of nulls: "error", or (column, value) pairs.
 
     Raises:
       InvalidArgumentError: it is neither "error" nor a dict.
@@ -44,12 +44,12 @@ def as_nulls(who: str, nulls: Any) -> Any:
 
 
 def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
-    """What a row of a file with this schema looks like.
+    """The spec of a row of a file with this schema.
 
     Raises:
-      DataLossError: a type cannot be what it is said to be.
-      InvalidArgumentError: a column is not there.
-      UnimplementedError: columns have one name, or a type that no array can hold.
+      DataLossError: a type in the schema is invalid.
+      InvalidArgumentError: a column does not exist.
+      UnimplementedError: two columns have the same name, or a column has a type that no array can hold.
     """
     names = schema.names
     if len(set(names)) != len(names):
@@ -67,12 +67,12 @@ def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
 
 @contextmanager
 def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
-    """Errors of pyarrow inside the `with` name the file and the part of it.
+    """Translate pyarrow errors inside the `with` into errors that name the file and the part of it.
 
     Args:
-      kind: what the file is taken for, as "a Parquet file".
+      kind: the expected kind of file, such as "a Parquet file".
       path: of the file.
-      part: as "row group 3"; None: no part of it.
+      part: such as "row group 3"; None: the file as a whole.
 
     Raises:
       DataLossError: pyarrow found damage.
@@ -88,22 +88,22 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
     except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
         raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
     except OSError as error:
-        if error.errno is None:  # pyarrow's own, not one of the operating system
+        if error.errno is None:  # from pyarrow, not from the operating system
             raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
         error.add_note(f"while reading {path!r}")
         raise
 
 
 def checked_batch(path: str, part: str, batch: Any) -> Any:
-    """A record batch of a file, whose numbers lead nowhere outside of its memory.
+    """The same record batch, checked so that no offset or index points outside of its memory.
 
     Args:
       path: of the file.
-      part: what part of the file the batch is from, as "row group 3".
-      batch: a pyarrow RecordBatch of the columns asked for.
+      part: the part of the file that the batch is from, such as "row group 3".
+      batch: a pyarrow RecordBatch of the requested columns.
 
     Raises:
-      DataLossError: they do lead outside.
+      DataLossError: an offset or index points outside.
     """
     try:
         check_batch(batch)
@@ -120,19 +120,19 @@ def rows_block(
     nulls: Any,
     rows: Sequence[int] | np.ndarray[Any, Any],
 ) -> ColumnBlock:
-    """A record batch as a block.
+    """Convert a record batch to a block.
 
     Args:
       path: of the file.
-      part: what part of the file the batch is from, as "row group 3".
-      batch: a pyarrow RecordBatch of the columns asked for, in their order.
-      structure: that of `table_spec`.
-      nulls: as `as_nulls` gives it.
+      part: the part of the file that the batch is from, such as "row group 3".
+      batch: a pyarrow RecordBatch of the requested columns, in the requested order.
+      structure: of the spec from `table_spec`.
+      nulls: as returned by `as_nulls`.
       rows: the numbers of its rows in the part.
 
     Raises:
-      InvalidArgumentError: there are nulls, and nothing to put in their place; or what is there does not fit.
-      UnimplementedError: a type that no array can hold.
+      InvalidArgumentError: there are nulls without a replacement, or the replacement does not fit.
+      UnimplementedError: a column has a type that no array can hold.
     """
     try:
         return block_of(batch, structure, {} if nulls == "error" else dict(nulls))
@@ -155,14 +155,14 @@ def _unsupported(path: str, error: UnsupportedTypeError) -> UnimplementedError:
 
 
 def arrays_of(who: str, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns to write as Arrow arrays.
+    """Convert columns to Arrow arrays.
 
     Args:
-      who: writes them.
+      who: the name of the caller, for error messages.
       columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
 
     Raises:
-      InvalidArgumentError: they differ in length, or one of them is no column.
+      InvalidArgumentError: they differ in length, or one of them is not a column.
     """
     arrays = {name: _array_of(who, name, values) for name, values in columns.items()}
     if len({len(array) for array in arrays.values()}) > 1:

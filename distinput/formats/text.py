@@ -28,8 +28,8 @@ _FRAGMENT_BYTES = 4 << 20
 class TextLines(SpanFormat):
     r"""Lines without their "\n", and without one "\r" before it.
 
-    An empty file has no lines, an empty line is an empty string, and what follows the last "\n" is a line as well
-    unless it is empty.
+    An empty file has no lines, an empty line is an empty string, and text after the last "\n" is a line too unless it
+    is empty.
 
     Args:
       compression_type: None or "" for none, "GZIP" or "ZLIB".
@@ -61,7 +61,7 @@ class TextLines(SpanFormat):
         return None if self.compression else files.sizes
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        """The lines that begin from byte `start` on and before byte `stop`."""
+        """The lines that begin at or after byte `start` and before byte `stop`."""
         if self.compression:
             return super().part(path, start, stop)
         begin = {"near": start} if start else self.start()
@@ -81,8 +81,8 @@ class TextLines(SpanFormat):
             yield from self.read(fragment.path, at)
             return
         stop = sys.maxsize if fragment.stop is None else fragment.stop["near"]
-        # The line that goes on at `near` began before it and is another's. From the byte before on, it is the first line
-        # found, and an empty one if it ended there.
+        # A line that spans `near` belongs to the previous fragment. Reading from the byte before makes it the first
+        # line found, which is empty if a line ended there.
         first: int = at["near"] if "near" in at else at["byte"]
         row: int = at.get("row", 0)
         if first >= stop:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecord files: length, checksum of the length, payload, checksum of the payload, over and over."""
+"""TFRecord files: each record is a length, its checksum, the payload and its checksum."""
 
 import os
 import struct
@@ -22,7 +22,7 @@ __all__ = ["TFRecordOptions", "TFRecordWriter", "TFRecords"]
 
 @dataclass(frozen=True)
 class TFRecords(SpanFormat):
-    """Records of any bytes, each guarded by two checksums, both of which are compared.
+    """Records of arbitrary bytes, each protected by two checksums, both of which are verified.
 
     Args:
       compression_type: None or "" for none, "GZIP" or "ZLIB".
@@ -62,7 +62,7 @@ def _bytes(need: int) -> str:
 
 
 def _corrupted(piece: Piece, count: int, after: int, status: int) -> DataLossError:
-    """What is wrong with the record at `after`."""
+    """The error for the corrupted record at `after`."""
     header = piece.data[after : after + HEADER]
     length, stored = struct.unpack("<QI", header.tobytes())
     what, part = "length", header[:8]
@@ -98,18 +98,18 @@ class TFRecordOptions:
 class TFRecordWriter:
     """Writes a TFRecord file; the counterpart of `tf.io.TFRecordWriter`.
 
-    The file appears under its name when `close`, which a `with` block calls, has succeeded. Until then it has a hidden
-    name, which no pattern matches, and an older file of this name stays. After an error in the `with` block or in a
-    write, and when the writer is forgotten, nothing is left of it. (TensorFlow's writer keeps what it has written so far.)
+    The file appears under its name when `close` succeeds, which a `with` block calls. Until then it has a hidden name,
+    which no pattern matches, and an existing file of this name stays. Nothing is left of it after an error in the
+    `with` block or in a write, or if the writer is never closed. (TensorFlow's writer keeps what it has written so far.)
 
     Args:
       path: where to write, a local path or a URL.
       options: None, a compression type, or `TFRecordOptions`.
-      index: write an index beside the file as well, when the file is whole; see `write_tfrecord_index`.
+      index: also write an index beside the file when the file is complete; see `write_tfrecord_index`.
 
     Raises:
-      InvalidArgumentError: the compression is unknown, or an index is wanted of a compressed file.
-      NotFoundError: the folder is not there.
+      InvalidArgumentError: the compression is unknown, or an index is requested for a compressed file.
+      NotFoundError: the folder does not exist.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class TFRecordWriter:
 
         Raises:
           ValueError: the writer is closed.
-          OSError: the record, or an earlier one, could not be written; the file is given up.
+          OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
         payload = record.encode() if isinstance(record, str) else bytes(record)
         length = struct.pack("<Q", len(payload))
@@ -139,14 +139,14 @@ class TFRecordWriter:
             self._sizes.append(HEADER + len(payload) + FOOTER)
 
     def flush(self) -> None:
-        """Hand everything written so far to the system; the file gets its name at `close` all the same."""
+        """Pass everything written so far to the operating system; the file still gets its name only at `close`."""
         self._sink.flush()
 
     def close(self) -> None:
-        """Finish the file, and its index if it is to have one; may be called again.
+        """Finish the file, and its index if requested; may be called again.
 
         Raises:
-          OSError: one of them could not be written whole.
+          OSError: one of them could not be written completely.
         """
         if self._sizes is None:
             self._sink.close()
@@ -173,5 +173,5 @@ class TFRecordWriter:
 
 
 def _masked(data: bytes) -> bytes:
-    """The masked CRC32C of `data`, as it is stored."""
+    """The masked CRC32C of `data` in its stored form."""
     return struct.pack("<I", masked_crc32c_of_bytes(data))

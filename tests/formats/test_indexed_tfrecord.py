@@ -65,7 +65,7 @@ def test_an_index_of_tfrecord2idx_is_read(tmp_path: Path) -> None:
     assert Dataset.cardinality(di.data.TFRecordDataset(file, index=True)) == len(ITEMS)
     for damaged in ("".join(lines[1:]), "".join(lines[:5] + lines[6:]), "0\n", "a b\n", "0 12\n"):
         Path(file + ".idx").write_text(damaged)
-        with pytest.raises(DataLossError, match=r"a\.tfr\.idx: no index of a TFRecord file, or damaged"):
+        with pytest.raises(DataLossError, match=r"a\.tfr\.idx: not an index of a TFRecord file, or damaged"):
             IndexedTFRecords().rows(file)
     for empty in (b"", b"\n"):
         Path(file + ".idx").write_bytes(empty)
@@ -80,7 +80,7 @@ def test_a_damaged_index(tmp_path: Path) -> None:
     for array in arrays:
         np.save(tmp_path / "other.npy", array)
         Path(file + ".index").write_bytes((tmp_path / "other.npy").read_bytes())
-        with pytest.raises(DataLossError, match=r"a\.tfr\.index: no index of a TFRecord file, or damaged"):
+        with pytest.raises(DataLossError, match=r"a\.tfr\.index: not an index of a TFRecord file, or damaged"):
             IndexedTFRecords().rows(file)
     for size in (0, 5, 100, len(good) - 1):
         Path(file + ".index").write_bytes(good[:size])
