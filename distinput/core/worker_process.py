@@ -27,7 +27,7 @@ def main(descriptor: int) -> None:
     _HERE = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which is interrupted as well, decides
     channel = Channel(socket.socket(fileno=descriptor))
-    with contextlib.suppress(Closed):
+    with contextlib.closing(channel), contextlib.suppress(Closed):
         function = _function(channel)
         while True:
             _serve(channel, function)
