@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: its arguments, and what it says and returns when something fails."""
+"""The command line: arguments, error messages and exit status."""
 
 import argparse
 import json
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.workers is not None:
             return 0 if run_multi_worker_demo(given.workers, given.engine, epochs, given.directory) else 1
         return 0 if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else 1
-    except BrokenPipeError:  # whoever reads our output wants no more of it
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (di.errors.DistinputError, OSError) as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`distinput demo`: the main job of the library on real files, step by step, with every promise checked on the way."""
+"""`distinput demo`: shows the library at work on real files, step by step, and checks every promise on the way."""
 
 import contextlib
 import tempfile
@@ -25,22 +25,22 @@ __all__ = ["EVALUATION_BATCH", "LEARNED", "TRAINING_BATCH", "count_of", "files_o
 
 TRAINING_BATCH = 64
 EVALUATION_BATCH = (
-    50  # 360 records are no whole number of batches, and a batch is no whole number of rows for 4 replicas
+    50  # 360 records are not a multiple of the batch size, and the batch size is not a multiple of 4 replicas
 )
-LEARNED = 0.9  # guessing finds a tenth of the digits
+LEARNED = 0.9  # guessing is right for a tenth of the digits
 
 
 def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool) -> bool:
-    """Run the demo and print what it finds.
+    """Run the demo and print its findings.
 
     Args:
-      replicas: how many share each batch.
+      replicas: how many replicas share each batch.
       epochs: passes over the training data.
       directory: where the files are kept; None takes a temporary one.
       quick: measure the speed for a shorter time.
 
     Returns:
-      True when every check held.
+      True if every check passed.
     """
     began = perf_counter()
     report = Report()
@@ -69,7 +69,7 @@ def place_of(directory: Path | None) -> Iterator[Path]:
 
 
 def files_of(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
-    """Write the files, unless they are there, and say what they are; what each part of the data holds."""
+    """Write the files, unless they exist, and describe them; return the contents of each part of the data."""
     report.heading("Files")
     parts, written = write_files(place)
     report.fact("directory", f"{place} ({'kept' if kept else 'removed at the end'})")
@@ -198,7 +198,7 @@ _LONGEST_COMPILATION = 20.0
 
 def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
     report.heading(f"Speed, from files to {count_of(strategy.num_replicas_in_sync, 'replica')}")
-    for name in _KERNELS:  # on a new machine they are still being compiled, and their slow references serve
+    for name in _KERNELS:  # on a new machine kernels may still be compiling, with their slow references in use
         KERNELS[name].wait(_LONGEST_COMPILATION)
 
     def delivered(batches: di.distribute.DistributedDataset) -> int:
@@ -223,7 +223,7 @@ def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, second
 
 
 def count_of(number: int, one: str, many: str | None = None) -> str:
-    """A number with what it counts.
+    """A number with the noun it counts.
 
     >>> count_of(1, "pass", "passes"), count_of(1200, "step")
     ('1 pass', '1,200 steps')
@@ -232,10 +232,10 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of 1, for people."""
+    """A fraction as a percentage."""
     return f"{100 * part:.2f} %"
 
 
 def _cut(uneven: int, empty: int) -> str:
-    """How the steps were cut."""
+    """The unevenness of steps, in words."""
     return f"{uneven} of them uneven, with {count_of(empty, 'empty replica batch', 'empty replica batches')}"

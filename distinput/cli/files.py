@@ -10,7 +10,7 @@ __all__ = ["FORMATS", "SPLITS", "paths_of", "write_files"]
 
 FORMATS = ("tfrecord", "parquet")
 SPLITS = {"train": 4, "test": 2}
-"""How many files each part of the data is spread over."""
+"""The number of files of each part of the data."""
 
 
 def paths_of(directory: Path, split: str, file_format: str) -> list[Path]:
@@ -20,10 +20,10 @@ def paths_of(directory: Path, split: str, file_format: str) -> list[Path]:
 
 
 def write_files(directory: Path) -> tuple[dict[str, Digits], bool]:
-    """Write all files, unless they are all there already.
+    """Write all files, unless all of them exist.
 
     Returns:
-      What each part of the data holds, and whether anything was written.
+      The contents of each part of the data, and whether anything was written.
     """
     digits = load_digits()
     is_test = digits.id % 5 == 0

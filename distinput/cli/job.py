@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a job as processes of this machine: started on an engine, watched, killed, and never left behind."""
+"""Runs the workers of a job as processes of this machine, watches them, kills them, and leaves none behind."""
 
 import contextlib
 import json
@@ -21,15 +21,15 @@ import distinput as di
 __all__ = ["ENGINES", "Job", "check_engine"]
 
 ENGINES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
-"""The engines of the demo, and the package without which each does not work."""
+"""The engines of the demo, with the package that each of them needs."""
 Event = dict[str, Any]
 
-_LOOK = 0.005  # seconds between two looks at what the workers have written
-_WORDS = 12  # lines of what the processes printed, in an error
+_LOOK = 0.005  # seconds between two looks at the workers' files
+_WORDS = 12  # lines of the processes' output to quote in an error
 
 
 def check_engine(engine: str) -> None:
-    """Raise where an engine cannot be used.
+    """Raise if an engine cannot be used.
 
     Raises:
       FailedPreconditionError: it is not installed; the message says what to do.
@@ -47,13 +47,13 @@ def check_engine(engine: str) -> None:
 
 
 class Job:
-    """Processes that run `distinput demo --job FILE`, each of which writes what it does to a file of its own.
+    """Processes that run `distinput demo --job FILE`; each logs its progress to a file of its own.
 
     Args:
-      folder: for the files of this job.
-      workers: how many processes.
+      folder: the folder for the files of this job.
+      workers: the number of processes.
       engine: a key of `ENGINES`.
-      order: what they are told, plain JSON.
+      order: their instructions, as plain JSON.
 
     Raises:
       FailedPreconditionError: the engine is not installed.
@@ -74,7 +74,7 @@ class Job:
             self._processes = [self._start(words, place) for place in _places(workers)]
 
     def _start(self, words: list[str], place: dict[str, str]) -> "subprocess.Popen[bytes]":
-        # One thread for each process: they share the cores. And a description of another cluster must not mislead them.
+        # One thread per process, since they share the cores. No variables of another cluster, which would mislead them.
         environment = {"OMP_NUM_THREADS": "1", **{k: v for k, v in os.environ.items() if k != "TF_CONFIG"}, **place}
         return subprocess.Popen(
             words,
@@ -89,7 +89,7 @@ class Job:
         return self._folder / f"worker-{worker}.jsonl"
 
     def events(self, worker: int) -> list[Event]:
-        """What a worker has written by now."""
+        """The log of a worker so far."""
         try:
             lines = self._log(worker).read_text(encoding="utf-8").splitlines(keepends=True)
         except FileNotFoundError:
@@ -97,21 +97,21 @@ class Job:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def said(self) -> str:
-        """What the processes printed, the launcher's words included."""
+        """The output of the processes and their launcher."""
         return (self._folder / "output.txt").read_text(encoding="utf-8", errors="replace")
 
     def _last_words(self) -> str:
         return "\n".join(self.said().strip().splitlines()[-_WORDS:]) or "the processes said nothing"
 
     def found(self, worker: int, key: str) -> Any:
-        """The newest value that a worker wrote under this name, None without one."""
+        """The latest value that a worker logged under this name; None if there is none."""
         return next((event[key] for event in reversed(self.events(worker)) if key in event), None)
 
     def wait_until(self, reached: Callable[[], bool], what: str, seconds: float) -> None:
-        """Wait for something that the workers will have done.
+        """Wait for an event that the workers log.
 
         Raises:
-          ChildProcessError: a process ended, or the time was over, before.
+          ChildProcessError: a process ended or the time ran out before the event.
         """
         deadline = monotonic() + seconds
         while not reached():
@@ -123,18 +123,18 @@ class Job:
             sleep(_LOOK)
 
     def kill(self, worker: int) -> None:
-        """SIGKILL: the process gets no chance to say anything."""
+        """Send SIGKILL: the process gets no chance to say anything."""
         os.kill(self.found(worker, "pid"), signal.SIGKILL)
 
     def wait(self, seconds: float) -> list[int | None]:
-        """How all processes ended, the launcher's under MPI; None for those that had not when the time was over."""
+        """The exit status of all processes, or of the launcher under MPI; None for those that had not ended in time."""
         deadline = monotonic() + seconds
         while any(process.poll() is None for process in self._processes) and monotonic() < deadline:
             sleep(_LOOK)
         return [process.poll() for process in self._processes]
 
     def alive(self, seconds: float) -> list[int]:
-        """The workers whose processes are still there after this time, none as soon as all have ended."""
+        """The workers whose processes still exist after this time; returns at once when all have ended."""
         deadline = monotonic() + seconds
         while True:
             left = [worker for worker in range(self._workers) if _is_alive(self.found(worker, "pid"))]
@@ -167,7 +167,7 @@ def _is_alive(process: int | None) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    try:  # a process that has ended stays in the table until whoever adopted it looks
+    try:  # a process that has ended stays in the table until its adoptive parent reaps it
         return (
             Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
             != "Z"
@@ -177,7 +177,7 @@ def _is_alive(process: int | None) -> bool:
 
 
 def _places(workers: int) -> list[dict[str, str]]:
-    """TF_CONFIG for every worker, on ports that are free."""
+    """A TF_CONFIG for every worker, with free ports."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
         for one in sockets:
@@ -188,11 +188,11 @@ def _places(workers: int) -> list[dict[str, str]]:
 
 
 def _mpiexec() -> list[str] | None:
-    """The launcher of this Python environment, or else of the machine; None without one."""
+    """The launcher of this Python environment, else that of the machine; None if there is none."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         return None
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    # Open MPI wants to be told that several processes may share a core, and that root means it.
+    # Open MPI must be told that several processes may share a core, and that it may run as root.
     return [found, *(["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else [])]

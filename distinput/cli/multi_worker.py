@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`distinput demo --workers N`: a job of several processes, one of which is killed, and what becomes of it."""
+"""`distinput demo --workers N`: a job of several processes that loses one of them and continues with the rest."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,29 +21,29 @@ from distinput.cli.worker import Training, train
 __all__ = ["run_multi_worker_demo"]
 
 TIMEOUT = 30.0
-"""Seconds that a worker waits for the others, and within which it must know that one is gone."""
+"""Seconds that a worker waits for the others, and within which it must notice that one is gone."""
 LIMIT = 240.0
 """Seconds after which a job that makes no progress is given up."""
 
 Steps = list[list[int]]
-"""For each step, the ids that all workers together were given."""
+"""For each step, the ids delivered to all workers together."""
 
 
 def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Path | None) -> bool:
-    """Run the demo of several processes and print what it finds.
+    """Run the demo of several processes and print its findings.
 
     Args:
-      workers: how many processes there are at first; one fewer go on.
-      engine: through which they speak, a key of `job.ENGINES`.
+      workers: the number of processes at first; one fewer continues.
+      engine: the engine that connects them, a key of `job.ENGINES`.
       epochs: passes over the training data.
       directory: where the files are kept; None takes a temporary one.
 
     Returns:
-      True when every check held.
+      True if every check passed.
 
     Raises:
       FailedPreconditionError: the engine is not installed.
-      ChildProcessError: the workers did not get as far as they had to.
+      ChildProcessError: the workers ended or stopped making progress too early.
     """
     began = perf_counter()
     report = Report()
@@ -73,7 +73,7 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
 
 
 def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict[str, Any], steps: int) -> Steps:
-    """A job that loses a worker half way; what its workers were given up to the last save."""
+    """Run a job that loses a worker half way; return the ids delivered up to the last save."""
     victim, at = workers - 1, steps // 2
     saved = Path(order["saved"])
     report.heading(f"Training on {count_of(workers, 'worker')}, until one is killed")
@@ -124,7 +124,7 @@ def _killed(report: Report, folder: Path, workers: int, engine: str, order: dict
 
 
 def _errors(report: Report, job: Job, survivors: Sequence[int], victim: int, when: float) -> str:
-    """Say what error every survivor got, and return what is wrong with them."""
+    """Print the error of every survivor, and return what is wrong with these errors."""
     wrong = []
     for worker in survivors:
         error = next((event for event in job.events(worker) if "error" in event), None)
@@ -141,7 +141,7 @@ def _errors(report: Report, job: Job, survivors: Sequence[int], victim: int, whe
 
 
 def _going_on(report: Report, job: Job, workers: int, saved: Path, steps: int) -> tuple[Steps, list[dict[str, Any]]]:
-    """A job of fewer workers that goes on from the save: what they were given, and how each evaluated the model."""
+    """Run a job of fewer workers from the save; return the ids delivered, and each worker's evaluation of the model."""
     first = Training.load(saved).step + 1
     report.heading(f"Going on with {count_of(workers, 'worker')}")
     everybody = range(workers)
@@ -156,7 +156,7 @@ def _going_on(report: Report, job: Job, workers: int, saved: Path, steps: int) -
 
 
 def _given(job: Job, workers: Iterable[int], first: int, last: int) -> Steps:
-    """The ids of all workers together in these steps."""
+    """The ids delivered to all workers together in these steps."""
     steps: dict[int, list[int]] = {step: [] for step in range(first, last + 1)}
     for worker in workers:
         for event in job.events(worker):
@@ -174,7 +174,7 @@ def _together(
     parts: dict[str, Digits],
     order: dict[str, Any],
 ) -> None:
-    """Compare both jobs together with a run of one worker that nobody disturbed."""
+    """Compare both jobs together with an undisturbed run of one worker."""
     report.heading("Both together, beside one worker that nobody disturbs")
     alone, one_by_one, losses = Training(), [], []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Step 2 of the demo: the input pipelines, from files to batches. This is the part that your own program would have."""
+"""Step 2 of the demo: the input pipelines, from files to batches. Your own program would have such a part."""
 
 from pathlib import Path
 from typing import Any
@@ -37,5 +37,5 @@ def training_batches(directory: Path, batch_size: int) -> di.data.Dataset:
 
 
 def evaluation_batches(directory: Path, file_format: str, batch_size: int, split: str = "test") -> di.data.Dataset:
-    """Global batches in the order of the files; the last one is as short as it comes."""
+    """Global batches in the order of the files; the last one may be short."""
     return records(directory, split, file_format).map_rows(scaled).batch(batch_size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A progress bar on standard error, and nothing at all where nobody watches it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 import sys
 from time import monotonic
@@ -8,15 +8,15 @@ from typing import Any, Self
 
 __all__ = ["Progress"]
 
-_SECONDS = 0.1  # between two looks of the plain line
+_SECONDS = 0.1  # seconds between two updates of the plain line
 
 
 class Progress:
-    """tqdm's bar if tqdm is installed, else one line that is written over; nothing unless standard error is a terminal.
+    """tqdm's bar if tqdm is installed, else one line that is overwritten; nothing unless standard error is a terminal.
 
     Args:
-      total: how many steps there will be.
-      what: what is being done.
+      total: the number of steps.
+      what: a name for the task.
     """
 
     def __init__(self, total: int, what: str) -> None:
@@ -36,7 +36,7 @@ class Progress:
         return self
 
     def step(self, note: str) -> None:
-        """One more step is done; `note` says how it goes."""
+        """Count a step that is done; `note` reports on it."""
         self._done += 1
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)

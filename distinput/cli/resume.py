@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Step 4 of the demo: stop in the middle of an epoch, and go on in a new process."""
+"""Step 4 of the demo: stop in the middle of an epoch, and continue in a new process."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from distinput.cli.training import ids_of, mirrored
 __all__ = ["Interrupted", "ids_after", "stop_and_resume"]
 
 Steps = list[list[list[int]]]
-"""For each step, for each replica, the ids it got."""
+"""For each step and each replica, the ids it got."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Interrupted:
     """An epoch that was stopped.
 
     Args:
-      state_bytes: how long the saved state is.
-      before: the steps before it was stopped.
-      after: the steps that followed in this process, which went on as if nothing had happened.
-      resumed: the steps that followed in a new process, which had the saved state alone.
+      state_bytes: the size of the saved state.
+      before: the steps before the stop.
+      after: the steps after it in this process, which continued as if nothing had happened.
+      resumed: the steps after it in a new process, which had only the saved state.
     """
 
     state_bytes: int
@@ -56,7 +56,7 @@ def stop_and_resume(directory: Path, replicas: int, batch_size: int, stop_after:
 
 
 def ids_after(saved: Path) -> Steps:
-    """What follows a saved state: called in the new process, which finds the files beside it, wherever that is."""
+    """The steps after a saved state: called in the new process; the data is in the same folder as the state."""
     job = json.loads(saved.read_text())
     strategy = mirrored(job["replicas"])
     batches = strategy.experimental_distribute_dataset(training_batches(saved.parent, job["batch_size"]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax regression in plain NumPy. Its methods take any number of images, none included.
+"""Softmax regression in plain NumPy. Its methods accept any number of images, including none.
 
-What they say of an image has the same bits whatever images lie beside it, so that results do not depend on how a batch
-is divided: products are summed pixel by pixel, which a matrix product does not promise.
+The results for an image have the same bits whatever other images are in the batch, so they do not depend on how a batch
+is divided: products are summed pixel by pixel, in an order that a matrix product does not guarantee.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ class Softmax:
     """The probabilities of the classes are softmax(image @ weights + bias).
 
     Args:
-      pixels: numbers in an image.
-      classes: how many classes there are.
+      pixels: the number of pixels of an image.
+      classes: the number of classes.
     """
 
     def __init__(self, pixels: int, classes: int) -> None:
@@ -28,7 +28,7 @@ class Softmax:
         self._momentum = {name: np.zeros_like(value) for name, value in self.parameters.items()}
 
     def scores(self, images: Array, labels: Array) -> dict[str, Array]:
-        """The loss of each image, [n], and whether its class was found, [n] of 0 and 1."""
+        """The loss of each image, [n], and whether its class was predicted, [n] of 0 and 1."""
         log_probabilities = self._log_probabilities(images)
         return {
             "loss": -log_probabilities[np.arange(len(labels)), labels],
@@ -36,7 +36,7 @@ class Softmax:
         }
 
     def gradients(self, images: Array, labels: Array) -> dict[str, Array]:
-        """The gradient of the loss, summed over the images: sums of replicas add up, means would not."""
+        """The gradient of the loss, summed over the images: sums of replicas can be added, means cannot."""
         errors = self._errors(images, labels)
         return {"weights": images.T @ errors, "bias": errors.sum(axis=0)}
 
@@ -52,12 +52,12 @@ class Softmax:
             self.parameters[name] -= rate * self._momentum[name]
 
     def saved(self) -> dict[str, dict[str, Any]]:
-        """All that learning goes on from, as JSON can hold it without rounding."""
+        """All that is needed to continue learning, as JSON without rounding."""
         every = {"parameters": self.parameters, "momentum": self._momentum}
         return {what: {name: array.tolist() for name, array in arrays.items()} for what, arrays in every.items()}
 
     def load(self, saved: Mapping[str, Mapping[str, Any]]) -> None:
-        """Go on from what `saved` gave."""
+        """Continue from a result of `saved`."""
         self.parameters = {name: np.array(value) for name, value in saved["parameters"].items()}
         self._momentum = {name: np.array(value) for name, value in saved["momentum"].items()}
 

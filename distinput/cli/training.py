@@ -14,14 +14,14 @@ __all__ = ["Pass", "evaluate", "ids_of", "mirrored", "train_epoch"]
 
 @dataclass
 class Pass:
-    """What one pass over a dataset gave.
+    """The results of one pass over a dataset.
 
     Args:
-      ids: of the records, in the order they were delivered.
-      sizes: rows of each replica, step by step.
-      loss: sum over the records.
-      correct: records whose class was found.
-      seconds: how long it took.
+      ids: the ids of the records, in the order in which they were delivered.
+      sizes: the numbers of rows of the replicas, step by step.
+      loss: the sum over the records.
+      correct: the number of records whose class was predicted.
+      seconds: the duration.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -32,12 +32,12 @@ class Pass:
 
     @property
     def mean_loss(self) -> float:
-        """The loss of a record."""
+        """The mean loss of a record."""
         return self.loss / max(1, len(self.ids))
 
     @property
     def accuracy(self) -> float:
-        """The part of the records whose class was found."""
+        """The fraction of records whose class was predicted."""
         return self.correct / max(1, len(self.ids))
 
     def unevenness(self) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class Pass:
         return uneven, sum(sizes.count(0) for sizes in self.sizes)
 
     def add(self, strategy: di.distribute.Strategy, batch: Any, scores: Any) -> None:
-        """Take in one step: its records, and the scores that the replicas gave them."""
+        """Add one step: its records and their scores."""
         parts = ids_of(strategy, batch)
         self.sizes.append([len(part) for part in parts])
         self.ids += [number for part in parts for number in part]
@@ -65,11 +65,11 @@ def train_epoch(
     batches: di.distribute.DistributedDataset,
     on_step: Callable[[Pass], object] | None = None,
 ) -> Pass:
-    """One pass over the training data; the model learns from each global batch.
+    """Make one pass over the training data; the model learns from each global batch.
 
     Args:
-      strategy: whose replicas share the work.
-      model: the same for all replicas, which only read it.
+      strategy: the strategy whose replicas share the work.
+      model: the model, shared by all replicas, which only read it.
       batches: the training data, distributed.
       on_step: called after every step.
     """
@@ -93,7 +93,7 @@ def train_epoch(
 
 
 def evaluate(strategy: di.distribute.Strategy, model: Softmax, dataset: di.data.Dataset) -> Pass:
-    """Loss and accuracy of the model; counts are summed over replicas, so that their number does not matter."""
+    """The loss and accuracy of the model; counts are summed over replicas, so their number does not matter."""
     done = Pass()
     began = perf_counter()
     for batch in strategy.experimental_distribute_dataset(dataset):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every worker of the demo's job does, as your own program would: train on its part, save, and go on from a save."""
+"""A worker of the demo's job, written as your own would be: train on its part, save, and continue from a save."""
 
 import json
 import os
@@ -20,12 +20,12 @@ __all__ = ["Training", "train", "work"]
 
 @dataclass
 class Training:
-    """Where the training stands: all that is saved, and all that is needed to go on on any number of workers.
+    """The progress of training: all that is saved, and all that any number of workers need to continue.
 
     Args:
-      model: after the last step.
+      model: the model after the last step.
       step: how many steps were taken.
-      state: of the distributed iterator after them; None at the beginning.
+      state: the state of the distributed iterator after them; None at the beginning.
     """
 
     model: Softmax = field(default_factory=lambda: Softmax(pixels=64, classes=10))
@@ -33,14 +33,14 @@ class Training:
     state: Any = None
 
     def save(self, path: Path) -> None:
-        """Replace the save of the step before. Whoever is killed meanwhile leaves that one, whole."""
+        """Replace the previous save. If the process is killed meanwhile, the previous save stays intact."""
         made = path.with_suffix(".new")
         made.write_text(json.dumps({"step": self.step, "state": self.state, **self.model.saved()}), encoding="utf-8")
         made.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> "Training":
-        """What was saved last; the beginning if nothing was."""
+        """The last save; the beginning if there is none."""
         done = cls()
         if path.exists():
             saved = json.loads(path.read_text(encoding="utf-8"))
@@ -56,17 +56,17 @@ def train(
     done: Training,
     on_step: Callable[[Training, dict[str, Any]], object],
 ) -> None:
-    """Train to the end of the last epoch. Every bit of the result is the same for any number of workers.
+    """Train to the end of the last epoch. Any number of workers gets the same bits.
 
     Args:
-      strategy: whose workers share each global batch.
-      directory: of the files.
+      strategy: the strategy whose workers share each global batch.
+      directory: the directory of the files.
       job: `epochs`, and the `batch` size.
-      done: where to begin; brought forward after every step.
-      on_step: called after every step, with what it gave.
+      done: the progress to begin from; updated after every step.
+      on_step: called after every step with its results.
     """
     options = di.data.Options()
-    # Every worker goes through the global batches and takes its piece of each, so a state is a place in their order.
+    # Every worker takes its piece of each global batch, so a state is a position in the sequence of batches.
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.DATA
     dataset = training_batches(directory, job["batch"]).repeat(job["epochs"]).with_options(options)
     batches = strategy.experimental_distribute_dataset(dataset)
@@ -78,7 +78,7 @@ def train(
     with iter(batches) if done.state is None else batches.restore(done.state) as iterator:
         for batch in iterator:
             results = strategy.run(replica_step, args=(batch["image"], batch["label"]))
-            # Made of exact sums over the rows of all workers, rounded once: it does not matter who had which row.
+            # From exact sums over the rows of all workers, rounded once: it does not matter which worker had which row.
             means = {name: strategy.reduce("MEAN", rows, axis=0, deterministic=True) for name, rows in results.items()}
             loss = means.pop("loss")
             model.update(means)
@@ -87,7 +87,7 @@ def train(
 
 
 def work(job_file: Path) -> None:
-    """Be one of the workers: find the others, train, evaluate, and write down every step."""
+    """Run one of the workers: find the others, train, evaluate, and log every step."""
     began = time.time()
     job = json.loads(job_file.read_text(encoding="utf-8"))
     worker = di.distribute.cluster_resolver.resolve().rank
@@ -106,7 +106,7 @@ def work(job_file: Path) -> None:
                 done.save(saved)
             write(step=done.step, **gave)
             if job["kill"] == [worker, done.step]:
-                # Hold still, so that the kill comes between the same two steps whenever the demo is run.
+                # Pause, so that the kill always comes between the same two steps.
                 while True:
                     signal.pause()
 

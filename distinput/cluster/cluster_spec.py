@@ -162,7 +162,7 @@ def _index(job: str, index: Any) -> int:
     if isinstance(index, str) and index.isascii() and index.isdigit():
         index = int(index)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise TypeError(f"ClusterSpec: a task index in job {job!r} must be a whole number, got {index!r}")
+        raise TypeError(f"ClusterSpec: a task index in job {job!r} must be an integer, got {index!r}")
     if index < 0:
         raise ValueError(f"ClusterSpec: a task index in job {job!r} must be at least 0, got {index}")
     return index

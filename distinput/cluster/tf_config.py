@@ -79,7 +79,7 @@ class TFConfigClusterResolver(ClusterResolver):
         try:
             return None if value is None else int(value)
         except (TypeError, ValueError):
-            raise ValueError(f"TF_CONFIG: task.index must be a whole number, got {value!r}") from None
+            raise ValueError(f"TF_CONFIG: task.index must be an integer, got {value!r}") from None
 
     @task_id.setter
     def task_id(self, value: int | None) -> None:

@@ -30,5 +30,5 @@ def natural(environ: Environ, name: str, source: str, least: int = 0) -> int | N
     if value is None:
         return None
     if not (value.isascii() and value.isdigit()) or int(value) < least:
-        raise ValueError(f"{source}: {name} must be a whole number, at least {least}, got {environ[name]!r}")
+        raise ValueError(f"{source}: {name} must be an integer, at least {least}, got {environ[name]!r}")
     return int(value)

@@ -47,10 +47,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
     def __getattr__(name: str) -> Any:
-        """What reads files, and the rarer parts, loaded when they are first named."""
+        """Loads the readers of files, and rarely used parts, when they are first named."""
         if name == "experimental":
             return import_module("distinput.data.experimental")
         if name in __all__:
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
 
 
 def _absent(name: str) -> str:
-    from distinput.data.absent import absent  # for messages alone
+    from distinput.data.absent import absent  # for messages only
 
     return absent("distinput.data", name, __all__)
 

@@ -122,12 +122,12 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
 
 
 def absent(module: str, name: str, known: Collection[str]) -> str:
-    """The message for a name that a public module does not have.
+    """The error message for a name that a public module does not have.
 
     Args:
       module: the module's full name.
-      name: what was asked for.
-      known: the names that it has.
+      name: the missing name.
+      known: the names that the module has.
 
     >>> print(absent("distinput.data", "NumpyIterator", []))
     module 'distinput.data' has no attribute 'NumpyIterator': it is called DatasetIterator ("What to change" in docs/porting.md)
@@ -136,6 +136,6 @@ def absent(module: str, name: str, known: Collection[str]) -> str:
     cure = _TABLE.get(module, {}).get(name)
     if cure is not None:
         return f'{start}: {cure[0]} ("{cure[1]}" in docs/porting.md)'
-    if name.startswith("__"):  # Python itself asks for these
+    if name.startswith("__"):  # Python itself looks these up
         return start
     return f"{start}; {meant(name, sorted(known), 'it has')}"

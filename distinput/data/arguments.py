@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a method that adds an op: which ones users may give, and what is said about wrong ones."""
+"""The arguments of methods that add an op: which ones users may pass, and the errors for wrong ones."""
 
 import inspect
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from distinput.plan.node import Node
 __all__ = ["Arguments"]
 
 _NODE = (Node, "Node")
-"""How a field that is another input is annotated; a string where annotations are not evaluated."""
+"""Annotations of fields that are further inputs; strings, where annotations are not evaluated."""
 
 _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "bufsize": ("buffer_size",),
@@ -50,7 +50,7 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "workers": ("num_parallel_calls",),
     "world_size": ("num_shards",),
 }
-"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and what may be meant by them here, likeliest first."""
+"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first."""
 
 
 class Arguments:
@@ -80,10 +80,10 @@ class Arguments:
         self.signature = made.replace(parameters=[myself, *shown], return_annotation="Dataset")
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What was given, by name, with the node of each dataset in its place.
+        """The arguments given, by name, with datasets replaced by their nodes.
 
         Raises:
-          TypeError: an argument is unknown, missing, given twice, one too many, or no dataset where there must be one.
+          TypeError: an argument is unknown, missing, given twice or one too many, or must be a dataset and is not.
         """
         if len(args) > len(self.positional):
             taken = f"{', '.join(self.positional)} by position" if self.positional else "none"

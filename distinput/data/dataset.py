@@ -79,7 +79,7 @@ class Dataset(Transformations[T_co]):
 
         Raises:
           InvalidArgumentError: `step` is 0.
-          TypeError: there are not one to three integers.
+          TypeError: the arguments are not one to three integers.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(2, 8, 3).to_list()
@@ -330,7 +330,7 @@ class Dataset(Transformations[T_co]):
         Args:
           datasets: at least one; same structure and dtypes.
           choice_dataset: int64 scalars.
-          stop_on_empty_dataset: end at the first exhausted dataset, rather than skip its numbers.
+          stop_on_empty_dataset: True to end at the first exhausted dataset; False to skip its numbers.
 
         Raises:
           InvalidArgumentError: there is no dataset; at iteration, a number is out of range.
@@ -362,11 +362,11 @@ class Dataset(Transformations[T_co]):
           weights: one for each dataset; equal if None; a dataset of weight 0 is left out. Or a dataset of vectors of weights,
             one for each draw.
           seed: any integer; None draws one, which a saved state remembers.
-          stop_on_empty_dataset: end at the first exhausted dataset, rather than skip it.
+          stop_on_empty_dataset: True to end at the first exhausted dataset; False to skip it.
           rerandomize_each_iteration: True draws differently in each pass; otherwise all passes draw the same.
 
         Raises:
-          InvalidArgumentError: there is no dataset, or not one weight for each.
+          InvalidArgumentError: there is no dataset, or the number of weights is wrong.
           TypeError: the datasets differ in structure or dtype.
 
         >>> import distinput as di

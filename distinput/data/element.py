@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The type of a dataset's elements, for editors and type checkers: nothing looks at it when a program runs."""
+"""The type of a dataset's elements, for editors and type checkers; it is not used at run time."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # which would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
     def __getattr__(name: str) -> Any:
         raise AttributeError(absent("distinput.data.experimental", name, __all__))
@@ -110,7 +110,7 @@ def ignore_errors(log_warning: bool = False) -> Callable[[Dataset], Dataset]:
     """`Dataset.ignore_errors`, for `apply`.
 
     Args:
-      log_warning: tell each error to the logger "distinput".
+      log_warning: log each error with the logger "distinput".
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.from_tensor_slices(["1", "two", "3"]).map(int)
@@ -175,7 +175,7 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
       num_replicas: replicas of all workers; needed where DATA replaces the cut of a global batch.
 
     Raises:
-      NotFoundError: policy FILE, and a source is no file.
+      NotFoundError: policy FILE, and a source does not read files.
       InvalidArgumentError: fewer files than workers.
 
     >>> import distinput as di
@@ -190,17 +190,17 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
 def shard_plan(
     dataset: Dataset, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | Policy | None = None
 ) -> ShardPlan:
-    """Who would read what of `dataset` when it is distributed, and why; nothing is read where names, sizes and footers tell.
+    """Explain which worker would read what of `dataset`, and why, from file names, sizes and footers if possible.
 
     Args:
       dataset: batches of the global batch size.
       num_workers: W.
       replicas_per_worker: R.
-      policy: the one to ask about; None: the one in the options of `dataset`.
+      policy: the policy to explain; None for the one in the options of `dataset`.
 
     Raises:
       InvalidArgumentError: fewer than one worker or replica; with policy FILE, fewer files than workers.
-      NotFoundError: a file is not there, or the policy does not work for this pipeline.
+      NotFoundError: a file does not exist, or the policy does not work for this pipeline.
 
     >>> import distinput as di
     >>> print(di.data.experimental.shard_plan(di.data.Dataset.range(10).batch(4), num_workers=2))
@@ -217,15 +217,15 @@ def shard_plan(
 
 
 def write_manifest(path: str, file_pattern: Any, dataset: Callable[[str], Dataset] | None = None) -> Dataset:
-    """List files once and write down their names, sizes and versions, so that no worker has to list them.
+    """List files once and save their names, sizes and versions, so that workers need not list them.
 
     Args:
-      path: of the manifest: JSON, or Parquet where it ends with ".parquet", which is smaller for very many files.
+      path: the path of the manifest: JSON, or Parquet if it ends with ".parquet", which is smaller for very many files.
       file_pattern: as for `Dataset.list_files`.
-      dataset: reads one file, to count its records and write their number down too; None: they are not counted.
+      dataset: reads one file, to count its records and save their number, too; None: they are not counted.
 
     Returns:
-      What `read_manifest` will give.
+      The dataset that `read_manifest` will return.
 
     Raises:
       NotFoundError: no file matches.
@@ -246,14 +246,14 @@ def write_manifest(path: str, file_pattern: Any, dataset: Callable[[str], Datase
 
 
 def read_manifest(path: str) -> Dataset:
-    """The names of the files in a manifest, for `TFRecordDataset` and its like, which refuse files that changed since.
+    """The names of the files in a manifest, for `TFRecordDataset` and the like, which refuse files that have changed.
 
     Args:
-      path: what `write_manifest` wrote.
+      path: the path of the manifest.
 
     Raises:
-      NotFoundError: there is no such manifest.
-      DataLossError: it is none, or damaged; at iteration, a file is not the one that was listed.
+      NotFoundError: the manifest does not exist.
+      DataLossError: the file is not a manifest, or is damaged; at iteration, a file is not the one that was listed.
 
     >>> import distinput as di
     >>> import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of a dataset that the extensions of installed packages add, looked for when an unknown one is named."""
+"""Methods of a dataset from the extensions of installed packages, which are loaded when an unknown one is named."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ __all__ = ["method_of_an_extension"]
 
 
 def method_of_an_extension(dataset: Any, name: str) -> Any:
-    """An attribute that a dataset does not have, once the extensions are loaded.
+    """Load the extensions and look up an attribute that a dataset lacks.
 
     Raises:
-      AttributeError: it still does not have it.
+      AttributeError: it still lacks it.
     """
     kind = type(dataset)
     if not name.startswith("_"):

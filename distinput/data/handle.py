@@ -29,17 +29,17 @@ Numbers = TypeVar("Numbers", bound=np.generic | np.ndarray[Any, Any])
 
 
 class Handle(Generic[T_co]):
-    """What every dataset offers; `Dataset` adds sources and transformations.
+    """The base of datasets; `Dataset` adds sources and transformations.
 
     Args:
       node: the tree that describes the pipeline.
-      passes: the counter of its passes; None: a new one.
+      passes: the counter of its passes; None for a new one.
     """
 
     nest_leaf = True
 
     def __init__(self, node: Node, passes: Passes | None = None) -> None:
-        if not hasattr(node, "origin"):  # quicker than to ask whether it is a Node
+        if not hasattr(node, "origin"):  # faster than checking for a Node
             raise TypeError(
                 f"Dataset: a dataset is not made by its class, got {_short(node)}; use Dataset.from_tensor_slices for the rows "
                 "of arrays and lists, Dataset.from_generator for what a function yields"
@@ -105,12 +105,12 @@ class Handle(Generic[T_co]):
         replicas_per_worker: int = 1,
         policy: AutoShardPolicy | Policy | None = None,
     ) -> str:
-        """The pipeline as described, the rules that changed it, and the pipeline as it runs.
+        """Explain the pipeline: as described, the rules that changed it, and as it runs.
 
         Args:
           num_workers: also show what each of this many workers would read if the dataset were distributed.
           replicas_per_worker: replicas of each worker.
-          policy: the sharding policy to show; None: the one in the options.
+          policy: the sharding policy to show; None for the one in the options.
 
         >>> import distinput as di
         >>> print(di.data.Dataset.range(9).repeat(2).take(5).take(3).explain())
@@ -146,7 +146,7 @@ class Handle(Generic[T_co]):
         """An iterator over the pass with this number, for programs that count passes themselves.
 
         `iter` numbers the passes of a process from 0, and steps that reshuffle give each pass another order. A process that
-        reads only one of them has to be told which, such as the workers that PyTorch's DataLoader starts for each epoch. The
+        reads only one of them, such as a worker that PyTorch's DataLoader starts for each epoch, has to be told which. The
         next pass is the one after it.
 
         Args:
@@ -192,7 +192,7 @@ class Handle(Generic[T_co]):
         return self._goes_on(*place_in(self._node, self._runs(), state, may_differ))
 
     def _goes_on(self, place: State, running: Running) -> DatasetIterator[T_co]:
-        """An iterator from a place of this tree on."""
+        """An iterator that begins at a position in this tree."""
         plan, running = resumed(self._node, running, place)
         self._passes.goes_on(place["epoch"])
         made: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes)
@@ -289,9 +289,9 @@ class Handle(Generic[T_co]):
         return found[0]
 
     def stats(self) -> Stats:
-        """What each step did in the latest pass, what AUTOTUNE chose, and which step the others wait for.
+        """Statistics of each step in the latest pass, the choices of AUTOTUNE, and the step that the others wait for.
 
-        Passes over datasets derived from this one are counted there. `DatasetIterator.stats` tells the same of one iterator.
+        Passes over datasets derived from this one count for those. For one iterator, see `DatasetIterator.stats`.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(6).batch(2)

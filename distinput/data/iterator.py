@@ -30,22 +30,22 @@ __all__ = ["BlockIterator", "DatasetIterator", "resumed"]
 _EMPTY: Iterator[Any] = iter(())
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""True if only one thread at a time runs in an iterator that is written in C."""
+"""True if only one thread at a time runs inside an iterator written in C."""
 
 _LAST = (AbortedError, CancelledError, UnavailableError)
-"""Errors that are not those of a single element: nothing follows them."""
+"""Errors that do not belong to a single element: nothing follows them."""
 
 
 class DatasetIterator(Generic[T_co]):
     """Elements of a dataset, one by one; a context manager that ends its threads when it is closed or dropped.
 
-    An error takes the place of an element: the next call continues after it. Where nothing can follow, it is raised again.
+    An error takes the place of an element: the next call continues after it. If nothing can follow, it is raised again.
 
     Args:
       plan: the node as the user described it, for the fingerprint.
       running: the tree that runs.
-      place: where to begin, as `place()` gave it.
-      passes: the counter of the dataset; None: a new one.
+      place: where to begin, as returned by `place()`.
+      passes: the counter of the dataset; None for a new one.
 
     >>> import distinput as di
     >>> with iter(di.data.Dataset.range(4)) as it:
@@ -72,7 +72,7 @@ class DatasetIterator(Generic[T_co]):
         self._after: State = self._at
         self._size = 0  # of the current block
         self._elements: Iterator[T_co] = _EMPTY
-        self._left = _EMPTY  # knows how many elements of the current block have not been given
+        self._left = _EMPTY  # its length hint is the number of elements left in the current block
         self._failure: BaseException | None = None
         self._ended = False
         self._iteration = Iteration(node, self._at, self._run)
@@ -109,7 +109,7 @@ class DatasetIterator(Generic[T_co]):
                 raise
             if item is None:
                 self._ended = True
-                if not self._run.cancelled.is_set():  # else whoever closes it waits for its threads
+                if not self._run.cancelled.is_set():  # otherwise closing it would wait for its threads
                     self._iteration.close()
                 break
             block, self._after = item
@@ -129,12 +129,12 @@ class DatasetIterator(Generic[T_co]):
         raise StopIteration
 
     def _go_on(self, error: BaseException) -> None:
-        """Begin again behind the last element that was given, in a run that goes on after errors.
+        """Begin again after the last element delivered, in a run that continues after errors.
 
-        That is done when the next element is asked for, since most loops end at an error.
+        This is done when the next element is requested, since most loops end at an error.
 
         Raises:
-          BaseException: `error` once more, where nothing can follow it.
+          BaseException: `error` again, if nothing can follow it.
         """
         if isinstance(error, _LAST) or (isinstance(error, Exception) and self._run.tolerant):
             raise error
@@ -146,11 +146,11 @@ class DatasetIterator(Generic[T_co]):
         self._iteration = Iteration(self._node, self._at, self._run)
 
     def _is_passed(self, error: Exception) -> bool:
-        """Whether an error is the one that was raised before, and is met again on the way behind it."""
+        """True if an error is the one raised before, met again on the way to the position after it."""
         code = _code(error)
         if self._passed is None or self._rows_since:
             return self._passed == code
-        return self._passed.partition(":")[0] == code.partition(":")[0]  # its words may depend on what was made with it
+        return self._passed.partition(":")[0] == code.partition(":")[0]  # messages may depend on the block
 
     @property
     def element_spec(self) -> Any:
@@ -192,18 +192,18 @@ class DatasetIterator(Generic[T_co]):
             return Optional(element_spec=self.element_spec)
 
     def state(self) -> State:
-        """The place after the last element given, or error raised: a small JSON value for `Dataset.restore`."""
+        """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
         return self.sealed(self.place())
 
     def place(self) -> State:
-        """The place after the last element given, or error raised, without the identity of the pipeline."""
+        """The position after the last element delivered or error raised, without the identity of the pipeline."""
         with self._lock:
             return self._place()
 
     def _place(self) -> State:
         left = length_hint(self._left)
         made: State
-        if not left and not self._over:  # the block is used up, so nothing of it need be made again
+        if not left and not self._over:  # the block is used up, so no part of it has to be made again
             made = {"epoch": self._epoch, "at": self._after, "skip": 0}
         else:
             made = {"epoch": self._epoch, "at": self._at, "skip": self._size - left + self._over}
@@ -222,14 +222,14 @@ class DatasetIterator(Generic[T_co]):
         return self._seal(place)
 
     def state_dict(self) -> State:
-        """`state()`, under the name PyTorch looks for."""
+        """The same as `state()`, under the name that PyTorch's tools expect."""
         return self.state()
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
-        """Go on from a saved state, in this iterator.
+        """Continue from a saved state, in this iterator.
 
         Args:
-          state: what `state_dict` gave.
+          state: a result of `state_dict`.
           may_differ: as for `Dataset.restore`.
 
         Raises:
@@ -242,7 +242,7 @@ class DatasetIterator(Generic[T_co]):
         self.__init__(plan, running, place, self._passes)  # type: ignore[misc]
 
     def stats(self) -> Stats:
-        """What each step did so far, what AUTOTUNE chose, and which step the others wait for."""
+        """Statistics of each step so far, the choices of AUTOTUNE, and the step that the others wait for."""
         return stats_of(*self.counted)
 
     @property
@@ -252,7 +252,7 @@ class DatasetIterator(Generic[T_co]):
 
     def close(self) -> None:
         """End the iteration and its threads; may be called again."""
-        self._run.cancel()  # also for another thread that waits for an element
+        self._run.cancel()  # also seen by another thread that waits for an element
         with self._lock:
             self._elements = _EMPTY
             self._ended = True
@@ -284,7 +284,7 @@ class BlockIterator:
         return self
 
     def __next__(self) -> ColumnBlock:
-        return next(self._iteration.stream)[0].materialize()  # whoever asks for blocks looks at columns as a whole
+        return next(self._iteration.stream)[0].materialize()  # users of blocks look at whole columns
 
     def close(self) -> None:
         """End the iteration and its threads."""
@@ -302,7 +302,7 @@ class BlockIterator:
 
 
 def _code(error: Exception) -> str:
-    """What an error is known by again: its class, and a number that follows from its words."""
+    """A code by which an error is recognised: its class, and a number derived from its message."""
     from zlib import crc32  # errors are rare
 
     return f"{type(error).__name__[:40]}:{crc32(str(error).encode())}"

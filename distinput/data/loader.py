@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterating a dataset in worker processes of PyTorch's DataLoader: the number of the pass, and warnings of silent mistakes."""
+"""Iterating a dataset in worker processes of PyTorch's DataLoader: pass numbers, and warnings of silent mistakes."""
 
 import os
 import warnings
@@ -24,7 +24,7 @@ def first_pass(node: Node, begun: int) -> int:
 
     Args:
       node: the pipeline.
-      begun: how many passes its parent process had begun.
+      begun: the number of passes that the parent process had begun.
     """
     worker = loader_worker()
     if worker is None or worker.lasts or not _reshuffles(node):
@@ -78,7 +78,7 @@ def _reshuffles(node: Node) -> bool:
 
 
 def _is_shared(node: Node, worker: LoaderWorker) -> bool:
-    """True if other processes than the workers of this DataLoader may share the elements, such as the ranks of a job."""
+    """True if processes other than the workers of this DataLoader, such as ranks of a job, may share the elements."""
 
     def shares(step: Node) -> int:
         return int(getattr(step, "num_shards", 1)) * max(map(shares, step.inputs), default=1)

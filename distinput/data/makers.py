@@ -31,7 +31,7 @@ _FILES = 16
 
 
 class FileDataset(Dataset[Any]):
-    """The records of files of any format: one of ours, or one that somebody registered.
+    """The records of files of any format: one of this library, or one that was registered.
 
     Args:
       filenames: a path, a list of paths, or a dataset of paths; any fsspec URL.
@@ -39,11 +39,11 @@ class FileDataset(Dataset[Any]):
         that `distinput.extend.register_format` made known), or a `distinput.extend.Format` itself.
       num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
       name: a label.
-      **options: of the format, such as `compression_type="GZIP"` for text; none for a `Format`.
+      **options: the options of the format, such as `compression_type="GZIP"` for text; none for a `Format`.
 
     Raises:
       ValueError: an unknown format.
-      TypeError: `format` is neither a name nor a format; options beside a format that has its own; unknown options.
+      TypeError: `format` is neither a name nor a `Format`; options were given with a `Format`; unknown options.
       NotFoundError: a file is not there.
 
     >>> import distinput as di
@@ -224,8 +224,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       nulls: "error", or a dict with what to put in the place of nulls, by column.
-      trusted: leave out the check that each record batch gets once, before its values are looked at: that its offsets, views
-        and indices lead nowhere outside of it. A damaged file may then end the process, or give values that it does not hold.
+      trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and indices
+        stay within it. A damaged file may then end the process, or yield values that it does not contain.
 
     Raises:
       NotFoundError: a file is not there.
@@ -278,7 +278,7 @@ class NpyDataset(Dataset[Any]):
 
 
 def _reading(filenames: Any, file_format: Format, num_parallel_reads: int | None, name: str | None = None) -> Node:
-    """A reader over names, or several readers that take turns."""
+    """A reader of the named files, or several readers that take turns."""
     names = _names(filenames)
     table = names.table if isinstance(names, Files) else None
     if num_parallel_reads is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step of an iterator that may have come to its end."""
+"""`Optional`: the next element of an iterator, or nothing at its end."""
 
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +18,7 @@ class Optional(Generic[T_co]):
 
     Args:
       value: the value; omit it for an empty Optional.
-      element_spec: what the value looks like.
+      element_spec: the spec of the value.
 
     >>> import distinput as di
     >>> it = iter(di.data.Dataset.range(1))

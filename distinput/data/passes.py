@@ -10,7 +10,7 @@ __all__ = ["Passes"]
 
 
 class Passes:
-    """Counts the passes that were begun over a dataset."""
+    """Counts the passes begun over a dataset."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -18,7 +18,7 @@ class Passes:
 
     def begin(self, node: Node, number: int | None = None) -> int:
         """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
-        if self.process != os.getpid():  # the count of another process does not apply here
+        if self.process != os.getpid():  # the counter of another process does not apply here
             self.process = os.getpid()
             look_around(node)
             if number is None:

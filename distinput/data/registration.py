@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops of others: methods of `Dataset` that were registered, and steps that are added without a method."""
+"""Ops defined outside this library: registered methods of `Dataset`, and steps added without a method."""
 
 import dataclasses
 import inspect
@@ -14,27 +14,26 @@ from distinput.plan.node import Node
 __all__ = ["OPS", "dataset_of", "register_op", "step"]
 
 OPS: Registry[Callable[..., Node]] = Registry("op", {})
-"""The ops of others by name."""
+"""The registered ops by name."""
 
 
 def register_op(name: str, op: Any = None, *, reshuffles: bool = False) -> Any:
     """Make an op a method of every dataset: `dataset.name(...)`, with the arguments and the documentation of the op.
 
-    The fields of the op behind its first one, which is its input, are the arguments; fields that are annotated as `Node` take
-    datasets.
+    The fields of the op after the first one, its input, are the arguments; fields annotated as `Node` accept datasets.
 
     Args:
-      name: of the method: lower-case letters, digits and underscores.
+      name: the name of the method: lower-case letters, digits and underscores.
       op: a subclass of `Node` that is a frozen dataclass, or `package.module:attribute` of one, which is imported when the
         method is first named. Left out: `register_op(name)` is a decorator for the class.
-      reshuffles: each pass is in another order, so that passes over what the op makes are numbered anew.
+      reshuffles: True if each pass has another order, so that passes over the result get their own numbers.
 
     Returns:
       `op`, or the decorator.
 
     Raises:
       ValueError: the name or the place is malformed, or a method or another op has the name; the message says which.
-      TypeError: `op` is no op.
+      TypeError: `op` is not an op.
 
     >>> from dataclasses import dataclass
     >>> import distinput as di
@@ -84,7 +83,7 @@ def dataset_of(node: Node) -> Dataset:
       node: the last step of the pipeline.
 
     Raises:
-      TypeError: it is no node.
+      TypeError: it is not a node.
 
     >>> import distinput as di
     >>> from distinput.ops.take import Take
@@ -102,10 +101,10 @@ def step(op: Callable[..., Node], /, *args: Any, **kwargs: Any) -> Callable[[Dat
     Args:
       op: a subclass of `Node` whose first field is its input.
       *args: its arguments; datasets stand for their nodes.
-      **kwargs: likewise.
+      **kwargs: its named arguments, likewise.
 
     Raises:
-      TypeError: `op` makes no node.
+      TypeError: `op` does not make a node.
 
     >>> import distinput as di
     >>> from distinput.ops.take import Take

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in a pipeline become states that identify the pipeline, and states become places again."""
+"""Turns positions in a pipeline into states that identify the pipeline, and states back into positions."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -24,7 +24,7 @@ _RULES_OF_VERSION_2 = (
     "prefetch_of_prefetch", "prefetch_of_views", "read_for_batches", "shard_of_one", "shuffle_of_one", "skip_before_take",
     "skip_nothing", "skip_of_skip", "take_everything", "take_of_take", "zip_of_zip",
 )  # fmt: skip
-"""All rules of the time when states did not yet say which of them had fired."""
+"""All rules of the releases whose states did not record which rules had fired."""
 
 
 class Seal:
@@ -32,7 +32,7 @@ class Seal:
 
     Args:
       plan: the tree as the user described it.
-      running: what runs for it, whose states the places hold.
+      running: the tree that runs for it, to whose states the positions belong.
     """
 
     def __init__(self, plan: Node, running: Running) -> None:
@@ -45,24 +45,24 @@ class Seal:
         return plan, start_of(plan)
 
     def __call__(self, place: State) -> State:
-        """The state of a place."""
+        """The state for a position."""
         return sealed(place, *self._facts)
 
 
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:
-    """The place that a state of this pipeline holds, and the tree that goes on from there.
+    """The position in a state of this pipeline, and the tree that continues from there.
 
-    That is the one that runs here. Where other rules fired when the state was saved, because options or releases differ, it is
-    the tree of those rules, if they still make the same one.
+    This is the tree that runs here. If other rules fired when the state was saved, because options or releases differ, it is
+    the tree that those rules make, if it is still the same.
 
     Args:
       plan: the tree as the user described it.
-      running: what runs for it here.
-      state: what a user hands in.
-      may_differ: what need not be as it was, of `fingerprint.MAY_DIFFER`.
+      running: the tree that runs for it here.
+      state: the state that the user passed.
+      may_differ: what may have changed since, of `fingerprint.MAY_DIFFER`.
 
     Raises:
-      StateError: it is no state, or not as it was saved, or of another pipeline or version; the message says what differs.
+      StateError: not a state, or modified, or of another pipeline or version; the message says what differs.
     """
     if isinstance(state, dict) and state.get("kind") == "distributed":
         raise StateError(
@@ -97,7 +97,7 @@ def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collect
 
 
 def _place_misfit(place: State) -> str | None:
-    """What is wrong with a place, its state aside."""
+    """What is wrong with a position, apart from its state."""
     seeds, kept = place.get("seeds", []), place.get("kept", [])
     fits = {
         "epoch": is_count(place["epoch"], most=_LAST_PASS),
@@ -118,7 +118,7 @@ def _short(value: Any) -> str:
 
 
 def _other_steps(here: Collection[str], then: Collection[str]) -> str:
-    """The message for a state of other steps than those that run here, for which it says which rules fired."""
+    """The message for a state of steps other than those that run here, with the rules that fired then and now."""
     fired = f"{', '.join(then) or 'no rule'} {_WHEN}, {', '.join(here) or 'no rule'} here"
     return (
         f"restore: the pipeline runs in other steps than {_WHEN}, since other rules fired: {fired}; options, "

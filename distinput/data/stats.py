@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each step of a running pipeline did, what AUTOTUNE chose, and which step the others wait for."""
+"""Statistics of the steps of a running pipeline, the choices of AUTOTUNE, and the step that the others wait for."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ class Stats(dict[str, dict[str, Any]]):
 
     Attributes:
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
-        element was asked for.
+        element was requested.
       bottleneck: the same, in a sentence.
       outside: seconds that the loop spent on its elements, including the gathering of rows that travel as row numbers until
         an element is handed out (those that `shuffle` selected from arrays or mapped files).
@@ -58,16 +58,16 @@ class Stats(dict[str, dict[str, Any]]):
 
 
 def steps_of(node: Node) -> list[Node]:
-    """The node and all it reads from, inputs first."""
+    """The node and all its inputs, inputs first."""
     return [*[step for source in node.inputs for step in steps_of(source)], node]
 
 
 def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
-    """The figures of a run.
+    """The statistics of a run.
 
     Args:
       node: the tree that ran.
-      counters: of the run.
+      counters: the counters of the run.
     """
     steps = steps_of(node)
     named: dict[str, Counter] = {}

@@ -16,8 +16,8 @@ def transformation(load: Callable[[], Callable[..., Node]], *, reshuffles: bool 
     """The method that adds an op to a pipeline; name, arguments and documentation are those of the op.
 
     Args:
-      load: gives the op, and loads its file: that happens when the method is first named.
-      reshuffles: passes over the result are numbered anew, since each of them is in another order.
+      load: imports and returns the op; called when the method is first named.
+      reshuffles: True if each pass has another order, so that passes over the result get their own numbers.
     """
     return _Transformation(load, reshuffles)
 
@@ -28,7 +28,7 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     Args:
       name: the method's name.
       op: a subclass of `Node` whose first field is its input.
-      reshuffles: passes over the result are numbered anew, since each of them is in another order.
+      reshuffles: True if each pass has another order, so that passes over the result get their own numbers.
     """
     arguments = Arguments(name, op)
 

@@ -110,7 +110,7 @@ def test_a_launcher_that_did_not_start_this_process_is_an_error(cls: Any) -> Non
     [
         (
             TorchrunClusterResolver(environ=TORCHRUN | {"RANK": "-1"}),
-            "torchrun: RANK must be a whole number, at least 0",
+            "torchrun: RANK must be an integer, at least 0",
         ),
         (
             TorchrunClusterResolver(environ=TORCHRUN | {"WORLD_SIZE": "0"}),
@@ -119,7 +119,7 @@ def test_a_launcher_that_did_not_start_this_process_is_an_error(cls: Any) -> Non
         (OpenMPIClusterResolver(environ=OPEN_MPI | {"OMPI_COMM_WORLD_RANK": "x"}), "OMPI_COMM_WORLD_RANK .* got 'x'"),
         (
             PMIClusterResolver(environ=PMI | {"PMI_SIZE": "1.5"}),
-            "pmi: PMI_SIZE must be a whole number, at least 1, got '1.5'",
+            "pmi: PMI_SIZE must be an integer, at least 1, got '1.5'",
         ),
         (SlurmClusterResolver(environ=slurm(rank=3)), "SLURM_PROCID=3 must be below SLURM_STEP_NUM_TASKS=3"),
         (KubernetesClusterResolver(2, environ={"JOB_COMPLETION_INDEX": "2"}), "JOB_COMPLETION_INDEX=2 must be below"),

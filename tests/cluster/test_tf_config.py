@@ -44,7 +44,7 @@ def test_what_is_set_on_a_tf_config_resolver_wins() -> None:
         ({"cluster": [1]}, r"TF_CONFIG: cluster must be an object .*, got \[1\]"),
         ({"cluster": {"worker": "a:1"}}, "TF_CONFIG: cluster must be an object .*got str 'a:1'"),
         ({"cluster": TWO, "task": 1}, "TF_CONFIG: task must be an object .*, got 1"),
-        ({"cluster": TWO, "task": {"type": "worker", "index": "x"}}, "task.index must be a whole number, got 'x'"),
+        ({"cluster": TWO, "task": {"type": "worker", "index": "x"}}, "task.index must be an integer, got 'x'"),
     ],
 )
 def test_a_wrong_tf_config_is_shown(config: Any, says: str) -> None:

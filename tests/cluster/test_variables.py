@@ -22,7 +22,7 @@ def test_an_empty_variable_is_a_missing_one() -> None:
     "value, least", [("-1", 0), ("+1", 0), ("1.0", 0), ("x", 0), ("0", 1), ("\u0663", 0), ("1_0", 0)]
 )
 def test_what_is_not_a_natural_number_is_named(value: str, least: int) -> None:
-    with pytest.raises(ValueError, match=f"^x: N must be a whole number, at least {least}, got "):
+    with pytest.raises(ValueError, match=f"^x: N must be an integer, at least {least}, got "):
         natural({"N": value}, "N", "x", least)
 
 
