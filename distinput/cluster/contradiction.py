@@ -13,8 +13,8 @@ _ALLOCATIONS = ("slurm", "kubernetes")
 def contradicts(found: Cluster, seen: Sighting, environ: Environ) -> bool:
     """True if a later source contradicts the description in use.
 
-    Only variables set by hand are compared: TF_CONFIG, and RANK with WORLD_SIZE if torchrun did not set them. Launchers may
-    start one another, such as srun one torchrun on each machine; then both are right, and the inner one is used.
+    Only variables set by hand are compared: TF_CONFIG, and RANK with WORLD_SIZE if torchrun did not set them. Launchers
+    may start one another, such as srun one torchrun on each machine; then both are right, and the inner one is used.
 
     Args:
       found: the description in use.

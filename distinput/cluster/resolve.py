@@ -65,17 +65,17 @@ def resolve(
 ) -> Cluster:
     """Find out the rank of this process and the number of processes. Reads only the mapping, and changes nothing.
 
-    Arguments take precedence. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` are complete, and
-    the environment is not read (except for the coordinator, if that was not given). Otherwise the rest is read from the
-    first of these sources: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed Job. If
-    none of them describes a cluster, this is a single process.
+    Arguments take precedence. `rank` and `size` together, a `cluster_spec` with a task, or a `resolver` are complete,
+    and the environment is not read (except for the coordinator, if that was not given). Otherwise the rest is read from
+    the first of these sources: TF_CONFIG, torchrun, Open MPI, PMI, PMIx, JAX, the Slurm step, the Kubernetes indexed
+    Job. If none of them describes a cluster, this is a single process.
 
-    Two contradictory descriptions are an error if the first one was set by hand: TF_CONFIG against a launcher, or RANK and
-    WORLD_SIZE without torchrun against another launcher. Launchers that start one another are no error: the one nearest
-    to the process is used.
+    Two contradictory descriptions are an error if the first one was set by hand: TF_CONFIG against a launcher, or RANK
+    and WORLD_SIZE without torchrun against another launcher. Launchers that start one another are no error: the one
+    nearest to the process is used.
 
-    Some sources are incomplete: JAX_COORDINATOR_ADDRESS, and MASTER_ADDR with MASTER_PORT if RANK is not set, give only the
-    coordinator; PMIX_RANK gives only the rank. They are combined with the sources after them.
+    Some sources are incomplete: JAX_COORDINATOR_ADDRESS, and MASTER_ADDR with MASTER_PORT if RANK is not set, give only
+    the coordinator; PMIX_RANK gives only the rank. They are combined with the sources after them.
 
     Args:
       environ: the variables to read; those of the process by default.
@@ -134,8 +134,8 @@ def resolve(
 def resolver_of(cluster: Cluster, environ: Environ | None = None) -> ClusterResolver:
     """A resolver with the results of `resolve`, for `strategy.cluster_resolver`.
 
-    Without a cluster, or if the cluster is that of TF_CONFIG, it reads TF_CONFIG, as the resolvers of TensorFlow's strategies
-    do.
+    Without a cluster, or if the cluster is that of TF_CONFIG, it reads TF_CONFIG, as the resolvers of TensorFlow's
+    strategies do.
     """
     tf_config = TFConfigClusterResolver(environ=environ)
     if cluster.source == "single":

@@ -24,7 +24,8 @@ class Cluster:
       task_type: the job of this process; None in a single process.
       task_id: its number in that job; None in a single process.
       coordinator: the "host:port" at which processes may meet; None if unknown.
-      source: the source of the description: "explicit", a name of `RESOLVERS`, the class of your own resolver, or "single".
+      source: the source of the description: "explicit", a name of `RESOLVERS`, the class of your own resolver, or
+        "single".
       restart_count: how many times the launcher has restarted the job.
 
     Raises:

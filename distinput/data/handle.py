@@ -146,8 +146,8 @@ class Handle(Generic[T_co]):
         """An iterator over the pass with this number, for programs that count passes themselves.
 
         `iter` numbers the passes of a process from 0, and steps that reshuffle give each pass another order. A process that
-        reads only one of them, such as a worker that PyTorch's DataLoader starts for each epoch, has to be told which. The
-        next pass is the one after it.
+        reads only one of them, such as a worker that PyTorch's DataLoader starts for each epoch, has to be told which.
+        The next pass is the one after it.
 
         Args:
           number: the number of the pass, from 0.

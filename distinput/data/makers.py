@@ -224,8 +224,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       columns: names of the columns wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       nulls: "error", or a dict with what to put in the place of nulls, by column.
-      trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and indices
-        stay within it. A damaged file may then end the process, or yield values that it does not contain.
+      trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
+        indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
 
     Raises:
       NotFoundError: a file is not there.

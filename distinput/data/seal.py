@@ -52,8 +52,8 @@ class Seal:
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:
     """The position in a state of this pipeline, and the tree that continues from there.
 
-    This is the tree that runs here. If other rules fired when the state was saved, because options or releases differ, it is
-    the tree that those rules make, if it is still the same.
+    This is the tree that runs here. If other rules fired when the state was saved, because options or releases differ,
+    it is the tree that those rules make, if it is still the same.
 
     Args:
       plan: the tree as the user described it.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions and concatenations over all replicas, whether of one process or of several workers.
 
-Every worker checks the same exchanged facts, so all workers raise the same error. Small values are gathered and added in
-replica order on every worker; large ones are added by the engine's own all-reduce.
+Every worker checks the same exchanged facts, so all workers raise the same error. Small values are gathered and added
+in replica order on every worker; large ones are added by the engine's own all-reduce.
 """
 
 from collections.abc import Sequence

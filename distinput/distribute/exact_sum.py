@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums that do not depend on the order of their terms, so that any number of workers gets the same bits.
 
-A float is an integer times a power of two. Its digits are split into bands of `BITS` binary digits at fixed positions. Each
-band is added up in integers, which is exact in any order; only the total is rounded. Workers exchange the bands.
+A float is an integer times a power of two. Its digits are split into bands of `BITS` binary digits at fixed positions.
+Each band is added up in integers, which is exact in any order; only the total is rounded. Workers exchange the bands.
 
 Source: the long accumulator of Kulisch (1986), with bands as in Collange, Defour, Graillat and Iakymchuk (2015).
 """

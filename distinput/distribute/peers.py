@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workers of a strategy, and how they exchange values.
 
-Every exchange ends the same way on all workers: with the arrays of all of them, or with an error that names the worker at
-fault. A mistake in one call fails that call on every worker, and the next call still works.
+Every exchange ends the same way on all workers: with the arrays of all of them, or with an error that names the worker
+at fault. A mistake in one call fails that call on every worker, and the next call still works.
 """
 
 import threading

@@ -116,9 +116,9 @@ class Strategy:
           options: ignored in one process.
 
         Returns:
-          One nest of the replicas' results; leaves are `PerReplica`, or plain if all replicas returned the very same object
-          or the same Python number, text or None. The result of a replica that had a placeholder of zeros instead of data
-          does not count: `reduce` and `gather` leave it out.
+          One nest of the replicas' results; leaves are `PerReplica`, or plain if all replicas returned the very same
+          object or the same Python number, text or None. The result of a replica that had a placeholder of zeros
+          instead of data does not count: `reduce` and `gather` leave it out.
 
         Raises:
           ValueError: `args` is not a list or tuple.
@@ -161,9 +161,9 @@ class Strategy:
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
           value: a distributed value; with `axis=None` also a nest of them.
-          axis: None reduces element by element; all shapes must be equal. An int or a tuple of ints first sums over these
-            axes of each component, along which sizes may differ; the mean then divides by the true number of items, so
-            a row of a short batch weighs as much as any other and empty replicas have no weight.
+          axis: None reduces element by element; all shapes must be equal. An int or a tuple of ints first sums over
+            these axes of each component, along which sizes may differ; the mean then divides by the true number of
+            items, so a row of a short batch weighs as much as any other and empty replicas have no weight.
           deterministic: round exact sums of floats once: the same bits however the rows are divided among replicas and
             workers. Slower.
           mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; `tail="pad"` of
@@ -229,8 +229,8 @@ class Strategy:
         """The components of a value, one for each replica of this process.
 
         Args:
-          value: a distributed value, or a nest; leaves of a nest that are not distributed are repeated. For anything else
-            the result is a tuple of one.
+          value: a distributed value, or a nest; leaves of a nest that are not distributed are repeated. For anything
+            else the result is a tuple of one.
 
         >>> import distinput as di
         >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

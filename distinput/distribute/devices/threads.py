@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas as threads of this process, on NumPy arrays: the reference backend, whose results all others must equal.
 
-The threads live as long as the devices and wait on a lock between runs, so a run starts no threads; it only wakes one per
-replica. Replica 0 runs on the caller's own thread.
+The threads live as long as the devices and wait on a lock between runs, so a run starts no threads; it only wakes one
+per replica. Replica 0 runs on the caller's own thread.
 """
 
 import os

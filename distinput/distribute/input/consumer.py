@@ -19,8 +19,8 @@ class Consumer:
       name: the name of its class, for messages.
       splits_batches: False to leave global batches whole.
       keeps_partial_steps: False to drop a last step that has no element for some replica, as TensorFlow does there.
-      per_replica_input: what PER_REPLICA does to a dataset function: "made" calls it for each replica, "ignored" calls it once
-        for the worker, "refused" raises.
+      per_replica_input: what PER_REPLICA does to a dataset function: "made" calls it for each replica, "ignored" calls
+        it once for the worker, "refused" raises.
     """
 
     replicas: Replicas

@@ -55,7 +55,8 @@ class Lockstep:
       rows_of: counts the rows of elements, to skip steps in which no worker has a row. None keeps every step.
       ahead: how many steps are agreed on before they are needed.
       about: names the input, the same on every worker; called at the first step.
-      alike: True if all workers draw the same global batches, so that they must end together, with equal numbers of rows.
+      alike: True if all workers draw the same global batches, so that they must end together, with equal numbers of
+        rows.
       hints: harmless differences between the workers, for the error raised if their batches do not match.
     """
 

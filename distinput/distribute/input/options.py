@@ -30,14 +30,14 @@ class InputOptions:
       experimental_replication_mode: one pipeline for each worker, or, with `distribute_datasets_from_function` on
         `MirroredStrategy`, for each replica.
       experimental_place_dataset_on_device: only with PER_REPLICA and `experimental_fetch_to_device=False`.
-      experimental_per_replica_buffer_size: how many pieces to read ahead for each replica, in addition to the one global
-        batch that is always read ahead if producing it takes time.
-      balanced_split: cut every global batch into pieces whose sizes differ by at most one; False cuts as TensorFlow does.
-        Only for `experimental_distribute_dataset`.
+      experimental_per_replica_buffer_size: how many pieces to read ahead for each replica, in addition to the one
+        global batch that is always read ahead if producing it takes time.
+      balanced_split: cut every global batch into pieces whose sizes differ by at most one; False cuts as TensorFlow
+        does. Only for `experimental_distribute_dataset`.
       tail: what happens to a step with fewer rows than the global batch size. "partial" delivers it as it is, as
         TensorFlow does. "pad" pads every replica's part with zeros to the same number of rows, and each step is a pair
-        (element, mask) whose mask is true for the rows that are data; `reduce` and `gather` accept it. "drop" leaves the
-        step out. "error" raises, already when the dataset is distributed if the rows can be counted. Only for
+        (element, mask) whose mask is true for the rows that are data; `reduce` and `gather` accept it. "drop" leaves
+        the step out. "error" raises, already when the dataset is distributed if the rows can be counted. Only for
         `experimental_distribute_dataset`.
 
     Raises:

@@ -19,8 +19,8 @@ __all__ = ["OwnBatches"]
 class OwnBatches:
     """A dataset of global batches of which a worker reads only its own pieces.
 
-    Its positions are positions in the global batches, so its states are those of the whole dataset: any number of workers can
-    continue from them.
+    Its positions are positions in the global batches, so its states are those of the whole dataset: any number of
+    workers can continue from them.
 
     Args:
       whole: the dataset of global batches.

@@ -35,8 +35,8 @@ class StepBuilder:
         """Build a step from these elements.
 
         Args:
-          parts: the elements in replica order; `END`, or a missing one at the end, for a replica that has none. The list is
-            completed with placeholders.
+          parts: the elements in replica order; `END`, or a missing one at the end, for a replica that has none. The
+            list is completed with placeholders.
           missing: how many replicas have none.
         """
         present = self._fill(parts) if missing else None

@@ -31,8 +31,9 @@ class CommunicationOptions:
       bytes_per_pack: accepted for compatibility with TensorFlow, and ignored: arrays are sent whole.
       timeout_seconds: how long a call waits for the other workers; None for 300 seconds.
       implementation: "AUTO", or the name of an engine: "torch", "mpi", "jax"; TensorFlow's "RING" and "NCCL" mean "torch".
-      compare_call_sites: True if all workers must call `reduce`, `gather` and the like from the same places in the program,
-        so that metrics reduced in a different order are an error; False for workers that run different programs.
+      compare_call_sites: True if all workers must call `reduce`, `gather` and the like from the same places in the
+        program, so that metrics reduced in a different order are an error; False for workers that run different
+        programs.
 
     Raises:
       ValueError: `bytes_per_pack` is negative, or `timeout_seconds` is not positive.
@@ -57,17 +58,18 @@ class CommunicationOptions:
 class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous replicas in several processes, each of which creates the same strategy.
 
-    Every worker must make the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`. All
-    workers take the same number of steps, however much data each of them has.
+    Every worker must make the same calls in the same order: distributing, iterating, `reduce`, `gather`, `all_reduce`.
+    All workers take the same number of steps, however much data each of them has.
 
     Use it in a `with` block: if an exception leaves the block, the other workers are told and raise `AbortedError` with
     the reason instead of waiting.
 
     Args:
-      cluster_resolver: describes the workers; None looks at the environment: TF_CONFIG, torchrun, MPI, Slurm, Kubernetes.
-        Without a cluster there is one worker.
+      cluster_resolver: describes the workers; None looks at the environment: TF_CONFIG, torchrun, MPI, Slurm,
+        Kubernetes. Without a cluster there is one worker.
       communication_options: the engine and its time-out.
-      devices: a name for each replica of this process; None for one CPU. Workers may have different numbers of replicas.
+      devices: a name for each replica of this process; None for one CPU. Workers may have different numbers of
+        replicas.
       backend: what the replicas of this process run on.
       collectives: a group that is already open; its owner closes it.
 
