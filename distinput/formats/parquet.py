@@ -40,8 +40,8 @@ _BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
 """Target size of a block, which is a view: in total, or per column if there are many; each column has a fixed cost."""
 
 _WHOLE_BYTES = 96 << 20
-"""Row groups up to this size are decoded at once, column by column, in half the time of decoding slices, where each slice
-goes through all columns. A million rows of twelve numbers, the row groups that pyarrow writes, take this much."""
+"""Row groups up to this size are decoded at once, column by column, in half the time of decoding slices, where each
+slice goes through all columns. A million rows of twelve numbers, the row groups that pyarrow writes, take this much."""
 
 _WIDE_BYTES = 8 << 20
 """A row group with a larger column is not decoded at once: the extra memory that pyarrow needs, twice as much for

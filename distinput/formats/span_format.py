@@ -193,8 +193,8 @@ class _Chunks:
     """Decides how much of a file is read at a time, and how many records are searched in it.
 
     A batch that spans two blocks must be copied together, so blocks end where a group of rows does. Therefore only
-    about as many bytes are read as the missing rows will take, judged by the rows so far, plus a little: the bytes after them
-    must be moved in front of the next chunk.
+    about as many bytes are read as the missing rows will take, judged by the rows so far, plus a little: the bytes
+    after them must be moved in front of the next chunk.
 
     Args:
       group: rows that the consumer takes at a time.

@@ -100,7 +100,7 @@ class TFRecordWriter:
 
     The file appears under its name when `close` succeeds, which a `with` block calls. Until then it has a hidden name,
     which no pattern matches, and an existing file of this name stays. Nothing is left of it after an error in the
-    `with` block or in a write, or if the writer is never closed. (TensorFlow's writer keeps what it has written so far.)
+    `with` block or in a write, or if the writer is never closed. (TensorFlow's writer keeps what was written so far.)
 
     Args:
       path: where to write, a local path or a URL.

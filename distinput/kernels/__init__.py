@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled loops over NumPy arrays and numbers, each beside a readable reference (floor 0).
+"""Compiled loops over NumPy arrays and numbers, each with a readable reference implementation (floor 0).
 
 Nothing here imports numba before a kernel is first called, see `distinput.kernels.kernel`. The kernels:
 
@@ -13,5 +13,5 @@ Nothing here imports numba before a kernel is first called, see `distinput.kerne
 * `tfrecord`: `scan_records`, `frame_records`
 * `windows`: `fill_windows`
 
-`python -m distinput.kernels` compiles them all into the cache, for an image or an install that will be read-only.
+`python -m distinput.kernels` compiles all of them into the cache, for an image or a read-only installation.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m distinput.kernels`: compile every kernel into the cache, where later programs find them."""
+"""`python -m distinput.kernels`: compile every kernel into the cache, for later programs."""
 
 from distinput.kernels.kernel import compile_all
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes dealt to workers so that their loads come out even."""
+"""Distributing sizes over workers so that their loads are balanced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MOST = 1 << 62
 
 
 def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
-    """Give each size, in order, to the worker with the least load so far; the first of several.
+    """Assign each size, in order, to the worker with the least load so far; ties go to the first such worker.
 
-    With the largest sizes first this is the rule "longest processing time first" (Graham 1969).
+    With sizes in descending order this is the rule "longest processing time first" (Graham 1969).
 
     Args:
-      sizes: [n], not negative, at most 2**62 in all.
+      sizes: [n], not negative, at most 2**62 in total.
       loads: [w], all 0; out: the sum of each worker's sizes.
       owners: [n]; out: the worker of each size.
     """

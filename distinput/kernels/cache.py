@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where compiled kernels are kept on disk, and under which names.
+"""The locations and file names of compiled kernels on disk.
 
-Programs that call no kernel import this file as well, so what takes long to import is imported in the functions.
+Programs that call no kernel import this module as well, so slow imports are made inside the functions.
 """
 
 import functools
@@ -13,16 +13,16 @@ from types import FunctionType
 __all__ = ["Place", "holds", "place"]
 
 Place = tuple[str, list[str]]
-"""The beginning of a kernel's file names, which tells its source, and the folders to look in."""
+"""The prefix of a kernel's file names, which identifies its source, and the folders to search."""
 
 
 def place(name: str, source: FunctionType, inlined: Collection[FunctionType]) -> Place:
-    """Where a kernel is kept; without folders if its source cannot be read.
+    """The cache location of a kernel; without folders if its source cannot be read.
 
     Args:
       name: of the kernel.
-      source: what is compiled.
-      inlined: functions that kernels may call; if one changes, so do the kernels that call it.
+      source: the function that is compiled.
+      inlined: functions that kernels may call; a change in one invalidates the kernels that call it.
     """
     stamp = _stamp(source, inlined)
     full = f"{name}.py{sys.version_info.major}{sys.version_info.minor}-{stamp}"
@@ -30,11 +30,11 @@ def place(name: str, source: FunctionType, inlined: Collection[FunctionType]) ->
 
 
 def holds(name: str, folders: list[str]) -> bool:
-    """Whether a kernel of that name may be there, so that it is worth importing numba while the caller waits."""
+    """True if a kernel of that name may be cached, so that importing numba while the caller waits is worthwhile."""
     for folder in folders:
         try:
             found = os.listdir(folder)
-        except OSError:  # it is not there, or not ours to read
+        except OSError:  # it does not exist or is not readable
             continue
         if any(file.startswith(f"{name}-") and file.endswith(".nbc") for file in found):
             return True
@@ -42,7 +42,7 @@ def holds(name: str, folders: list[str]) -> bool:
 
 
 def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
-    """A name for the text of a kernel and of all it calls, empty where that cannot be read."""
+    """A hash of the source of a kernel and of all functions it calls; empty if the source cannot be read."""
     from hashlib import sha256
 
     here = os.path.dirname(__file__)
@@ -68,11 +68,11 @@ def _digest(file: str) -> str:
 
 
 def _folders(beside: str) -> list[str]:
-    """Where compiled kernels are looked for, and left where the first can be written."""
+    """The folders that are searched for compiled kernels; new ones are written to the first that is writable."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return [os.path.join(chosen, "distinput")]
     folders = [os.path.join(beside, "__pycache__")]
-    # Never a folder that others may write: what is in there is executed.
+    # Never a folder that others may write to: its contents are executed.
     home = os.path.expanduser("~")
     if sys.platform == "win32":
         user = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")

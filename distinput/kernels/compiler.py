@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only door to numba: compile a kernel, keep it on disk, and put instructions in place of `machine`'s functions.
+"""All use of numba: compile a kernel, cache it on disk, and replace the functions of `machine` by instructions.
 
-Imported by `kernel` when the first kernel is called, and by nobody else.
+Imported only by `kernel`, when the first kernel is called.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from distinput.kernels import machine
 from distinput.kernels.cache import Place
 
 if sys.byteorder != "little":
-    raise ImportError("the kernels read words lowest byte first, as this machine does not; the references serve")
+    raise ImportError("the kernels need a little-endian machine; the references are used instead")
 
-# Division is by numbers known not to be zero, and an IndexError could not be told from one of Python's anyway.
+# Divisors are known not to be zero, and an IndexError could not be distinguished from one of Python's anyway.
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
-# What kernels call becomes a part of them, and neither counts references, which takes longer than the work, nor
-# allocates: without both the parser of Examples takes seven times as long.
+# Functions that kernels call are inlined, and neither count references, which takes longer than the work, nor
+# allocate: otherwise the parser of Examples takes seven times as long.
 INSIDE = {"error_model": "numpy", "_nrt": False, "forceinline": True}
 
 _known: set[FunctionType] = set()
@@ -43,14 +43,14 @@ _known: set[FunctionType] = set()
 def build(
     source: FunctionType, signature: str, inlined: Collection[FunctionType], cache: Place, load_only: bool
 ) -> Callable[..., Any] | None:
-    """The compiled function, from the cache if it is there; None if it is not and `load_only` is set.
+    """The compiled function, from the cache if possible; None if it is not cached and `load_only` is set.
 
     Args:
-      source: what to compile.
-      signature: its types as numba writes them.
-      inlined: the functions of ours that it may call.
-      cache: where it is kept.
-      load_only: leave the compiling to another call.
+      source: the function to compile.
+      signature: its types in numba's notation.
+      inlined: the functions of this package that it may call.
+      cache: its cache location.
+      load_only: do not compile.
     """
     for function in inlined:
         if function not in _known:
@@ -68,17 +68,17 @@ def build(
 
 
 _LEFT_BEHIND_SECONDS = 3600
-"""Writing takes far less than that, so a part of a file that is older belongs to nobody."""
+"""Writing takes far less than this, so an older temporary file was abandoned."""
 
 
 class _Store:
-    """Compiled code on disk: one file for a kernel, its source, its signature and the machine.
+    """Compiled code on disk: one file per kernel, source, signature and machine.
 
-    It stands in for numba's own cache, which does not see a change in a function that a kernel calls, and which is an
-    error where no folder can be written. Here no failure to read or to write does any harm.
+    It replaces numba's own cache, which misses changes in the functions that a kernel calls, and which fails if no
+    folder is writable. Here failures to read or write are harmless.
     """
 
-    cache_path = ""  # numba's statistics ask for it
+    cache_path = ""  # required by numba's statistics
 
     def __init__(self, source: FunctionType, signature: str, name: str, folders: list[str]) -> None:
         self._source = source
@@ -88,8 +88,8 @@ class _Store:
         self._loaded: Any = None
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """The compiled function in the first folder that holds it whole."""
-        del signature  # there is one
+        """Load the compiled function from the first folder that has an intact copy; None if there is none."""
+        del signature  # there is only one
         if self._loaded is not None:
             return self._loaded
         context.refresh()
@@ -103,14 +103,14 @@ class _Store:
                     return self._loaded
             except OSError:
                 continue
-            except Exception:  # noqa: BLE001 - whatever is wrong with it, it can be compiled again
+            except Exception:  # noqa: BLE001 - whatever is wrong with the file, the kernel can be compiled again
                 continue
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Leave the compiled function in the first folder that can be written."""
+        """Save the compiled function in the first writable folder."""
         del signature
-        if result.library.has_dynamic_globals or result.lifted:  # holds addresses of this process
+        if result.library.has_dynamic_globals or result.lifted:  # contains addresses of this process
             return
         payload = dumps(result._reduce())
         file = self._file(result.codegen)
@@ -130,14 +130,14 @@ class _Store:
             return
 
     def _remove_unfinished(self, folder: Path, file: str) -> None:
-        """Remove what was left of this file by processes that were ended while they wrote it."""
+        """Remove temporary files left behind by processes that were killed while writing this file."""
         for left in folder.glob(f"{file}.*"):
             with contextlib.suppress(OSError):
                 if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
                     left.unlink()
 
     def _forget_older(self, folder: Path, file: str) -> None:
-        """Remove what earlier versions of the source left; the folder is this version's alone."""
+        """Remove files of earlier versions of the source; this folder belongs to the current version only."""
         version, machine_name = self._name.rpartition("-")[0], file.rpartition("-")[2]
         for old in folder.glob(f"{version}-*-{machine_name}"):
             if old.name != file:
@@ -150,13 +150,13 @@ class _Store:
         return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
 
 
-# What follows teaches numba the functions of `machine`. `typing` is numba's, the types come as numba's objects.
+# The rest implements the functions of `machine` for numba. `typing` is numba's context; types are numba objects.
 
 BYTE, WORD = ir.IntType(8), ir.IntType(64)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    """Where byte `offset` of an array is."""
+    """The address of byte `offset` of an array."""
     start = context.make_array(array_type)(context, builder, array).data
     return builder.gep(builder.bitcast(start, BYTE.as_pointer()), [offset])
 
@@ -209,7 +209,7 @@ def _will_load(typing: Any, data: Any, offset: Any) -> Any:
         number = ir.IntType(32)
         form = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], form)
-        # To read, to be kept in all caches, among data.
+        # For reading, to be kept in all cache levels, in the data cache.
         builder.call(function, [address, ir.Constant(number, 0), ir.Constant(number, 3), ir.Constant(number, 1)])
         return context.get_dummy_value()
 
@@ -227,7 +227,7 @@ def _fill_bytes(typing: Any, out: Any, start: Any, count: Any, value: Any) -> An
 
 
 def _lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """64 bytes as one vector; LLVM cuts it to the width of the machine."""
+    """64 bytes as one vector; LLVM splits it to the vector width of the machine."""
     address = _address(context, builder, signature.args[0], args[0], args[1])
     return builder.load(builder.bitcast(address, ir.VectorType(BYTE, 64).as_pointer()), align=1)
 
@@ -353,7 +353,7 @@ multiply_high = intrinsic(_multiply_high)
 has_crc32, crc32_u64 = intrinsic(_has_crc32), intrinsic(_crc32_u64)
 carryless_product = intrinsic(_carryless_product)
 
-# numba wants a function of the same arguments for each.
+# numba requires a function with the same arguments for each.
 INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     machine.load_u8: lambda data, offset: load_u8(data, offset),
     machine.load_u32: lambda data, offset: load_u32(data, offset),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CRC32C, the checksum of TFRecord files, plain and masked.
 
-Three words are summed at a time where the machine has an instruction for it, because one takes three cycles but three
-can be under way: the bytes are cut in three lanes, and the sums of the lanes are joined by multiplying each with what a sum
-becomes after the zeros that stand for the lanes behind it (V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial
-Using CRC32 Instruction", Intel 2011). Elsewhere eight tables take eight bytes at a time.
+If the machine has an instruction for it, three words are processed at a time, because the instruction has a latency of
+three cycles but a throughput of one: the bytes are split into three lanes, and the checksums of the lanes are combined
+by multiplying each by the factor that accounts for the lanes after it (V. Gopal et al., "Fast CRC Computation for iSCSI
+Polynomial Using CRC32 Instruction", Intel 2011). Other machines process eight bytes at a time with eight tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from distinput.kernels.machine import carryless_product, crc32_u64, has_crc32, l
 
 MASK_DELTA = np.uint32(0xA282EAD8)
 ALL = np.uint32(0xFFFFFFFF)
-LONGEST_LANE = 128  # words of eight bytes: what three of them hold stays in the first cache
+LONGEST_LANE = 128  # words of eight bytes; three lanes fit in the L1 cache
 
 _8, _15, _17 = (np.uint32(each) for each in (8, 15, 17))
 _LOW = np.uint32(255)
@@ -26,7 +26,7 @@ _LOW64 = np.uint64(255)
 
 
 def _byte_tables() -> npt.NDArray[np.uint32]:
-    """Row k: what byte b becomes after itself and k bytes of zeros. [8, 256]."""
+    """[8, 256] item (k, b): the register after byte b followed by k zero bytes."""
     tables = np.empty((8, 256), np.uint32)
     tables[0] = byte_table()
     for k in range(1, 8):
@@ -35,9 +35,9 @@ def _byte_tables() -> npt.NDArray[np.uint32]:
 
 
 def _after_zeros() -> npt.NDArray[np.uint64]:
-    """Item k: what to multiply a sum with, so that the sum of the product is what it becomes after k words of zeros."""
-    # That is x to the power 64 k - 33, for summing a word of 64 bits multiplies by x to the 32, and the product of two
-    # numbers that begin with their lowest power lies one place too low. The first is x to the 31: the lowest bit.
+    """Item k: the factor for a checksum such that the checksum of the product is that after k more zero words."""
+    # That is x to the power 64 k - 33, since processing a word of 64 bits multiplies by x to the 32, and the product of
+    # two bit-reversed polynomials is shifted by one. The first is x to the 31: the lowest bit.
     first, second, third, fourth = (TABLES[7 - k].tolist() for k in range(4))
     powers = [0, 1]
     for _ in range(2 * LONGEST_LANE - 1):
@@ -58,12 +58,12 @@ def sum_reference(data: Bytes) -> int:
 
 
 def masked_reference(data: Bytes) -> int:
-    """The CRC32C of the bytes as TFRecord files keep it, so that a sum over sums is no sum of zeros."""
+    """The masked CRC32C of the bytes, as stored in TFRecord files; masking keeps checksums of checksums useful."""
     return _masked_number(sum_reference(data))
 
 
 def masked_crc32c_of_bytes(data: bytes) -> int:
-    """See `masked_reference`; for one byte string at a time, for which the package google-crc32c needs no kernel."""
+    """See `masked_reference`; for single byte strings, where the package google-crc32c is fast without a kernel."""
     library = crc32c_library()
     if library is None:
         return masked_crc32c(np.frombuffer(data, np.uint8))
@@ -98,7 +98,7 @@ def _by_tables(state: np.uint32, data: Bytes, start: int, stop: int) -> np.uint3
 
 @inlined
 def _in_lanes(state: np.uint64, data: Bytes, start: int, words: int) -> np.uint64:
-    """The register after three lanes of so many words."""
+    """The register after three lanes of `words` words each."""
     second, third = np.uint64(0), np.uint64(0)
     lane = 8 * words
     for at in range(start, start + lane, 8):
@@ -111,7 +111,7 @@ def _in_lanes(state: np.uint64, data: Bytes, start: int, words: int) -> np.uint6
 
 @inlined
 def _by_instruction(state: np.uint32, data: Bytes, start: int, stop: int) -> np.uint32:
-    """The register after data[start:stop], where `has_crc32`."""
+    """The register after data[start:stop]; requires `has_crc32`."""
     if stop - start < 8:
         return _by_tables(state, data, start, stop)
     wide = np.uint64(state)
@@ -126,8 +126,8 @@ def _by_instruction(state: np.uint32, data: Bytes, start: int, stop: int) -> np.
         wide = crc32_u64(wide, load_u64(data, start))
         start += 8
     if start < stop:
-        # The bytes left stand at the end of the last word; as zeros before them change nothing of a register of zero,
-        # they are summed as a word together with as much of the register as they take up.
+        # The remaining bytes are the end of the last word; since leading zeros do not change a zero register, they are
+        # processed as one word, combined with as many bits of the register as they take up.
         bits = np.uint64(8 * (stop - start))
         rest = load_u64(data, stop - 8) ^ (wide << (np.uint64(64) - bits))
         kept = np.uint64(64) - bits
@@ -137,7 +137,7 @@ def _by_instruction(state: np.uint32, data: Bytes, start: int, stop: int) -> np.
 
 @inlined
 def crc32c_of(data: Bytes, start: int, stop: int) -> np.uint32:
-    """For other kernels: the CRC32C of data[start:stop], whose bounds they have checked."""
+    """For use in kernels: the CRC32C of data[start:stop]; the caller checks the bounds."""
     if has_crc32():
         return _by_instruction(ALL, data, start, stop) ^ ALL
     return _by_tables(ALL, data, start, stop) ^ ALL
@@ -145,7 +145,7 @@ def crc32c_of(data: Bytes, start: int, stop: int) -> np.uint32:
 
 @inlined
 def crc32c_of_word(data: Bytes, start: int) -> np.uint32:
-    """For other kernels: the CRC32C of the eight bytes at `start`, whose bounds they have checked."""
+    """For use in kernels: the CRC32C of the eight bytes at `start`; the caller checks the bounds."""
     if has_crc32():
         return np.uint32(crc32_u64(np.uint64(ALL), load_u64(data, start))) ^ ALL
     return _by_tables(ALL, data, start, start + 8) ^ ALL
@@ -153,7 +153,7 @@ def crc32c_of_word(data: Bytes, start: int) -> np.uint32:
 
 @inlined
 def masked(plain: np.uint32) -> np.uint32:
-    """For other kernels: a sum as TFRecord files keep it."""
+    """For use in kernels: a checksum in its masked form."""
     return np.uint32(((plain >> _15) | (plain << _17)) + MASK_DELTA)
 
 
@@ -165,7 +165,7 @@ def crc32c(data: Bytes) -> int:
 
 @kernel(sum_reference)
 def crc32c_portable(data: Bytes) -> int:
-    """See `sum_reference`; what `crc32c` does on a machine without an instruction for it."""
+    """See `sum_reference`; the variant of `crc32c` for machines without an instruction for it."""
     return int(_by_tables(ALL, data, 0, data.size) ^ ALL)
 
 

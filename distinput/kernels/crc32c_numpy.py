@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CRC32C without compiled code of ours: by the package google-crc32c where it is installed, else by NumPy and tables.
+"""CRC32C without kernels: with the package google-crc32c if it is installed, else with NumPy and tables.
 
-The kernels in `distinput.kernels.crc32c` are as fast as that package. This is what runs before they are compiled, and where
-they cannot be.
+The kernels in `distinput.kernels.crc32c` are as fast as that package. This module is used until they are compiled, and
+if they cannot be compiled.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["byte_table", "crc32c_library", "crc32c_numpy"]
 POLYNOMIAL = 0x82F63B78  # Castagnoli's, lowest bit first
 ALL = 0xFFFFFFFF
 CHUNK = 512  # bytes; a table for each position fits into the second-level cache
-GROUP = 64  # chunks that are looked up at once
+GROUP = 64  # chunks looked up at once
 SHORT = 48  # bytes; up to here a loop in Python is as fast
 
 
 @cache
 def crc32c_library() -> Callable[[bytes], int] | None:
-    """The function of google-crc32c, None where its compiled code is not installed.
+    """The function of google-crc32c; None if its compiled code is not installed.
 
-    A Python without the GIL does not load it: an extension module that does not declare to be safe there would turn the GIL
-    on again, for the whole process.
+    It is not loaded in free-threaded Python: an extension module that does not declare support for it would enable the
+    GIL again for the whole process.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
@@ -46,7 +46,7 @@ def crc32c_library() -> Callable[[bytes], int] | None:
 
 
 def byte_table() -> npt.NDArray[np.uint32]:
-    """What the register of zero becomes after each byte. [256]."""
+    """[256] the register after each byte, starting from zero."""
     state = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         state = (state >> np.uint32(1)) ^ (np.uint32(POLYNOMIAL) * (state & np.uint32(1)))
@@ -55,9 +55,9 @@ def byte_table() -> npt.NDArray[np.uint32]:
 
 @cache
 def _tables() -> tuple[list[int], list[list[int]], npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
-    """The byte table; rows of the position table for the register; the position table, flat; where each row begins in it.
+    """The byte table; the position table as rows and as a flat array; the start of each row in the flat array.
 
-    Row i of the position table says what a byte at position i of a chunk contributes to the register after the chunk.
+    Row i of the position table holds what a byte at position i of a chunk contributes to the register after the chunk.
     """
     table = byte_table()
     positions = np.empty((CHUNK, 256), np.uint32)
@@ -70,7 +70,7 @@ def _tables() -> tuple[list[int], list[list[int]], npt.NDArray[np.uint32], npt.N
 def crc32c_numpy(data: Bytes) -> int:
     """The CRC32C of the bytes.
 
-    A register is a sum (XOR) of what each byte contributes, so the contributions are looked up for all bytes at once.
+    The register is the XOR of the contributions of all bytes, so they are looked up for all bytes at once.
 
     >>> hex(crc32c_numpy(np.frombuffer(b"123456789", np.uint8)))
     '0xe3069283'
@@ -82,7 +82,7 @@ def crc32c_numpy(data: Bytes) -> int:
         count = min(GROUP, (len(data) - at) // width)
         chunks = data[at : at + count * width].reshape(count, width)
         looked_up = positions.take(chunks + offsets[CHUNK - width :])  # [count, width]
-        # The register before a chunk counts as if it were added to the first four bytes of the chunk.
+        # The register before a chunk acts as if it were XORed into the first four bytes of the chunk.
         first, second, third, fourth = rows[CHUNK - width : CHUNK - width + 4]
         for contribution in np.bitwise_xor.reduce(looked_up, axis=1).tolist():
             register = (

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the features are in serialized `tf.train.Example` messages, and their values on the way; without protobuf.
+"""Locating and decoding features in serialized `tf.train.Example` messages, without the protobuf library.
 
     Example { Features features = 1 }    Features { map<string, Feature> feature = 1 }
 
-`locate_features` finds where in each of many messages the list of each wanted key is. What can be decoded at once goes into
-columns (see `example_columns`), the other lists are left to the kernels of `example_values`.
+`locate_features` finds the list of each wanted key in each of many messages. Features that can be decoded in the same
+pass go into columns (see `example_columns`); the other lists are left to the kernels of `example_values`.
 
-What holds for every message: fields come in any order, unknown fields are passed over, of a key written twice the last
-counts, and so does the last of several kinds; a feature with no kind is a missing one. A message cut short, a number longer
-than ten bytes, field number 0 and groups (which no version of these messages has) are `MALFORMED`. Features that are not
-wanted are passed over unseen.
+Rules for all messages: fields may come in any order, unknown fields are skipped, the last value of a repeated key wins,
+and so does the last of several kinds; a feature without a kind is missing. A truncated message, a number longer than
+ten bytes, field number 0 and groups (which no version of these messages has) are `MALFORMED`. Unwanted features are
+skipped without being checked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _SplitError(Exception):
 
 
 def _read_features(message: bytes, wanted: dict[bytes, int]) -> Iterator[tuple[int, int, int, int]]:
-    """Of each wanted feature in the message: which one, its kind, and where its list begins and ends."""
+    """For each wanted feature in the message: its index, its kind, and the start and end of its list."""
     for tag, start, stop in read_fields(message):
         for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == FIRST else ():
             if entry_tag != FIRST:
@@ -107,29 +107,29 @@ def locate_reference(
     list_lengths: IntsOut,
     out: BytesOut,
 ) -> tuple[int, int]:
-    """Find the features with the wanted keys in many messages, and decode those of which the number of values is known.
+    """Find the features with the wanted keys in many messages, and decode those whose column asks for it.
 
     Args:
-      data: where the messages lie.
-      starts: [n]; where each begins.
-      lengths: [n]; how long each is, in bytes.
-      keys: the k wanted keys, one after the other, none of them twice.
-      key_offsets: [k + 1]; where each key begins and ends.
-      columns: [k * 4] (that is [k, 4]); the kind that a feature is to have, how many values v, where in `out`, at a multiple
-        of 8, they are to be, and bytes of room behind them. Numbers are [n, v] of float32 or int64; strings [2, n, v] of
-        int64, where each begins in `data` and how long it is, or if there is room, where in it, for then they are copied
-        there, one after the other. With `ANY` number of values there is [2, n] of int64, where those of a message begin in
-        the room and how many they are. With -1 values a feature is only located; then the place is a row of the lists.
+      data: the bytes that contain the messages.
+      starts: [n] start of each message.
+      lengths: [n] length of each message in bytes.
+      keys: the k wanted keys, concatenated, without duplicates.
+      key_offsets: [k + 1] start and end of each key.
+      columns: [k * 4] (that is [k, 4]): the kind of the feature, the number of values v, the offset in `out`, a
+        multiple of 8, and the bytes of room after them. Numbers are [n, v] of float32 or int64. Strings are [2, n, v]
+        of int64: start and length of each in `data`, or in the room if there is any, to which they are then copied one
+        after the other. For `ANY` number of values there is [2, n] of int64: start in the room and number of the values
+        of each message. For -1 values a feature is only located; then the offset is the number of its row in the lists.
       kinds: out, [k * n] (that is [k, n]); `MISSING`, `BYTES`, `FLOAT` or `INT64`.
-      list_starts: out, [l * n] (that is [l, n], for l features that are only located); where the BytesList, FloatList or
-        Int64List begins in `data`; 0 for a missing one.
-      list_lengths: out, [l * n]; how long it is, in bytes.
-      out: out; what belongs to a missing feature is left as it is or undefined.
+      list_starts: out, [l * n] (that is [l, n], for l features that are only located); start of the BytesList,
+        FloatList or Int64List in `data`; 0 if missing.
+      list_lengths: out, [l * n]; length of the list in bytes.
+      out: out; the values of a missing feature are unchanged or undefined.
 
     Returns:
-      `OK` and how many of the k * n features are missing; or `MALFORMED`, `SPLIT`, `WRONG_KIND` or `WRONG_COUNT` and the
-      first message at fault, or `NO_ROOM` and the key at fault, and what the outputs hold is undefined. Where a key is
-      there twice, all of them have to be right.
+      `OK` and how many of the k * n features are missing; or `MALFORMED`, `SPLIT`, `WRONG_KIND` or `WRONG_COUNT` and
+      the first message at fault, or `NO_ROOM` and the key at fault; then the outputs are undefined. If a message
+      repeats a key, all its values must be valid.
     """
     _check_locate(data, starts, lengths, keys, key_offsets, columns, (kinds, list_starts, list_lengths), out)
     n, k = starts.size, key_offsets.size - 1
@@ -198,7 +198,7 @@ def _check_locate(
 
 @inlined
 def _entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int]:
-    """An entry of the map: where the key begins and ends, where the feature does; how many features, -1: malformed."""
+    """An entry of the map: start and end of the key and of the feature, and number of features (-1: malformed)."""
     key_start, key_stop, start, end, values = at, at, at, at, 0
     while at < stop:
         tag, content, at = field(data, at, stop)
@@ -214,7 +214,7 @@ def _entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int]:
 
 @inlined
 def _feature(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
-    """A feature: status, kind, where its list begins and ends."""
+    """A feature: status, kind, start and end of its list."""
     kind, start, end = MISSING, 0, 0
     while at < stop:
         tag, content, at = field(data, at, stop)
@@ -230,9 +230,9 @@ def _feature(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
 
 @inlined
 def _only_list(data: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """The kind of a feature and where its list begins, if data[at:stop] is the length of one that holds a list and no more.
+    """The kind of a feature and the start of its list, if data[at:stop] is its length and content, with one list.
 
-    Kind 0: it may be otherwise.
+    Kind 0 if that is uncertain.
     """
     feature = ends_with(data, at, stop)
     if feature < 0 or feature >= stop:
@@ -260,7 +260,7 @@ def _take(
     list_lengths: IntsOut,
     out: BytesOut,
 ) -> int:
-    """Feature j of message i is data[start:end], which is noted or decoded; the status."""
+    """Record or decode feature j of message i, which is data[start:end]; returns the status."""
     kinds[j * n + i] = kind
     values, place = columns[4 * j + 1], columns[4 * j + 2]
     if values == -1:
@@ -268,7 +268,7 @@ def _take(
         list_lengths[place * n + i] = end - start
     elif kind != MISSING:
         return decode_row(data, start, end, kind, columns, j, i, n, used, out)
-    elif values == ANY:  # what stood under this key before does not count
+    elif values == ANY:  # discard an earlier value of this key
         store_u64(out, place + 8 * (n + i), _ZERO)
     return OK
 
@@ -292,7 +292,7 @@ def _features(
     list_lengths: IntsOut,
     out: BytesOut,
 ) -> int:
-    """The map of message i; the status."""
+    """Process the map of message i; returns the status."""
     e, most = -HINTS, hints.size - 1
     while at < stop:
         following = (e + HINTS) & most

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of `tf.train.Example` messages, decoded into columns as soon as `locate_features` has found them.
+"""Decoding the values of `tf.train.Example` messages into columns as soon as `locate_features` finds them.
 
-What a column is is told by four numbers, see `locate_reference`.
+A column is described by four numbers, see `locate_reference`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined
 from distinput.kernels.machine import copy_bytes, load_u8, load_u64, signed, store_u64
 from distinput.kernels.protobuf import FIRST, ends_with, long_varint
 
-NO_ROOM = 5  # the values of a feature do not fit in the room for them
+NO_ROOM = 5  # the room for the values of a feature is too small
 ANY = -2  # in place of a number of values
 
 _ZERO = np.uint64(0)
 
 
 def table_bytes(kind: int, size: int, n: int) -> int:
-    """What a column takes without the room behind it."""
+    """The size of a column in bytes, without the room after it."""
     return 16 * n if size == ANY else n * size * WIDTHS[kind]
 
 
 def decode_reference(
     content: bytes, kind: int, start: int, columns: Ints, j: int, i: int, n: int, used: list[int], out: BytesOut
 ) -> int:
-    """Write the values of message i, which begin at `start`, to column j; `used` is how many items its room holds."""
+    """Write the values of message i, which begin at `start`, to column j; `used` counts the items in its room."""
     wanted, size, place, room = columns[4 * j : 4 * j + 4].tolist()
     if kind != wanted:
         return WRONG_KIND
@@ -71,13 +71,13 @@ def decode_reference(
 
 @inlined
 def _only_piece(data: Bytes, at: int, stop: int) -> int:
-    """Where the content begins of a list of one string, or of numbers packed in one piece; -1: it may be otherwise."""
+    """The start of the content of a list of one string, or of one piece of packed numbers; -1 if it may be neither."""
     return ends_with(data, at + 1, stop) if at < stop and load_u8(data, at) == FIRST else -1
 
 
 @inlined
 def _copy_text(out: BytesOut, to: int, data: Bytes, start: int, length: int) -> None:
-    """Copy a string, most of which are short: as four words that may overlap, so that nothing hangs on its length."""
+    """Copy a string. Most are short and are copied as four words that may overlap, without branches on the length."""
     if length > 32:
         copy_bytes(out, to, data, start, length)
     elif length >= 8:
@@ -96,7 +96,7 @@ def _copy_text(out: BytesOut, to: int, data: Bytes, start: int, length: int) -> 
 def _decode_texts(
     data: Bytes, at: int, stop: int, columns: Ints, j: int, i: int, n: int, used: IntsOut, out: BytesOut
 ) -> int:
-    """Write where the strings of a list are, and copy them if there is room for any; the status."""
+    """Write the locations of the strings of a list, and copy them if the column has room; returns the status."""
     size, place, room = columns[4 * j + 1], columns[4 * j + 2], columns[4 * j + 3]
     to, also = (place >> 3) + i * size, (place >> 3) + (n + i) * size
     content = _only_piece(data, at, stop) if size == 1 else -1
@@ -124,7 +124,7 @@ def _decode_texts(
 
 @inlined
 def _decode_numbers(data: Bytes, at: int, stop: int, kind: int, out: BytesOut, to: int, end: int) -> int:
-    """Decode a list to out[to:end], in items of its kind; where the values end, -1: malformed."""
+    """Decode a list to out[to:end], in items of its kind; returns the end of the values, or -1 if malformed."""
     content = _only_piece(data, at, stop)
     if kind == FLOAT:
         if content >= 0 and stop - content == 4 * (end - to):
@@ -142,7 +142,7 @@ def _decode_numbers(data: Bytes, at: int, stop: int, kind: int, out: BytesOut, t
 def decode_row(
     data: Bytes, at: int, stop: int, kind: int, columns: Ints, j: int, i: int, n: int, used: IntsOut, out: BytesOut
 ) -> int:
-    """Write the values of a list to row i of column j; the status."""
+    """Write the values of a list to row i of column j; returns the status."""
     if kind != columns[4 * j]:
         return WRONG_KIND
     if kind == BYTES:
@@ -169,7 +169,7 @@ def decode_row(
 
 @inlined
 def any_varies(columns: Ints) -> bool:
-    """Whether there is a column with any number of values for a message."""
+    """True if a column has a variable number of values per message."""
     for j in range(columns.size // 4):
         if columns[4 * j + 1] == ANY:
             return True
@@ -178,7 +178,7 @@ def any_varies(columns: Ints) -> bool:
 
 @inlined
 def begin_row(columns: Ints, i: int, n: int, used: Ints, out: BytesOut) -> None:
-    """Until they are found, message i has no values of which there may be any number."""
+    """Initialize the variable-length columns of message i to no values."""
     for j in range(used.size):
         if columns[4 * j + 1] == ANY:
             store_u64(out, columns[4 * j + 2] + 8 * i, np.uint64(used[j]))
@@ -187,7 +187,7 @@ def begin_row(columns: Ints, i: int, n: int, used: Ints, out: BytesOut) -> None:
 
 @inlined
 def fullest(used: Ints) -> int:
-    """The key that there was no room for."""
+    """The index of the key whose room was too small."""
     for j in range(used.size):
         if used[j] < 0:
             return j
@@ -196,7 +196,7 @@ def fullest(used: Ints) -> int:
 
 @inlined
 def misplaced(columns: Ints, n: int, size: int, items: int) -> bool:
-    """Whether a column has no kind or does not lie within `size` bytes, or has no row in lists of so many items."""
+    """True if a column has an invalid kind, exceeds `size` bytes, or has no row in lists of `items` items."""
     for j in range(columns.size // 4):
         kind, values, place, room = columns[4 * j], columns[4 * j + 1], columns[4 * j + 2], columns[4 * j + 3]
         if values == -1:
@@ -210,7 +210,7 @@ def misplaced(columns: Ints, n: int, size: int, items: int) -> bool:
             if kind == BYTES:
                 return True
             values, width = 1, 16
-        # The division keeps the product from overflowing.
+        # Dividing instead of multiplying avoids overflow.
         if n > 0 and values > (size - place) // width // n:
             return True
         if room > size - place - n * values * width:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the wanted keys an entry of a `tf.train.Example` message has: by a hash table, or by what stood there before.
+"""Finding the key of a `tf.train.Example` map entry: with a hash table, or by comparison with an earlier message.
 
-The messages of a file are written by one program, as a rule: the entries of the map come in the same order in all of them,
-each with its key first, then the feature, and nothing else. So what stands at the beginning of entry e of one message is
-looked for at the beginning of entry e of the next one, by a few comparisons of words:
+The messages of a file are usually written by one program: the map entries come in the same order in all of them, each
+with its key first, then the feature, and nothing else. So the beginning of entry e of one message is compared with the
+beginning of entry e of the next one, in a few comparisons of words:
 
     tag, length of the entry | tag, length, key, tag of the feature | length, tag of the list, length | list
 
-All of it up to the list is the same but for the three lengths, and as long as they are below 128 each of them is greater by one
-where the list is a byte longer (`known_list`). Where that is not so the middle may still be the same (`is_as_before`). Else the
-entry is read field by field, and its key is found in the table.
+Everything before the list is the same except for the three lengths, and while these are below 128, each of them
+increases by one if the list is a byte longer (`known_list`). Otherwise the middle may still be the same
+(`is_as_before`). Failing that, the entry is read field by field, and its key is looked up in the table.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from distinput.kernels.protobuf import FIRST, SECOND, ends_with
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-HINTS = 16  # words that tell of an entry of an earlier message
-# How long its beginning is (0: nothing is known), its first word and which bits of it count, its last word, where it is, and
-# which of the wanted keys it has, counted from 1 (0: none).
+HINTS = 16  # words that describe an entry of an earlier message
+# The length of its beginning (0: unknown), its first word and a mask for it, its last word, its offset, and the number
+# of its key among the wanted ones, from 1 (0: none).
 LENGTH, _HEAD, _MASK, _TAIL, _AT, KEY = range(6)
-# Of all that comes before its list: how long that is (0: nothing is known), the kind and the length of the list, the first and
-# the last word, what is added to each of them for each byte by which a list is longer, and where it is.
+# Its header, everything before its list: the length (0: unknown), the kind and the length of the list, the first word
+# and its increment for each additional byte of the list, the last word and its increment, and the offset.
 HEADER, KIND, _SIZE, _FIRST, _FIRST_STEP, _LAST, _LAST_STEP, _HEADER_AT = range(8, 16)
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -40,7 +40,7 @@ _C1, _C2, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np
 
 @inlined
 def _ends(data: Bytes, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
-    """The first and the last eight bytes of a key; they and its length are all there is of one of up to 16 bytes."""
+    """The first and the last eight bytes of a key; with its length they identify a key of up to 16 bytes."""
     length = stop - start
     if length >= 8:
         return load_u64(data, start), load_u64(data, stop - 8)
@@ -54,10 +54,10 @@ def _ends(data: Bytes, start: int, stop: int) -> tuple[np.uint64, np.uint64]:
 
 @inlined
 def _same_middle(data: Bytes, start: int, keys: Bytes, key_start: int, length: int) -> bool:
-    """Whether two keys of the same length and the same ends are the same."""
+    """True if two keys of the same length and with the same ends are equal."""
     at = 8
     while at < length - 8:
-        # The last word may overlap the end of the key, which is known to be the same.
+        # The last word may overlap the end of the key, which is already known to be equal.
         if load_u64(data, start + at) != load_u64(keys, key_start + at):
             return False
         at += 8
@@ -66,14 +66,14 @@ def _same_middle(data: Bytes, start: int, keys: Bytes, key_start: int, length: i
 
 @inlined
 def _place(first: np.uint64, last: np.uint64, length: int, size: int) -> int:
-    """Where in a table of `size`, a power of two, to look for a key first."""
+    """The first slot to probe for a key in a table of `size` slots, a power of two."""
     word = first * _C1 ^ (last + np.uint64(length)) * _C2
     return signed((word ^ (word >> _32)) & np.uint64(size - 1))
 
 
 @inlined
 def table_size(count: int) -> int:
-    """Room in a table for so many keys: a power of two, of which most is left free."""
+    """The size of a table for so many keys: a power of two with a low load factor."""
     size = 4
     while size < 4 * count:
         size *= 2
@@ -82,7 +82,7 @@ def table_size(count: int) -> int:
 
 @inlined
 def find_key(data: Bytes, start: int, stop: int, keys: Bytes, key_offsets: Ints, ends: Words, table: Ints) -> int:
-    """Which of the wanted keys data[start:stop] is; -1: none."""
+    """The index of the wanted key that equals data[start:stop]; -1: none."""
     length = stop - start
     first, last = _ends(data, start, stop)
     place = _place(first, last, length, table.size)
@@ -110,9 +110,9 @@ def make_table(keys: Bytes, key_offsets: Ints, ends: Words, table: IntsOut) -> N
 
 @inlined
 def is_as_before(data: Bytes, at: int, stop: int, hints: Words, e: int) -> bool:
-    """Whether data[at:stop] begins as an entry of an earlier message, of which hints[e:] tell: key, and tag of the feature."""
+    """True if data[at:stop] begins like the entry described by hints[e:]: with the same key and tag of the feature."""
     length = hint(hints, e + LENGTH)
-    # The first word is read whole, even if there is less that tells.
+    # The first word is read as a whole, even if the mask covers less.
     if length == 0 or length >= stop - at or at + 8 > data.size:
         return False
     if load_u64(data, at) & hints[np.uint64(e + _MASK)] != hints[np.uint64(e + _HEAD)]:
@@ -126,7 +126,7 @@ def is_as_before(data: Bytes, at: int, stop: int, hints: Words, e: int) -> bool:
 
 @inlined
 def known_list(data: Bytes, at: int, stop: int, hints: Words, e: int) -> int:
-    """How long the list of the entry at `at` is, if all before it is as hints[e:] tell but for the lengths; else below 0.
+    """The length of the list of the entry at `at` if its header matches hints[e:] except for the lengths; else < 0.
 
     The list then ends, with the entry, within data[:stop].
     """
@@ -134,8 +134,8 @@ def known_list(data: Bytes, at: int, stop: int, hints: Words, e: int) -> int:
     if header == 0 or header > stop - at:
         return -1
     first, before = load_u64(data, at), hints[np.uint64(e + _FIRST)]
-    # The length of the entry is the second byte. While it is below 128 so are the two others, for they are smaller, and no sum
-    # reaches into another byte; a difference that does leaves a list of less than no bytes.
+    # The length of the entry is the second byte. While it is below 128, the two smaller lengths are too, and no sum
+    # carries into another byte; a difference that borrows yields a list of negative length.
     longer = (first >> _BYTE & _LOW_7) - (before >> _BYTE & _LOW_7)
     if first != before + longer * hints[np.uint64(e + _FIRST_STEP)]:
         return -1
@@ -155,7 +155,7 @@ def hint(hints: Words, e: int) -> int:
 
 @inlined
 def remember(data: Bytes, at: int, key_stop: int, stop: int, j: int, hints: Words, e: int) -> None:
-    """Keep how an entry begins for `is_as_before`, if it is the key and then the feature; j: which of the wanted keys."""
+    """Store the beginning of an entry for `is_as_before`, if it is a key and a feature; j: index of the key."""
     length = key_stop + 1 - at
     hints[e + LENGTH], hints[e + HEADER] = _ZERO, _ZERO
     if key_stop >= stop or at + 8 > data.size or load_u8(data, at) != FIRST or load_u8(data, key_stop) != SECOND:
@@ -171,9 +171,9 @@ def remember(data: Bytes, at: int, key_stop: int, stop: int, j: int, hints: Word
 
 @inlined
 def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kind: int, hints: Words, e: int) -> None:
-    """Keep for `known_list` what the entry at `at`, whose content `is_as_before`, has before its list, data[start:stop]."""
+    """Store the header of the entry at `at`, before its list data[start:stop], for `known_list`."""
     is_short = content - at == 2 and start - content == hint(hints, e + LENGTH) + 3  # each length is one byte
-    if not is_short and hint(hints, e + HEADER) != 0:  # lengths of several bytes must be the same, which is worth less
+    if not is_short and hint(hints, e + HEADER) != 0:  # longer lengths must match exactly, which is less useful
         return
     if load_u8(data, at) != FIRST or ends_with(data, at + 1, stop) != content:
         return
@@ -185,7 +185,7 @@ def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kin
         np.uint64(at),
     )
     first_step, last_step = _ZERO, _ZERO
-    for place in (1, header - 3, header - 1):  # where the lengths are
+    for place in (1, header - 3, header - 1):  # the positions of the lengths
         if is_short and place < 8:
             first_step |= _ONE << np.uint64(8 * place)
         if is_short and place >= header - 8:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of one feature of many `tf.train.Example` messages, out of the lists that `locate_features` found.
+"""Decoding one feature of many `tf.train.Example` messages from the lists that `locate_features` found.
 
     Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3 } }
     BytesList { repeated bytes value = 1 }    FloatList { repeated float value = 1 }    Int64List likewise
 
-`count_values` counts them, a `fill_` kernel decodes them into a column. Numbers may be packed or not, and unknown fields are
-passed over.
+`count_values` counts the values, a `fill_` kernel decodes them into a column. Numbers may be packed or not; unknown
+fields are skipped.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from distinput.kernels.protobuf import (
     read_varint,
 )
 
-# Kinds of feature; each is the number of its field.
+# Kinds of feature; each is its field number.
 MISSING, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 
-# What came of it.
+# Status codes.
 OK = 0
-MALFORMED = 1  # no such message
-SPLIT = 2  # a list written in several pieces, which protobuf would join; no writer is known to do that
+MALFORMED = 1  # not a valid message
+SPLIT = 2  # a list in several pieces, which protobuf would concatenate; no known writer produces that
 WRONG_KIND = 3  # the feature holds values of another kind
-WRONG_COUNT = 4  # the feature has another number of values than the offsets leave room for
+WRONG_COUNT = 4  # the number of values differs from the one that the offsets allow
 
-WIDTHS = {BYTES: 16, FLOAT: 4, INT64: 8}  # bytes of a value; of a string where it begins and how long it is
+WIDTHS = {BYTES: 16, FLOAT: 4, INT64: 8}  # bytes of a value; for a string, of its start and length
 
-Out: TypeAlias = npt.NDArray[np.generic]  # the decoders write bytes, whatever an array holds
+Out: TypeAlias = npt.NDArray[np.generic]  # the decoders write bytes, whatever the dtype
 
 _NUMBER, _FLOAT = 1 << 3 | VARINT, 1 << 3 | FIXED32  # tags of values that are not packed
 _ZERO, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 
 
 def check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
-    """For references: spans that are not within the data are an error."""
+    """For the references: raise an error for spans that are not within the data."""
     if starts.size != lengths.size:
         raise ValueError("example: starts and lengths must have an item for each message")
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
@@ -58,7 +58,7 @@ def check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
 
 
 def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float] | list[int]:
-    """The values of a list: floats, integers, or where each string begins and ends."""
+    """The values of a list: floats, integers, or the start and end of each string."""
     spans: list[tuple[int, int]] = []
     floats: list[float] = []
     integers: list[int] = []
@@ -84,8 +84,8 @@ def count_reference(
     """Count the values of one feature in many messages.
 
     Args:
-      data: where the messages lie.
-      kind: `BYTES`, `FLOAT` or `INT64`, what the feature is to be.
+      data: the bytes that contain the messages.
+      kind: the expected kind, `BYTES`, `FLOAT` or `INT64`.
       kinds: [n]; one row of what `locate_features` found.
       list_starts: [n]; likewise.
       list_lengths: [n]; likewise.
@@ -142,12 +142,12 @@ def floats_reference(
     """Decode the values of one feature of kind `FLOAT` in many messages.
 
     Args:
-      data: where the messages lie.
+      data: the bytes that contain the messages.
       kinds: [n]; one row of what `locate_features` found.
       list_starts: [n]; likewise.
       list_lengths: [n]; likewise.
       offsets: [n + 1]; values of message i go to out[offsets[i]:offsets[i + 1]].
-      out: out; the places of a missing feature are left as they are, so they may hold a default.
+      out: out; the items of a missing feature are left unchanged, so they may hold a default.
 
     Returns:
       `OK` and -1; or `MALFORMED`, `WRONG_KIND` or `WRONG_COUNT` and the first message at fault.
@@ -173,7 +173,7 @@ def spans_reference(
 ) -> tuple[int, int]:
     """Find the values of one feature of kind `BYTES` in many messages, as `fill_floats` does floats.
 
-    Nothing is copied: `value_starts` and `value_lengths` tell where in `data` each value is, see `gather_spans`.
+    Nothing is copied: `value_starts` and `value_lengths` locate each value in `data`, see `gather_spans`.
     """
     if value_starts.size != value_lengths.size:
         raise ValueError("example: value_starts and value_lengths must have the same size")
@@ -183,13 +183,13 @@ def spans_reference(
     return status
 
 
-# The compiled ones.
+# The compiled implementations.
 
 
 @inlined
 def _decode_varints(data: Bytes, at: int, stop: int, out: Out, to: int, end: int) -> int:
-    """Decode the numbers in data[at:stop] to out[to:end], in words whatever `out` holds; see `decode_list`."""
-    # Where the numbers end in 64 bytes is known together, so that none of them waits for the one before it.
+    """Decode the numbers in data[at:stop] to out[to:end], as words whatever the dtype of `out`; see `decode_list`."""
+    # The ends of all numbers in 64 bytes are found together, so that none of them depends on the previous one.
     while at < stop and at + 72 <= data.size:
         base, last = at, ~high_mask(data, at)
         if stop - at < 64:
@@ -223,10 +223,10 @@ def _decode_varints(data: Bytes, at: int, stop: int, out: Out, to: int, end: int
 def decode_list(
     data: Bytes, kind: int, at: int, stop: int, out: Out, to: int, end: int, lengths: Out, also: int
 ) -> int:
-    """Decode data[at:stop] to out[to:end], in values of its kind whatever `out` holds.
+    """Decode data[at:stop] to out[to:end], as values of its kind whatever the dtype of `out`.
 
-    Of strings where they are, and how long to lengths[also:]. Returns where the values end, be there room for them or not,
-    since their form is looked at in any case; -1: malformed.
+    For strings, writes their starts to `out` and their lengths to lengths[also:]. Returns the end of the values, even
+    if it exceeds `end`, since all values are validated; -1: malformed.
     """
     also -= to
     while at < stop:
@@ -253,9 +253,9 @@ def decode_list(
 
 @inlined
 def outside(data: Bytes, starts: Ints, lengths: Ints) -> bool:
-    """Whether any span is not within the data."""
+    """True if any span is not within the data."""
     for i in range(starts.size):
-        # Without the sum, which could overflow.
+        # The sum is avoided because it could overflow.
         if starts[i] < 0 or lengths[i] < 0 or lengths[i] > data.size or starts[i] > data.size - lengths[i]:
             return True
     return False
@@ -263,7 +263,7 @@ def outside(data: Bytes, starts: Ints, lengths: Ints) -> bool:
 
 @inlined
 def not_offsets(offsets: Ints, size: int) -> bool:
-    """Whether offsets decrease or do not stay within 0 to `size`."""
+    """True if offsets decrease or do not stay within 0 to `size`."""
     if offsets[0] < 0 or offsets[offsets.size - 1] > size:
         return True
     for i in range(offsets.size - 1):
@@ -274,7 +274,7 @@ def not_offsets(offsets: Ints, size: int) -> bool:
 
 @inlined
 def _count_packed(data: Bytes, start: int, stop: int) -> int:
-    """How many packed integers there are: as many as bytes below 128, the last of which must be one."""
+    """The number of packed integers, which is the number of bytes below 128; the last byte must be one."""
     if start == stop:
         return 0
     if load_u8(data, stop - 1) >= 128:
@@ -296,7 +296,7 @@ def _count_packed(data: Bytes, start: int, stop: int) -> int:
 
 @inlined
 def _count_list(data: Bytes, kind: int, at: int, stop: int) -> int:
-    """How many values a list has; -1: malformed. Of integers that are too long only `fill_int64s` knows."""
+    """The number of values of a list; -1: malformed. Integers that are too long are only detected by `fill_int64s`."""
     count = 0
     while at < stop:
         tag, content, at = field(data, at, stop)
@@ -353,7 +353,7 @@ def _filled(
     out: Out,
     more: Out,
 ) -> tuple[int, int]:
-    """Write the values of message i to out[offsets[i]:offsets[i + 1]]; of strings how long they are to `more`."""
+    """Write the values of message i to out[offsets[i]:offsets[i + 1]]; for strings, their lengths to `more`."""
     if starts.size != lengths.size:
         raise ValueError("example: starts and lengths must have an item for each message")
     if outside(data, starts, lengths):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of one length gathered from anywhere in a piece of memory, and where the rows of parts that lie apart begin in it."""
+"""Gathering rows of equal length from a piece of memory, and locating rows in parts that are not adjacent."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import copy_bytes, load_u64, store_u64, will_load
 
-AHEAD = 4  # rows asked of the memory before they are copied: it answers many at once in little more time than one
-LINE = 64  # bytes that come from memory together
+AHEAD = 4  # rows prefetched before they are copied; many fetches at once take little more time than one
+LINE = 64  # bytes in a cache line
 
 
 @inlined
 def all_below(numbers: Ints, stop: int) -> bool:
-    """Whether all numbers are from 0 to before `stop`."""
+    """True if all numbers are from 0 to before `stop`."""
     outside = False
     for i in range(numbers.size):
-        outside |= bool(np.uint64(numbers[i]) >= np.uint64(max(0, stop)))  # negative ones are huge without their sign
+        outside |= bool(np.uint64(numbers[i]) >= np.uint64(max(0, stop)))  # negative numbers are huge as unsigned ones
     return not outside
 
 
 @inlined
 def copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> None:
-    """Copy a row; small ones without a call."""
+    """Copy a row; short rows are copied without a function call."""
     if width % 8 == 0 and width <= 64:
         for k in range(0, width, 8):
             store_u64(out, to + k, load_u64(data, start + k))
@@ -35,7 +35,7 @@ def gather_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> No
     """Row i of out [n, width] is data[starts[i]:starts[i] + width].
 
     Args:
-      data: where the rows lie.
+      data: the bytes that contain the rows.
       starts: [n], in bytes.
       width: bytes of a row.
       out: n rows as bytes.
@@ -52,7 +52,7 @@ def gather_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> No
 def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
     """See `gather_reference`."""
     rows = starts.size
-    # The division keeps the product from overflowing.
+    # Dividing instead of multiplying avoids overflow.
     if width < 0 or (rows > 0 and width > out.size // rows) or out.size != rows * width:
         raise ValueError("gather_rows: out must hold a row for each start")
     if not all_below(starts, data.size - width + 1):
@@ -70,12 +70,12 @@ def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
 
 
 def place_reference(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, rows: Ints, starts: IntsOut) -> None:
-    """starts[i] is where row rows[i] begins, of parts whose rows are numbered one part after the other.
+    """Set starts[i] to the start of row rows[i], where rows are numbered consecutively across parts.
 
     Args:
       begins: [p] the byte where each part begins.
-      ends: [p + 1] from 0 on, not decreasing: the rows before each part, and of all.
-      near: the part of row i << shift, for each i, so that the part of any row is found in a step or two.
+      ends: [p + 1] from 0 on, not decreasing: the number of rows before each part, and in total.
+      near: the part of row i << shift for each i, so that the part of any row is found in a step or two.
       shift: see `near`.
       width: bytes of a row.
       rows: [n], each from 0 to before ends[p].
@@ -100,9 +100,9 @@ def place_rows(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, row
         raise ValueError("place_rows: rows must be those of the parts")
     for i in range(np.uint64(rows.size)):
         row, last = rows[i], np.uint64(parts - 1)
-        # Numbers without a sign: indexing need not look whether they are negative, and wrong ones cannot lead outside.
+        # Unsigned numbers: indexing needs no check for negative ones, and wrong ones cannot point outside.
         part = min(np.uint64(near[np.uint64(row) >> np.uint64(shift)]), last)
-        part += np.uint64(ends[part + np.uint64(1)] <= row)  # mostly that is all, and no branch to be guessed
+        part += np.uint64(ends[part + np.uint64(1)] <= row)  # mostly enough, and without a branch to predict
         while ends[part + np.uint64(1)] <= row:
             part += np.uint64(1)
         starts[i] = begins[part] + (row - ends[part]) * width
