@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a thread that compiles, from outside, where that leaves nothing open and frees nothing twice.
+"""Interrupting a compiling thread from outside, without leaking open files or freeing memory twice.
 
-llvmlite notes who owns an object of LLVM after LLVM has taken it, and a file is open for a moment before a `with` knows of
-it. So the thread is looked at, and interrupted only where it stands in none of these.
+llvmlite records the owner of an LLVM object only after LLVM has taken it, and a file is open for a moment before the
+`with` block begins. So the stack of the thread is inspected, and it is interrupted only when it is in neither place.
 """
 
 import ctypes
@@ -23,14 +23,13 @@ _USERS_OF_FILES = {
 
 
 def interrupted(thread: threading.Thread, interruption: type[BaseException], longest: float) -> None:
-    """Throw `interruption` into a thread until it is gone, or `longest` seconds are over."""
-    # What meets the interruption where no Python code can, a destructor or C code, reports it and goes on; so does a thread
-    # that ends with it.
+    """Raise `interruption` in a thread repeatedly until it ends, for at most `longest` seconds."""
+    # Destructors and C code report the interruption and continue; a thread that ends with it reports it too.
     _keep_quiet_about(interruption)
-    # The thread stands still between the look at it and the interruption: that is much shorter than its turn to wait.
+    # The thread must not run between the inspection and the interruption, which takes far less than this interval.
     sys.setswitchinterval(0.02)
     deadline = time.monotonic() + longest
-    thread.join(0.005)  # whoever waits already has a shorter turn
+    thread.join(0.005)  # a thread that already waits still uses the shorter interval
     while thread.is_alive() and time.monotonic() < deadline:
         may = may_be_interrupted(sys._current_frames().get(thread.ident or 0))
         if may:
@@ -41,7 +40,7 @@ def interrupted(thread: threading.Thread, interruption: type[BaseException], lon
 
 
 def _keep_quiet_about(interruption: type[BaseException]) -> None:
-    """Have nobody report the interruption on the standard error, from now on."""
+    """Suppress reports of the interruption on standard error from now on."""
     unraisable, uncaught, in_thread = sys.unraisablehook, sys.excepthook, threading.excepthook
     sys.unraisablehook = lambda args: None if args.exc_type is interruption else unraisable(args)
     sys.excepthook = lambda kind, error, trace: None if kind is interruption else uncaught(kind, error, trace)
@@ -49,7 +48,7 @@ def _keep_quiet_about(interruption: type[BaseException]) -> None:
 
 
 def may_be_interrupted(frame: FrameType | None) -> bool:
-    """Whether a thread that stands there uses neither LLVM nor a file."""
+    """True if a thread at this frame is neither inside LLVM nor using a file."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name.startswith("llvmlite.binding") or (name, frame.f_code.co_name) in _USERS_OF_FILES:

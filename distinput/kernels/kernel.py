@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`@kernel(reference)`: a compiled loop that never makes its first caller wait.
 
-The decorated function is the source that numba compiles; `reference` is the sentence it implements, in plain NumPy.
-The signature comes from the annotations, whose names are the types below; an array that is only read may be read-only.
-What happens at the first call is told by the environment variable `DISTINPUT_KERNELS`:
+The decorated function is the source that numba compiles; `reference` is its specification in plain NumPy. The signature
+is derived from the annotations, whose names are the types below; input arrays may be read-only. The environment
+variable `DISTINPUT_KERNELS` determines what happens at the first call:
 
-* `auto` (the default): the reference serves while a background thread gets the compiled kernel. If that is in the cache
-  on disk, the second call waits for it, for a moment in which numba is imported; if not, it is compiled, and the reference
-  serves until it is. Once numba is there, a kernel in the cache is loaded at once. Without numba the reference serves for
-  ever.
+* `auto` (the default): the reference is used while a background thread gets the compiled kernel. If that is in the cache
+  on disk, the second call waits for it, briefly, while numba is imported; if not, it is compiled, and the reference is
+  used until then. Once numba is imported, a kernel in the cache is loaded at once. Without numba the reference is always used.
 * `compiled`: the first call waits for the compiled kernel, and a kernel that cannot be compiled is an error.
 * `reference`: nothing is ever compiled.
 
 The cache is the folder `$NUMBA_CACHE_DIR` if that is set, else `__pycache__` beside the source, else the user's cache
-folder; where none can be written, each process compiles for itself. Nothing of numba is imported before a first call.
+folder; if none is writable, each process compiles for itself. numba is not imported before the first call of a kernel.
 
-At the end of the program the background thread is interrupted, and waited for: no thread may be inside LLVM when the
-interpreter takes itself apart. An optimisation by LLVM cannot be interrupted, but it is over within a second or two.
+At the end of the program the background thread is interrupted and joined: no thread may be inside LLVM when the
+interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but ends within a second or two.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-# What a kernel takes. Those without Out are only read, so that arrays over bytes and Arrow buffers fit.
+# Argument types of kernels. Those without Out are only read, so read-only arrays over bytes and Arrow buffers fit.
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 BytesOut: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -65,42 +64,42 @@ TYPES = {
     "tuple[int, int, int, int]": "UniTuple(int64, 4)",
 }
 MODES = ("auto", "compiled", "reference")
-LONGEST_EXIT = 5.0  # seconds that the end of the program waits for a compilation that was interrupted
-LONGEST_LOAD = 5.0  # seconds that a call waits for a kernel in the cache: an import of numba on a slow disk takes that
+LONGEST_EXIT = 5.0  # seconds that the end of the program waits for an interrupted compilation
+LONGEST_LOAD = 5.0  # seconds that a call waits for a cached kernel: importing numba from a slow disk takes this long
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 
 _COMPILER = "distinput.kernels.compiler"
 
 KERNELS: dict[str, Kernel[..., Any]] = {}
-INLINED: list[FunctionType] = []  # functions that kernels call; numba is told of them when it is first loaded
+INLINED: list[FunctionType] = []  # functions that kernels call; registered with numba when it is imported
 
-_compiler = threading.RLock()  # held around everything that numba does; taken before _state
+_compiler = threading.RLock()  # held during all use of numba; acquired before _state
 _state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
 _queue: deque[Kernel[..., Any]] = deque()
 _worker: threading.Thread | None = None
-_closed: str | None = None  # why nothing is compiled any more
+_closed: str | None = None  # why nothing is compiled any more; None: compiling is possible
 
 
 class _Interrupted(BaseException):
-    """Thrown into a compilation that has outlived the program.
+    """Raised in a compilation that is still running when the program ends.
 
-    Not a SystemExit: C code that is called there may print the error, and to print a SystemExit is to end the program, from
-    that thread, while the main thread is already ending it.
+    Not a SystemExit: C code called there may print the error, and printing a SystemExit exits the program, from that
+    thread, while the main thread is already exiting.
     """
 
 
 class Kernel(Generic[P, R]):
-    """A function of arrays and numbers with two implementations that do the same.
+    """A function of arrays and numbers with two equivalent implementations.
 
     Args:
-      source: what numba compiles.
-      reference: what it must do.
-      signature: its types as numba writes them; None: taken from the annotations of `source`.
+      source: the function that numba compiles.
+      reference: the readable implementation that defines the result.
+      signature: its types in numba's notation; None: derived from the annotations of `source`.
 
     Attributes:
       name: the name of the source, and the key in `KERNELS`.
       reference: the readable implementation.
-      error: why there is no compiled one, if there will be none.
+      error: why the kernel cannot be compiled; None while that is unknown, or if it can.
     """
 
     def __init__(self, source: Callable[P, R], reference: Callable[P, R], signature: str | None) -> None:
@@ -112,11 +111,11 @@ class Kernel(Generic[P, R]):
         self.error: Exception | None = None
         self._compiled: Callable[P, R] | None = None
         self._done = threading.Event()
-        self._looked = threading.Event()  # whether the cache holds it is known
+        self._looked = threading.Event()  # set once the cache was searched
         self._function: Callable[P, R] = self._first
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the best implementation there is now."""
+        """Run the best implementation available."""
         return self._function(*args, **kwargs)
 
     def __reduce__(self) -> str:
@@ -127,18 +126,18 @@ class Kernel(Generic[P, R]):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether calls run compiled code from now on."""
+        """True if calls run compiled code from now on."""
         return self._compiled is not None and self._function is self._compiled
 
     def compiled(self, timeout: float | None = None) -> Callable[P, R]:
-        """The compiled implementation, however long it takes.
+        """The compiled implementation; waits until it is ready.
 
         Args:
-          timeout: seconds to wait; None: for ever.
+          timeout: seconds to wait; None: forever.
 
         Raises:
           TimeoutError: it is not ready in time.
-          Exception: whatever stopped the compilation, an ImportError where numba is missing.
+          Exception: the error of the compilation, an ImportError if numba is missing.
         """
         if not self.wait(timeout):
             raise TimeoutError(f"kernel {self.name}: not compiled within {timeout} seconds")
@@ -148,12 +147,12 @@ class Kernel(Generic[P, R]):
             return self._compiled
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Have the kernel compiled; whether that is over, well or badly, within `timeout` seconds."""
+        """Request compilation and wait for it; True if it ended, successfully or not, within `timeout` seconds."""
         self._enqueue()
         return self._done.wait(timeout)
 
     def _first(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The first call: decide who answers, and answer."""
+        """The first call: choose the implementation and run it."""
         mode = _mode()
         if mode == "reference":
             self._function = self.reference
@@ -162,7 +161,7 @@ class Kernel(Generic[P, R]):
         else:
             cached = cache.holds(*self._place())
             if cached and _COMPILER in sys.modules and _compiler.acquire(blocking=False):
-                # Nobody is compiling, so loading cannot be held up.
+                # No compilation is running, so loading is not delayed.
                 try:
                     self._build(load_only=True)
                 finally:
@@ -176,7 +175,7 @@ class Kernel(Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def _second(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """A later call, when the kernel is in the cache: many rows by the reference would take longer than to load it."""
+        """A later call while a cached kernel is being loaded: waiting is faster than the reference for many rows."""
         self._looked.wait(LONGEST_LOAD)
         with _state:
             if self._function == self._second:
@@ -184,7 +183,7 @@ class Kernel(Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def _enqueue(self) -> None:
-        """Leave the kernel to the background thread."""
+        """Queue the kernel for the background thread."""
         global _worker
         _watch_forks()
         with _state:
@@ -201,18 +200,18 @@ class Kernel(Generic[P, R]):
                 try:
                     _at_exit()
                     _worker.start()
-                except RuntimeError as error:  # no threads to be had: the references serve
+                except RuntimeError as error:  # no thread can be started: the reference is used
                     _worker = None
                     _queue.remove(self)
                     self._finish(None, error)
 
     def _build(self, load_only: bool = False) -> None:
-        """Load or compile; `_compiler` must be held."""
+        """Load or compile the kernel; the caller holds `_compiler`."""
         if self._done.is_set():
             return
         try:
             built = _numba().build(self.source, self.signature, INLINED, self._place(), load_only)
-        except Exception as error:  # noqa: BLE001 - numba raises what it likes, and the reference can still serve
+        except Exception as error:  # noqa: BLE001 - numba may raise anything, and the reference still works
             if not isinstance(error, ImportError):
                 import logging
 
@@ -234,16 +233,16 @@ class Kernel(Generic[P, R]):
             self._looked.set()
 
     def _place(self) -> cache.Place:
-        """The beginning of the kernel's file names in the cache, which tells the source, and the folders to look in."""
+        """The prefix of the kernel's file names in the cache, and the folders to search."""
         return cache.place(self.name, self.source, INLINED)
 
 
 def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
-    """Make the decorated function a kernel, whose effect is that of `reference`.
+    """Make the decorated function a kernel that is equivalent to `reference`.
 
     Args:
       reference: the readable implementation.
-      signature: numba's spelling of the types; by default the annotations of the function tell them.
+      signature: the types in numba's notation; None: derived from the annotations of the function.
 
     Raises:
       ValueError: another kernel has the same name.
@@ -261,13 +260,13 @@ def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[
 
 
 def inlined(function: F) -> F:
-    """Let kernels call this function, which must itself be such that numba can compile it."""
+    """Let kernels call this function, which numba must be able to compile."""
     INLINED.append(cast(FunctionType, function))
     return function
 
 
 def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
-    """Compile every kernel of this package, one after the other; the name of each and the seconds it took."""
+    """Compile every kernel of this package in turn; yields the name of each and the seconds it took."""
     from pathlib import Path
 
     for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
@@ -287,7 +286,7 @@ def _mode() -> str:
 
 
 def _signature(source: FunctionType) -> str:
-    """The numba signature that the annotations tell."""
+    """The numba signature derived from the annotations."""
     unknown = {name: each for name, each in source.__annotations__.items() if each not in TYPES}
     if unknown:
         raise TypeError(f"kernel {source.__name__}: the types must be among {', '.join(TYPES)}, got {unknown}")
@@ -296,12 +295,12 @@ def _signature(source: FunctionType) -> str:
 
 
 def _numba() -> Any:
-    """The module that knows numba; imported late, because that costs more than the first batch of most pipelines."""
+    """The compiler module; imported late because that takes longer than the first batch of most pipelines."""
     return importlib.import_module(_COMPILER)
 
 
 def _work() -> None:
-    """The background thread: load what is in the queue, compile what could not be loaded, then end."""
+    """The background thread: load the queued kernels, compile those that are not cached, then end."""
     global _worker
     try:
         while True:
@@ -310,7 +309,7 @@ def _work() -> None:
                     if not _queue:
                         _worker = None
                         return
-                    # Left in the queue, so that it is not queued again.
+                    # It stays in the queue so that it is not queued again.
                     unknown = [each for each in _queue if not each._looked.is_set()]
                     each = unknown[0] if unknown else _queue[0]
                 each._build(load_only=bool(unknown))
@@ -326,12 +325,12 @@ def _work() -> None:
 
 @functools.cache
 def _at_exit() -> None:
-    """Have `_stop` called before anything that numba registers for the end, where Python lets us."""
+    """Register `_stop` to run before the exit handlers of numba, where Python supports that."""
     getattr(threading, "_register_atexit", atexit.register)(_stop)
 
 
 def _stop() -> None:
-    """At the end of the program: interrupt the background thread, and wait until it is gone."""
+    """At the end of the program: interrupt the background thread and wait until it has ended."""
     global _closed
     thread = _worker
     with _state:
@@ -345,7 +344,7 @@ _forking_clean = False
 
 
 def _before_fork() -> None:
-    """Let the kernel in the making be finished, because its compiler would be torn in the child."""
+    """Wait for the current compilation, since the compiler would be in an inconsistent state in the child."""
     global _forking_clean
     _forking_clean = _compiler.acquire(timeout=LONGEST_FORK)
     _state.acquire()
@@ -358,7 +357,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The child has no background thread: what is not ready begins anew, or is given up where numba's lock was held."""
+    """The child has no background thread: pending kernels start over, or are abandoned if numba was in use."""
     global _compiler, _state, _worker, _closed
     _compiler, _state, _worker = threading.RLock(), threading.RLock(), None
     if not _forking_clean:
@@ -372,8 +371,8 @@ def _after_fork_in_child() -> None:
 
 @functools.cache
 def _watch_forks() -> None:
-    """Have forks told to us, from before the first thread on."""
-    # What is registered last is called first. Logging, which numba loads, takes its lock at a fork: it must do so after us.
+    """Register the fork handlers, before the first thread starts."""
+    # Handlers run in reverse order. Logging, which numba imports, takes its lock at a fork: it must do so after us.
     importlib.import_module("logging")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(

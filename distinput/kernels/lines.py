@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of text: where each begins and how long it is."""
+"""Finding the start and length of each line of text."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
 from distinput.kernels.machine import equal_mask, trailing_zeros
 
 NEWLINE, RETURN = 10, 13
-LANES = 64  # bytes looked at together
+LANES = 64  # bytes compared at a time
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 def scan_reference(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
     r"""Find the lines of buffer[start:end] that end with a newline, until `starts` is full.
 
-    A line is told without its "\n", and without one "\r" before that, as TextLineDataset does. What follows the last
-    newline is left to the caller, who knows whether the file ends there.
+    A line is reported without its "\n", and without one "\r" before that, as TextLineDataset does. Text after the
+    last newline is left to the caller, who knows if the file ends there.
 
     Args:
       buffer: a piece of a file.
-      start: where a line begins.
-      end: where to stop.
-      starts: out; where each line begins.
-      lengths: out; how long each line is.
+      start: the offset at which a line begins.
+      end: the offset at which to stop.
+      starts: out; the start of each line.
+      lengths: out; the length of each line.
 
     Returns:
-      The number of lines found, and where the next begins.
+      The number of lines found, and the start of the next line.
     """
     if not 0 <= start <= end <= buffer.size or starts.size != lengths.size:
         raise ValueError("scan_lines: 0 <= start <= end <= size of the buffer, starts and lengths of the same size")
@@ -41,7 +41,7 @@ def scan_reference(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths
 
 @inlined
 def _tell(buffer: Bytes, begin: int, end: int, count: int, starts: IntsOut, lengths: IntsOut) -> None:
-    """Line number `count` is buffer[begin:end], or one byte less."""
+    """Record buffer[begin:end] as line number `count`, without a trailing carriage return."""
     starts[count] = begin
     lengths[count] = end - begin - (1 if end > begin and buffer[end - 1] == RETURN else 0)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of protobuf messages: a tag that tells number and form, then the content.
+"""The fields of protobuf messages: a tag with field number and wire type, then the content.
 
-Numbers are *varints*: seven bits in a byte, the lowest first, and the highest bit set in all bytes but the last. Twice each:
-as Python on `bytes`, which the references use, and compiled, reading in place.
+Numbers are *varints*: seven bits per byte, lowest first, with the highest bit set in all bytes but the last. There are
+two implementations: in Python on `bytes`, which the references use, and compiled, reading in place.
 
 Source: protobuf's "Encoding" document.
 """
@@ -29,11 +29,11 @@ _FOURS_1, _FOURS_2 = np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000
 
 
 class MalformedError(Exception):
-    """Not a message."""
+    """The bytes are not a valid message."""
 
 
 def read_varint(message: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends."""
+    """The number at `at`, and its end."""
     value = 0
     for k, byte in enumerate(message[at : at + 10]):
         value |= (byte & 127) << 7 * k
@@ -43,7 +43,7 @@ def read_varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
-    """The tag of each field, and where its content begins and ends."""
+    """The tag of each field, and the start and end of its content."""
     while at < len(message):
         tag, at = read_varint(message, at)
         if not 8 <= tag <= LONGEST_TAG:
@@ -66,12 +66,12 @@ def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
         yield tag, start, at
 
 
-# The compiled ones. Where a function returns a place, -1 stands for malformed.
+# The compiled implementations. An offset of -1 means malformed.
 
 
 @inlined
 def varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
-    """The number at `at`, which ends before `stop`, and where it ends."""
+    """The number at `at`, which must end by `stop`, and its end."""
     if at < stop and load_u8(data, at) < 128:
         return np.uint64(load_u8(data, at)), at + 1
     return long_varint(data, at, stop)
@@ -79,7 +79,7 @@ def varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
 
 @inlined
 def joined(word: np.uint64) -> np.uint64:
-    """The lower seven bits of all bytes, moved together."""
+    """The lower seven bits of all bytes, concatenated."""
     word = word & _BYTES_1 | (word & _BYTES_2) >> _ONE
     word = word & _PAIRS_1 | (word & _PAIRS_2) >> _TWO
     return word & _FOURS_1 | (word & _FOURS_2) >> _FOUR
@@ -87,7 +87,7 @@ def joined(word: np.uint64) -> np.uint64:
 
 @inlined
 def long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
-    """`varint` without a branch for numbers of one byte: those in a list have any number of bytes, which nobody foresees."""
+    """`varint` without a branch for one-byte numbers: in lists the branch would often be mispredicted."""
     if at < stop and at + 8 <= data.size:
         word = load_u64(data, at)
         ends = ~word & HIGHS
@@ -108,7 +108,7 @@ def long_varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
 
 @inlined
 def field(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
-    """The tag of the field at `at`, and where its content begins and ends."""
+    """The tag of the field at `at`, and the start and end of its content."""
     tag, at = varint(data, at, stop)
     if at < 0 or tag > LONGEST_TAG or tag < np.uint64(8):
         return 0, 0, -1
@@ -134,7 +134,7 @@ def field(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
 
 @inlined
 def ends_with(data: Bytes, at: int, stop: int) -> int:
-    """Where the content begins whose length stands at `at` and which ends at `stop`; -1 where it may be otherwise."""
+    """The start of the content if its length is stored at `at` and it ends at `stop`; -1 if that is not certain."""
     if at < stop:
         length, content = load_u8(data, at), at + 1
         if length >= 128:

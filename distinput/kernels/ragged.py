@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of different lengths: pad them, gather them, count them. Items are bytes here, whatever their type."""
+"""Rows of different lengths: padding, gathering and offsets. Items are handled as bytes, whatever their type."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64, will_load
 
-AHEAD = 8192  # bytes of a row that are asked of the memory ahead of time
-LINE = 64  # bytes that come from memory together
-SHORT = 128  # bytes of a row up to which it is written a word at a time, whatever its length
+AHEAD = 8192  # the most bytes of a row that are prefetched
+LINE = 64  # bytes in a cache line
+SHORT = 128  # rows up to this many bytes are written a word at a time, whatever their length
 _ALL = np.uint64((1 << 64) - 1)
 
 
 def pad_reference(
     values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: Ints, out: BytesOut, fill: Bytes
 ) -> None:
-    """Rows values[starts[i]:starts[i] + sizes[i]], each followed by `fill` up to the width of its batch.
+    """Write the rows values[starts[i]:starts[i] + sizes[i]], each padded with `fill` to the width of its batch.
 
     Args:
-      values: items as bytes, one after the other (`array.reshape(-1).view(np.uint8)`).
+      values: the concatenated items as bytes (`array.reshape(-1).view(np.uint8)`).
       starts: [n], in items, in any order.
       sizes: [n], in items.
       counts: [k], rows of each batch, n in all.
       widths: [k], items in a row of each batch, at least the sizes of its rows.
-      out: the batches as bytes, one after the other, in another piece of memory than `values`.
-      fill: one item as bytes, which tells the size of an item: at least one byte.
+      out: the concatenated batches as bytes, in memory that does not overlap `values`.
+      fill: one item as bytes, at least one; its size is that of all items.
     """
     item = fill.size
     rows = starts.size
@@ -53,7 +53,7 @@ def pad_reference(
 
 @inlined
 def _is_one_byte(fill: Bytes) -> bool:
-    """Whether all bytes of an item are the same, as those of zero are."""
+    """True if all bytes of an item are the same, as for zero."""
     for each in fill:
         if each != fill[0]:
             return False
@@ -62,7 +62,7 @@ def _is_one_byte(fill: Bytes) -> bool:
 
 @inlined
 def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None:
-    """Write items to out[start:stop], which are whole items."""
+    """Fill out[start:stop], a whole number of items."""
     if same:
         fill_bytes(out, start, stop - start, fill[0])
         return
@@ -78,7 +78,7 @@ def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None
 
 @inlined
 def _word(fill: Bytes) -> np.uint64:
-    """Eight bytes of items that have eight bytes, or all bytes the same."""
+    """Eight bytes of filling, for items of eight bytes or of equal bytes."""
     word = np.uint64(0)
     for k in range(8):
         word |= np.uint64(fill[k % fill.size]) << np.uint64(8 * k)
@@ -87,21 +87,21 @@ def _word(fill: Bytes) -> np.uint64:
 
 @inlined
 def _pad_short(values: Bytes, start: int, length: int, out: BytesOut, to: int, width: int, word: np.uint64) -> None:
-    """Write a row in words, each of the values as far as they go and of filling beyond; the last may end behind the row.
+    """Write a row in words, of values and then of filling; the last word may extend past the end of the row.
 
-    Rows of a batch take equally many steps, so that the machine foresees them; a copy of each length surprises it.
+    All rows of a batch take the same number of steps, so branches are predicted; copies of varying length are not.
     """
     for at in range(0, width, 8):
-        half = np.uint64(4 * min(max(length - at, 0), 8))  # in two halves, since a shift by 64 bits does nothing
+        half = np.uint64(4 * min(max(length - at, 0), 8))  # two shifts, since a shift by 64 bits does nothing
         beyond = _ALL << half << half
         store_u64(out, to + at, (load_u64(values, start + at) & ~beyond) | (word & beyond))
 
 
 @inlined
 def _are_whole(counts: Ints, widths: Ints, rows: int, items: int) -> bool:
-    """Whether batches of these rows and widths have so many rows and items in all."""
+    """True if batches of these counts and widths have `rows` rows and `items` items in total."""
     for k in range(counts.size):
-        # The division keeps the product from overflowing.
+        # Dividing instead of multiplying avoids overflow.
         if counts[k] < 0 or counts[k] > rows or widths[k] < 0 or (counts[k] > 0 and widths[k] > items // counts[k]):
             return False
         rows -= counts[k]
@@ -141,7 +141,7 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
                 _pad_short(values, start, length, out, to, width, word)
                 to += width
                 continue
-            if i + 1 < rows:  # the memory works on the next row while this one is written
+            if i + 1 < rows:  # prefetch the next row while this one is written
                 soon = starts[i + 1] * item
                 for at in range(soon, soon + min(sizes[i + 1] * item, AHEAD), LINE):
                     will_load(values, at)
@@ -152,14 +152,14 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
 
 
 def gather_reference(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_offsets: Ints) -> None:
-    """out[out_offsets[i]:] begins with data[starts[i]:starts[i] + lengths[i]].
+    """Copy data[starts[i]:starts[i] + lengths[i]] to the beginning of out[out_offsets[i]:].
 
     Args:
-      data: where the spans lie.
+      data: the bytes that contain the spans.
       starts: [n], in bytes.
       lengths: [n], in bytes.
-      out: another piece of memory than `data`.
-      out_offsets: at least [n]; the offsets of Arrow, [n + 1], may be given whole. Written in order.
+      out: memory that does not overlap `data`; written in order.
+      out_offsets: at least [n]; Arrow offsets, [n + 1], may be passed as they are.
     """
     if starts.size != lengths.size or out_offsets.size < starts.size:
         raise ValueError("gather_spans: starts, lengths and out_offsets must have an item for each span")
@@ -176,7 +176,7 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
         raise ValueError("gather_spans: starts, lengths and out_offsets must have an item for each span")
     for i in range(starts.size):
         start, length, to = starts[i], lengths[i], out_offsets[i]
-        # Without sums, which could overflow.
+        # Sums are avoided because they could overflow.
         if start < 0 or to < 0 or length < 0 or length > data.size or length > out.size:
             raise ValueError("gather_spans: each span must be within data, and its copy within out")
         if start > data.size - length or to > out.size - length:
@@ -189,7 +189,7 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
 
 
 def offsets_reference(lengths: Ints, offsets: IntsOut) -> int:
-    """The offsets [n + 1] begin with 0 and grow by lengths [n]; returns the last. Lengths may not be negative."""
+    """Fill the offsets [n + 1] with the cumulative lengths [n], from 0; returns the last. No length may be negative."""
     if offsets.size != lengths.size + 1 or np.any(lengths < 0):
         raise ValueError("spans_to_offsets: lengths must not be negative, offsets must have one item more")
     offsets[0] = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that the user compiled with numba, over all rows of a block in compiled code.
+"""Running a user function compiled with numba on all rows of a block in compiled code.
 
-The function is one of numbers, and a loop around it is compiled for it, so that Python is left once for a block and not
-once for a row. Nothing of numba is imported for a function that is not numba's.
+The function takes numbers, and a loop around it is compiled, so that there is one call from Python per block instead of
+one per row. numba is not imported for functions that are not compiled with it.
 """
 
 import importlib
@@ -20,17 +20,17 @@ Types = tuple[np.dtype[Any], ...]
 
 
 def is_numba(function: Any) -> bool:
-    """Whether a function was compiled by numba's `njit`."""
+    """True if a function was compiled by numba's `njit`."""
     return type(function).__module__.startswith("numba.") and hasattr(function, "py_func")
 
 
 class RowLoop:
-    """`function` on every row.
+    """A compiled loop that calls a function on every row.
 
     Args:
       loop: compiled; (number of rows, the arrays it reads, the arrays it fills).
       dtypes: of the results.
-      is_tuple: whether a result is a tuple, of one or more.
+      is_tuple: true if a result is a tuple, of one or more members.
     """
 
     def __init__(self, loop: Callable[..., None], dtypes: tuple[np.dtype[Any], ...], *, is_tuple: bool) -> None:
@@ -43,7 +43,7 @@ class RowLoop:
 
 
 def row_loop(function: Any, dtypes: Sequence[np.dtype[Any]]) -> RowLoop | None:
-    """A loop that calls `function` with one number for each of `dtypes`; None where it takes or returns something else.
+    """A loop that calls `function` with one number for each of `dtypes`; None if it takes or returns anything else.
 
     The dtypes of the results are those that numba infers. Compiling takes some tenths of a second, once for each function.
     """
@@ -70,7 +70,7 @@ def _compiled(function: Any, dtypes: Types) -> RowLoop | None:
             inputs = [numba.types.Array(kind, 1, "C", readonly=True) for kind in given]
             outputs = [numba.types.Array(numba.from_dtype(dtype), 1, "C") for dtype in made]
             names: dict[str, Any] = {"function": function}
-            exec(_source(len(inputs), len(outputs), is_tuple), names)  # noqa: S102 - only our own words
+            exec(_source(len(inputs), len(outputs), is_tuple), names)  # noqa: S102 - the source is generated here
             loop = numba.njit(nogil=True)(names["loop"])
             loop.compile(numba.types.void(numba.types.intp, *inputs, *outputs))
         except (KeyError, NotImplementedError, TypeError, numba.core.errors.NumbaError):

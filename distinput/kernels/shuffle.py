@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders that are a function of a key and a position, so that any place of them can be reached at once.
+"""Random orders that are a function of a key and a position, so that any position can be reached directly.
 
-**Buffered.** `buffer` slots hold rows 0 to buffer - 1 at first. Step p sends the row in slot `pick(key, p, buffer)` and
-puts row p + buffer there. Once there is no such row (p >= total - buffer) the slots drain: of the m = total - p rows
-left, that in slot `pick(key, p, m)` is sent, and the row of slot m - 1 moves there. So the row sent at step p is below
-p + buffer, and who knows key, position, buffer and total knows the slots (`slots_at`).
+**Buffered.** `buffer` slots initially hold rows 0 to buffer - 1. Step p emits the row in slot `pick(key, p, buffer)`
+and puts row p + buffer there. When there is no such row (p >= total - buffer) the slots drain: of the m = total - p
+rows left, the one in slot `pick(key, p, m)` is emitted, and the row of slot m - 1 moves there. So the row emitted at
+step p is below p + buffer, and key, position, buffer and total determine the slots (`slots_at`).
 
-`pick(key, p, n)` is the upper half of the product of n and `mix(key + p * STEP)`: a number from 0 to n - 1, of which
-each is as likely as another to within n / 2**64, where a remainder would prefer the small ones by as much. `mix` is the
+`pick(key, p, n)` is the upper half of the product of n and `mix(key + p * STEP)`: a number from 0 to n - 1,
+uniform to within n / 2**64; a remainder would favor the small ones by as much. `mix` is the
 finaliser of SplitMix64 (Steele, Lea and Flood, 2014) and STEP its increment.
 
 **Global.** `permute` is a permutation of 0 to n - 1 that needs no memory. Numbers are written as (left, right), left
@@ -27,9 +27,9 @@ from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inline
 from distinput.kernels.machine import MASK, multiply_high, signed
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
-FEW = 256  # below, halves of three bits make pairs of rows move together more often than chance would
-ROUNDS = 6  # an even number: halves take turns
-CHUNK = 256  # rows whose rounds are computed together, while they stay in the first cache
+FEW = 256  # below, halves of three bits would make pairs of rows move together more often than by chance
+ROUNDS = 6  # an even number, since the halves alternate
+CHUNK = 256  # rows whose rounds are computed together, so that they stay in the L1 cache
 
 _C1, _C2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
@@ -41,7 +41,7 @@ Words = npt.NDArray[np.uint64]
 
 @inlined
 def mix(word: np.uint64) -> np.uint64:
-    """A number that seems drawn at random, another one for each word."""
+    """A pseudorandom number, different for each word."""
     word = (word ^ (word >> _30)) * _C1
     word = (word ^ (word >> _27)) * _C2
     return word ^ (word >> _31)
@@ -76,11 +76,11 @@ def steps_reference(slots: IntsOut, key: Key, position: int, incoming: Ints, out
     """Steps `position`, `position + 1`, ... of the buffered shuffle while there is input: one per row of `incoming`.
 
     Args:
-      slots: in and out; what is in the buffer, which is full.
-      key: the order.
-      position: how many rows were sent before.
-      incoming: the rows to put in; numbers of rows (`position + buffer` onwards), or whatever stands for a row.
-      out: the rows sent, as many as came in.
+      slots: in and out; the contents of the buffer, which is full.
+      key: determines the order.
+      position: number of rows emitted before.
+      incoming: the rows to insert: numbers of rows (from `position + buffer` on), or other values that represent rows.
+      out: the emitted rows, as many as `incoming`.
     """
     if slots.size == 0 or position < 0 or incoming.size != out.size:
         raise ValueError("shuffle_steps: there must be a slot, and as much room in out as there are rows in incoming")
@@ -102,15 +102,15 @@ def shuffle_steps(slots: IntsOut, key: Key, position: int, incoming: Ints, out: 
 
 
 def exchange_reference(stored: BytesOut, key: Key, position: int, width: int, incoming: Bytes, out: BytesOut) -> None:
-    """`shuffle_steps` for rows themselves, of `width` bytes each, instead of numbers that stand for them.
+    """`shuffle_steps` for the rows themselves, of `width` bytes each, instead of numbers that represent them.
 
     Args:
       stored: in and out; as many rows as there are slots.
-      key: the order.
-      position: how many rows were sent before.
+      key: determines the order.
+      position: number of rows emitted before.
       width: bytes of a row, at least 1.
-      incoming: the rows to put in.
-      out: the rows sent, as many as came in.
+      incoming: the rows to insert.
+      out: the emitted rows, as many as `incoming`.
     """
     slots = stored.size // width if width > 0 else 0
     if slots == 0 or position < 0 or stored.size != slots * width or incoming.size % width or out.size != incoming.size:
@@ -144,13 +144,13 @@ def drain_reference(slots: IntsOut, key: Key, position: int, left: int, out: Int
 
     Args:
       slots: in and out; the rows left are in the first `left` slots.
-      key: the order.
-      position: how many rows were sent before.
-      left: how many rows are left.
-      out: the rows sent.
+      key: determines the order.
+      position: number of rows emitted before.
+      left: number of rows left.
+      out: the emitted rows.
 
     Returns:
-      How many rows were sent: as many as `out` holds, or all that were left.
+      How many rows were emitted: as many as fit in `out`, or all that were left.
     """
     if position < 0 or not 0 <= left <= slots.size:
         raise ValueError("drain_steps: no more rows can be left than there are slots")
@@ -176,15 +176,15 @@ def drain_steps(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut
 
 
 def drain_rows_reference(stored: BytesOut, key: Key, position: int, left: int, width: int, out: BytesOut) -> None:
-    """`drain_steps` for rows themselves, of `width` bytes each, instead of numbers that stand for them.
+    """`drain_steps` for the rows themselves, of `width` bytes each, instead of numbers that represent them.
 
     Args:
       stored: in and out; the rows left are in the first `left` slots.
-      key: the order.
-      position: how many rows were sent before.
-      left: how many rows are left.
+      key: determines the order.
+      position: number of rows emitted before.
+      left: number of rows left.
       width: bytes of a row, at least 1.
-      out: the rows sent, at most `left`.
+      out: the emitted rows, at most `left`.
     """
     if (
         width < 1
@@ -218,20 +218,20 @@ def drain_rows(stored: BytesOut, key: Key, position: int, left: int, width: int,
     for step in range(out.size // width):
         slot, last = pick(key, position + step, left - step), left - step - 1
         copy_row(out, step * width, stored, slot * width, width)
-        if slot != last:  # what overlaps must not be copied
+        if slot != last:  # copied ranges must not overlap
             copy_row(stored, slot * width, stored, last * width, width)
 
 
 def slots_reference(key: Key, position: int, total: int, slots: IntsOut) -> int:
     """The numbers of the rows that are in the buffer before step `position`.
 
-    Found by walking back until each slot was met, about n * ln(n) steps for n slots, however far the position is.
+    Found by walking back until each slot has occurred, about n * ln(n) steps for n slots, whatever the position.
 
     Args:
-      key: the order.
-      position: how many rows were sent before.
-      total: the number of rows of the input; -1: not known, and the input has not ended before row position + buffer.
-      slots: out; its size is that of the buffer. Slots that are empty become -1.
+      key: determines the order.
+      position: number of rows emitted before.
+      total: the number of input rows; -1: unknown, but the input has at least position + buffer rows.
+      slots: out; its size is that of the buffer. Empty slots are set to -1.
 
     Returns:
       The number of rows in the buffer, which are in the first slots.
@@ -245,7 +245,7 @@ def slots_reference(key: Key, position: int, total: int, slots: IntsOut) -> int:
         start = max(0, stop - max(1024, slots.size))
         steps = np.arange(start, stop)
         latest = np.full(slots.size, -1)
-        # Of several steps at one slot the last counts.
+        # Of several steps at the same slot the last one counts.
         np.maximum.at(latest, picks_reference(key, steps, slots.size), steps + slots.size)
         slots[:] = np.where(slots < 0, latest, slots)
         stop = start
@@ -289,13 +289,13 @@ def slots_at(key: Key, position: int, total: int, slots: IntsOut) -> int:
 
 
 def permute_reference(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
-    """Where a random order of 0 to n - 1 has each row: a permutation, another one for each key.
+    """Apply a random permutation of 0 to n - 1 to each row; it is different for each key.
 
     Args:
       rows: numbers from 0 to n - 1.
-      key: the order.
-      n: how many there are, at most 2**62.
-      out: as many as `rows`.
+      key: determines the order.
+      n: the size of the permutation, at most 2**62.
+      out: the permuted rows, as many as `rows`.
     """
     if n < 0 or n > 1 << 62 or out.size != rows.size or np.any((rows < 0) | (rows >= n)):
         raise ValueError("permute: rows must be from 0 to n - 1, n at most 2**62, out of the same size")
@@ -314,7 +314,7 @@ def permute_reference(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
 
 
 def _rounds_reference(rows: Ints, keys: Words, n: int, bits: int) -> Ints:
-    """The permutation of 0 to a * b - 1, where b is 2**bits and a the least number with a * b >= n."""
+    """The permutation of 0 to a * b - 1, where b is 2**bits and a is the least number with a * b >= n."""
     a, b = np.uint64(-(-n >> bits)), np.uint64(1 << bits)
     left, right = (each.astype(np.uint64) for each in np.divmod(rows, 1 << bits))
     for even, odd in keys.reshape(-1, 2):
@@ -324,7 +324,7 @@ def _rounds_reference(rows: Ints, keys: Words, n: int, bits: int) -> Ints:
 
 
 def _drawn_reference(half: Words, key: np.uint64) -> Words:
-    """Numbers of 32 bits drawn from halves and a key."""
+    """32-bit pseudorandom numbers derived from halves and a key."""
     product = ((half ^ key) & _LOW) * _M1
     product = ((product ^ (product >> _32) ^ (key >> _32)) & _LOW) * _M2
     return (product ^ (product >> _32)) & _LOW
@@ -332,7 +332,7 @@ def _drawn_reference(half: Words, key: np.uint64) -> Words:
 
 @inlined
 def _draw_order(key: Key, order: IntsOut) -> None:
-    """A random order of 0 to n - 1, each as likely as another."""
+    """Fill `order` with a random order of 0 to n - 1; all orders are equally likely."""
     for i in range(order.size):
         order[i] = i
     for last in range(order.size - 1, 0, -1):
@@ -344,7 +344,7 @@ def _draw_order(key: Key, order: IntsOut) -> None:
 
 @inlined
 def _drawn(half: np.uint64, key: np.uint64) -> np.uint64:
-    """A number of 32 bits drawn from a half and a key, by products of 32 bits: vectors have no others, or slow ones."""
+    """A 32-bit pseudorandom number from a half and a key; wider products are missing or slow in vector code."""
     product = ((half ^ key) & _LOW) * _M1
     product = ((product ^ (product >> _32) ^ (key >> _32)) & _LOW) * _M2
     return (product ^ (product >> _32)) & _LOW
@@ -366,7 +366,7 @@ def _rounds(words: IntsOut, start: np.uint64, stop: np.uint64, key: Key, a: np.u
     low = (np.uint64(1) << bits) - np.uint64(1)
     for number in range(0, ROUNDS, 2):
         even, odd = _round_key(key, number), _round_key(key, number + 1)
-        # Two rounds of all words at once: the rounds of one word wait for each other.
+        # Two rounds of all words at a time, since the rounds of one word depend on each other.
         for i in range(start, stop):
             word = np.uint64(words[i])
             left, right = _two_rounds(word >> bits, word & low, even, odd, a, low)
@@ -386,7 +386,7 @@ def _walk(rows: Ints, key: Key, n: int, out: IntsOut) -> None:
         bits += np.uint64(1)
     a = (np.uint64(n - 1) >> bits) + np.uint64(1)
     for begin in range(0, rows.size, CHUNK):
-        # Indices without a sign cannot count from the end, which would keep the loops from being vectorised.
+        # Unsigned indices cannot count from the end, which would prevent vectorization of the loops.
         start, stop = np.uint64(begin), np.uint64(min(begin + CHUNK, rows.size))
         for i in range(start, stop):
             out[i] = rows[i]

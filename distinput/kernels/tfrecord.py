@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The framing of TFRecord files: length, its checksum, payload, its checksum, over and over.
+"""The framing of TFRecord files: each record is a length, its checksum, the payload and its checksum.
 
 All numbers are little-endian: an unsigned length of 8 bytes, and masked CRC32Cs of 4 bytes each.
 """
@@ -17,35 +17,35 @@ from distinput.kernels.machine import copy_bytes, load_u32, load_u64, signed, st
 
 HEADER = 12  # bytes before a payload
 FOOTER = 4  # bytes after it
-LONGEST = (1 << 63) - 1 - HEADER - FOOTER  # what can be counted
+LONGEST = (1 << 63) - 1 - HEADER - FOOTER  # the longest payload whose record size fits in an int64
 
-_AHEAD = 2048  # so many bytes before they are summed up they are asked of the memory
-_LINE = 64  # bytes that come from memory together
+_AHEAD = 2048  # bytes are prefetched this far ahead of the checksum
+_LINE = 64  # bytes in a cache line
 
-# What stopped a scan.
+# Why a scan stopped.
 OK = 0  # no more room for spans, or the buffer ends where a record ends
-INCOMPLETE = 1  # the next record goes on after the end of the buffer
-BAD_LENGTH = 2  # the length does not fit its checksum
-BAD_DATA = 3  # the payload does not fit its checksum
+INCOMPLETE = 1  # the next record continues after the end of the buffer
+BAD_LENGTH = 2  # the length does not match its checksum
+BAD_DATA = 3  # the payload does not match its checksum
 
 
 def scan_reference(
     buffer: Bytes, start: int, starts: IntsOut, lengths: IntsOut, check: bool
 ) -> tuple[int, int, int, int]:
-    """Find the payloads of the records of buffer[start:], until `starts` is full or a record is not whole.
+    """Find the payloads of the records of buffer[start:], until `starts` is full or a record is incomplete.
 
     Args:
       buffer: a piece of a file.
-      start: where a record begins.
-      starts: out; where each payload begins.
-      lengths: out; how long each payload is.
-      check: whether the checksums of payloads are compared. Those of lengths always are, because a wrong length
-        would have the caller wait for bytes without end.
+      start: the offset at which a record begins.
+      starts: out; the start of each payload.
+      lengths: out; the length of each payload.
+      check: true if the checksums of payloads are verified. Those of lengths always are, because a wrong length
+        would make the caller wait for bytes that never come.
 
     Returns:
-      The number of payloads found; where the next record begins, or the one at fault; one of `OK`, `INCOMPLETE`,
-      `BAD_LENGTH`, `BAD_DATA`; and for `INCOMPLETE` how many bytes from there on the caller must have to get further
-      (at most 2**63 - 1, however long the record says it is), else 0.
+      The number of payloads found; the start of the next record, or of the one at fault; one of `OK`, `INCOMPLETE`,
+      `BAD_LENGTH`, `BAD_DATA`; and for `INCOMPLETE` how many bytes from there on are needed to continue (at most
+      2**63 - 1, whatever length the record claims), else 0.
     """
     if not 0 <= start <= buffer.size or starts.size != lengths.size:
         raise ValueError("scan_records: start must be in the buffer, starts and lengths must have the same size")
@@ -103,12 +103,12 @@ def scan_records(
 
 
 def frame_reference(data: Bytes, offsets: Ints, out: BytesOut) -> int:
-    """Write the payloads data[offsets[i]:offsets[i + 1]] as records, one after the other.
+    """Write the payloads data[offsets[i]:offsets[i + 1]] as consecutive records.
 
     Args:
       data: the payloads.
       offsets: [n + 1], not decreasing.
-      out: room for all bytes of the payloads and 16 more for each.
+      out: room for the payloads plus 16 bytes for each.
 
     Returns:
       How many bytes were written.

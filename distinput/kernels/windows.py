@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows collected by group until a group has as many as its window holds."""
+"""Collecting rows by group until a group fills its window."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from distinput.kernels.kernel import Ints, IntsOut, kernel
 def fill_reference(
     groups: Ints, waiting: IntsOut, sizes: Ints, order: IntsOut, ends: IntsOut, completing: IntsOut
 ) -> int:
-    """Rows join their groups one by one; a group that has reached its size is complete and begins anew with no rows.
+    """Add rows to their groups in order; a group that reaches its size is complete and starts over without rows.
 
     Args:
       groups: [n], the group of each row, from 0 to g - 1.
-      waiting: [g], in and out; rows that wait in each group, fewer than its size.
-      sizes: [g], rows of a complete group, at least 1.
-      order: [n]; out: all rows, first those of the first complete group, then those of the second, and so on, then those
-        that wait, by group. Within each of these parts they ascend.
-      ends: [n + g]; out: where in `order` each part ends. Rows that waited before are in no part.
-      completing: [n]; out: the row that made each complete group so.
+      waiting: [g], in and out; number of waiting rows in each group, fewer than its size.
+      sizes: [g], number of rows of a complete group, at least 1.
+      order: [n]; out: all rows, first those of the first complete group, then those of the second, and so on, then the
+        waiting rows, by group. Each of these parts is ascending.
+      ends: [n + g]; out: the end of each part in `order`. Rows that were waiting before are in no part.
+      completing: [n]; out: the row that completed each complete group.
 
     Returns:
-      How many groups were completed, m: so many items of `completing`, and m + g of `ends`, were written.
+      The number m of completed groups; m items of `completing` and m + g of `ends` were written.
     """
     n, g = groups.size, sizes.size
     if waiting.size != g or order.size != n or ends.size != n + g or completing.size != n:
@@ -66,7 +66,7 @@ def fill_windows(
     for each in groups:
         if each < 0 or each >= g:
             raise ValueError("fill_windows: groups must be from 0 to g - 1")
-    # A ticket is drawn by the first row of a part, whose place is known when the part is over.
+    # The first row of a part draws a ticket; the position of the part is known when the part ends.
     ticket_of = np.empty(n, np.int64)
     rows_of = np.zeros(n, np.int64)
     place_of = np.empty(n, np.int64)
@@ -95,7 +95,7 @@ def fill_windows(
     for ticket in range(tickets):
         ends[place_of[ticket]] = rows_of[ticket]
     total = 0
-    for place in range(parts):  # for now where each part begins; below each row moves its part's mark by one
+    for place in range(parts):  # the start of each part for now; below each row advances it by one
         rows = ends[place]
         ends[place] = total
         total += rows
