@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective calls, the same on every engine: compared first, never hanging, ending alike on all workers."""
+"""Collective calls, the same on every engine: compared first, bounded in time, with the same outcome on all workers."""

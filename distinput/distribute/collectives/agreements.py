@@ -29,7 +29,7 @@ AGREE_VALUES = 26
 
 _HEAD = 6  # number of values, its square, fingerprint, its square, count of refusals, sum of the ranks that refused
 _FINGERPRINTS = 1 << 22  # fingerprints are below this, so that their squares can be summed
-_DESCRIBE_SECONDS = 1.0  # the others describe what they agree about within this time, when that differs
+_DESCRIBE_SECONDS = 1.0  # if agreements differ, the others must describe theirs within this time
 _PAUSES = (
     1e-3,
     POLL_SECONDS,
@@ -87,13 +87,13 @@ class Agreement:
         return list(self._values)
 
     def settle(self, total: Array, size: int, rank: int) -> None:
-        """Take the sums of what all workers gave."""
+        """Accept the sums over all workers."""
         given, squares, fingerprints, fingerprint_squares, refusals, refused, *sums = total.tolist()
         count, own = self._count, _fingerprint(self.number, self._about)
         if refusals:
             who = f"rank {refused}" if refusals == 1 else f"{refusals} of the {size} workers"
             self._error = Mismatch(f"agree: {who} gave what cannot be summed; its own error says what it was")
-        # All n_i equal n exactly when their sum is size * n and that of their squares size * n * n.
+        # All n_i equal n exactly if their sum is size * n and the sum of their squares size * n * n.
         elif (given, squares) != (size * count, size * count * count):
             self._error = Mismatch(
                 f"agree: all ranks must give the same number of values, rank {rank} gave {count}, "
@@ -103,7 +103,7 @@ class Agreement:
             self.differs = True
         else:
             self._values = sums[:count]
-        self.settled = True  # last, since other threads look at it without taking a lock
+        self.settled = True  # last, since other threads read it without a lock
 
 
 class Agreements:
@@ -155,7 +155,7 @@ class Agreements:
         return agreement
 
     def _serve(self) -> None:
-        """On the thread: start what was posted, and collect what is complete."""
+        """The thread's loop: start posted agreements, and collect complete ones."""
         pause: float | None = None
         while True:
             try:
@@ -170,9 +170,9 @@ class Agreements:
             pause = _PAUSES[0]
 
     def look(self) -> bool:
-        """Collect, in order, those that are complete; True when nothing is left to wait for, also after a failure."""
+        """Collect complete agreements in order; True if none is left to wait for, also after a failure."""
         if not self._settling.acquire(blocking=False):
-            return False  # another thread waits, and collects what comes
+            return False  # another thread is waiting, and collects them
         try:
             while self._pending:
                 if not self._pending[0].posting.wait(0):
@@ -226,7 +226,7 @@ class Agreements:
         )
 
     def close(self) -> bool:
-        """End the thread; True when nothing is under way any more."""
+        """End the thread; True if no agreement is under way any more."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
@@ -243,7 +243,7 @@ class Agreements:
 
 
 class _Posting:
-    """One agreement as it is handed to the engine, possibly later and on another thread.
+    """One agreement to be passed to the engine, possibly later and on another thread.
 
     Args:
       slots: what to sum.
@@ -258,7 +258,7 @@ class _Posting:
         self._error: Exception | None = None
 
     def begin(self, post_sum: Callable[[Array], Handle]) -> None:
-        """Hand it to the engine; what that raises, `wait` will raise."""
+        """Pass it to the engine; `wait` raises any error of that."""
         slots = np.zeros(_HEAD + AGREE_VALUES, np.int64)
         slots[: len(self._slots)] = self._slots
         try:

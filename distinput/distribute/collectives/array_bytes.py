@@ -53,7 +53,7 @@ def _code(dtype: np.dtype[np.generic]) -> str:
 
 
 def family(dtype: np.dtype[np.generic]) -> str:
-    """What the dtypes of all workers must have in common to be gathered: everything but the width of strings.
+    """The part of a dtype that all workers must share to gather arrays: everything but the width of strings.
 
     >>> family(np.dtype("S5")), family(np.dtype("f4"))
     ('bytes', 'float32')

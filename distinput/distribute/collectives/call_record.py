@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixed-size record that workers exchange before a call, so that a wrong call does no harm.
+"""The fixed-size record that workers exchange before a call, so that mismatched calls do no harm.
 
 When arrays differ in size, bare engines return garbage or end the process. So every worker first says what it is about to
 do; if that differs, all of them see the same records, exchange descriptions of their calls, and raise. A small array
@@ -23,18 +23,18 @@ _VERSION = 2
 _SAME, ABOUT = 128, 104
 _TEXT_BYTES = 1024
 INLINE = 128
-"""How many bytes an array may have to travel inside the record."""
+"""The largest size in bytes of an array that travels inside the record."""
 RECORD = _HEAD.size + _SAME + ABOUT + INLINE
-"""How many bytes a record has."""
+"""The size of a record in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a call is made for, for callers that know more than the call itself tells.
+    """The purpose of a call, for callers that know more than the call itself shows.
 
     Args:
       text: what has to be equal on all workers, such as "reduce SUM, axis=0".
-      given: what this worker gives, for messages only.
+      given: a description of this worker's values, for messages only.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Purpose:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What one worker is about to do.
+    """The call that one worker is about to make.
 
     Args:
       number: how many calls it has made on this group before.

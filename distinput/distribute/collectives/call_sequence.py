@@ -89,7 +89,7 @@ class CollectiveCall:
         return f"{what} ({self._where(f'call {self._number + 1}')})"
 
     def _where(self, *more: str) -> str:
-        """The name of the call and its place in the program, as far as known."""
+        """The name of the call and its call site, as far as known."""
         name = f"name={self._name!r}" if self._name else ""
         return ", ".join(filter(None, [*more, name, f"at {self._site}" if self._site.places else ""]))
 
@@ -107,7 +107,7 @@ class CollectiveCall:
             raise
 
     def compare(self, same: str, about: str, mine: Bytes) -> "list[PeerCall]":
-        """Tell the others what this worker calls, and learn what they call.
+        """Exchange the calls of all workers, and compare them.
 
         Args:
           same: what has to be equal on all workers.
@@ -167,7 +167,7 @@ class CollectiveCall:
 
 
 class PeerCall:
-    """What one worker called: dtype and shape of its array, its size, and its bytes if they travelled along."""
+    """The call of one worker: dtype and shape of its array, its size, and its bytes if they were sent along."""
 
     __slots__ = ("about", "data", "nbytes")
 

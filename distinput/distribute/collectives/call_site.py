@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in the user's program a call is made, so that workers notice when they make different calls that look alike.
+"""Call sites in the user's program, by which workers notice that they make different calls that look alike.
 
 Two sums of the same shape that two workers make in opposite order differ in nothing but their places. A place is the base
 name of the file, the function and the line, since machines may have the program in different folders.
@@ -19,7 +19,7 @@ __all__ = ["CURE", "UNKNOWN", "CallPaths", "CallSite", "call_site"]
 _FRAMES = 4
 """How many functions of the user's program are looked at, from the one that makes the call outwards."""
 _NEAR = 2
-"""How many of them have to be the same on all workers."""
+"""How many of these functions have to be the same on all workers."""
 _MAX_PATHS = 65536  # so many paths through a program are remembered
 _MIX, _WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
@@ -29,7 +29,7 @@ _LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a call is made.
+    """The place in the program where a call is made.
 
     Args:
       near: a number that stands for the line of the call and the line that calls the function it is in; the same in every
@@ -83,7 +83,7 @@ _kinds: dict[str, str] = {}
 
 
 def _kind(file: str, frame: FrameType) -> str:
-    """Whose code a file is."""
+    """The owner of the code in a file."""
     if file.startswith("<") or "__file__" not in frame.f_globals:  # typed in, a cell of a notebook, or given to exec
         return _NAMELESS
     inside = os.path.abspath(file)

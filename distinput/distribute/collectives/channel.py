@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine has to offer so that `Collectives` can be built on it: operations on bytes, and a status board.
+"""The interface of an engine on which `Collectives` is built: operations on bytes, and a status board.
 
 A channel never sees a call that could go wrong: `Collectives` has compared sizes, dtypes and operations before. So an
 engine of your own needs no checks of its arguments. It has to
@@ -25,7 +25,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class ChannelLost(Exception):
-    """What a channel raises when its transport reports a failure.
+    """Raised by a channel when its transport reports a failure.
 
     Users never see it: `Collectives` turns it into one of the errors in `distinput.errors`, which names the worker at fault.
     """

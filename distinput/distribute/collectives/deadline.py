@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a call may still wait for the other workers."""
+"""The time by which a call must end."""
 
 import time
 
@@ -7,7 +7,7 @@ __all__ = ["Deadline"]
 
 
 class Deadline:
-    """A point in time, so many seconds from now.
+    """A point in time, `seconds` from now.
 
     Args:
       seconds: at least 0.

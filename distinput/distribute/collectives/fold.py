@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions in rank order by NumPy: what `all_reduce` means on every engine."""
+"""Reductions in rank order by NumPy: the reference for `all_reduce` on every engine."""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who takes part in a job and whether they still do: what all groups with a common origin share.
+"""The workers of a job and whether they are still alive; shared by all groups with a common origin.
 
-When a wait does not end, this is where the worker at fault is found.
+When a wait does not end, this module finds the worker at fault.
 """
 
 import json
@@ -26,7 +26,7 @@ _MAX_DESCRIPTIONS = 16  # agreements for which a status says what they were abou
 
 @dataclass(frozen=True, slots=True)
 class FailureReport:
-    """Why a worker does not go on, as it tells the others.
+    """Why a worker stops, as it tells the others.
 
     Args:
       kind: "aborted" if it decided so itself; "told" if it stopped because of another worker's report; "timeout" if it waited
@@ -66,7 +66,7 @@ class Membership:
         self._started: dict[str, tuple[int, int]] = {}
 
     def _publish(self) -> None:
-        with suppress(ChannelLost):  # a status only helps the others to name the worker at fault
+        with suppress(ChannelLost):  # a status merely helps the others to name the worker at fault
             self._board.publish(json.dumps(self._status))
 
     def record_start(self, operation: OperationId) -> None:
@@ -182,7 +182,7 @@ class Membership:
         return (rank for rank in range(self.size) if self._process_state(rank) == "dead")
 
     def find_culprit(self, operation: OperationId | None) -> tuple[int | None, FailureReport] | None:
-        """The worker because of which it is pointless to wait, and why; None while there is hope.
+        """A worker for which it is pointless to wait, and the reason; None if waiting may still succeed.
 
         Raises:
           ChannelLost: the status board cannot be read.

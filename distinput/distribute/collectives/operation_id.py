@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operation it is that a worker waits in, in terms that all workers share."""
+"""Identifies the operation that a worker waits in, in the same way on all workers."""
 
 from dataclasses import dataclass
 

@@ -29,7 +29,7 @@ _DETECTION_SECONDS = (
 
 
 class Operations:
-    """What one group asks of its channel.
+    """The operations of one group on its channel.
 
     Args:
       channel: what the engine offers.

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class OpenGroup(Protocol):
-    """How an engine is entered: every worker of a job calls it once, and gets the group of all of them.
+    """The entry point of an engine: every worker of a job calls it once, and gets the group of all workers.
 
     It finds the other workers, makes a `Channel` to them, and returns `Collectives(channel, name, timeout)`.
 
@@ -71,7 +71,7 @@ ENGINES: Registry[OpenGroup] = Registry(
 
 
 def register_engine(name: str, open_group: str | OpenGroup) -> None:
-    """Make an engine known by a name, for `open_collectives` and `CommunicationOptions(implementation=name)`.
+    """Register an engine under a name, for `open_collectives` and `CommunicationOptions(implementation=name)`.
 
     Every worker registers it before it opens a group. `distinput.testing.collectives.check_processes` tests a new engine.
 

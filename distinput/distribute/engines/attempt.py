@@ -18,7 +18,7 @@ _PAUSES = (1e-3, 2e-2)  # seconds between two looks at the store, at least and a
 
 
 class KeyValueStore(Protocol):
-    """What is needed of a store that all workers share."""
+    """The interface of a store that all workers share."""
 
     def put(self, key: str, value: str) -> None:
         """Write a value; it replaces an older one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread for calls that may never return, on behalf of callers that must not wait that long."""
+"""A thread that makes calls that may never return, for callers that must not block."""
 
 import queue
 import threading

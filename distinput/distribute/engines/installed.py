@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which engines can be used here, and why others cannot: for the choice of an engine and for errors."""
+"""Tells which engines can be used here and why others cannot, to choose an engine and to explain errors."""
 
 import importlib.util
 import re
@@ -9,7 +9,7 @@ from importlib import metadata
 __all__ = ["MPIEXEC", "too_old", "why_unavailable"]
 
 MPIEXEC = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""What mpiexec puts into the environment of the processes that it starts."""
+"""Variables that mpiexec sets for the processes it starts."""
 
 _PACKAGES = {"jax": "jax", "mpi": "mpi4py", "torch": "torch"}
 _MINIMUM = {"jax": (0, 6), "mpi": (4, 1), "torch": (2, 6)}

@@ -65,7 +65,7 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
 
 
 class _SharedState:
-    """What the threads of all channels of one origin share."""
+    """The state that the threads of all channels of one origin share."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -184,7 +184,7 @@ class LocalChannel:
         return LocalChannel(self._shared, self.rank, name)
 
     def close(self, *, broken: bool) -> None:
-        """Tell the others that this thread takes part no longer."""
+        """Tell the others that this thread no longer takes part."""
         with self._shared.changed:
             for kind in self._numbers:
                 self._shared.gone[f"{kind} {self._name}", self.rank] = True
