@@ -102,9 +102,8 @@ class PerReplica(WithoutOperators, DistributedValues):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise ValueError(
             "It looks like you are using a PerReplica object while not inside a replica context, where it has no "
-            "single "
-            "value; take the parts with `strategy.experimental_local_results`, or use `strategy.run`, `reduce` or "
-            "`gather`"
+            "single value; take the parts with `strategy.experimental_local_results`, or use `strategy.run`, "
+            "`reduce` or `gather`"
         )
 
 

@@ -175,8 +175,7 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
     if not isinstance(leaf, TensorSpec):
         raise InvalidArgumentError(
             "distribute: the data ended before every replica had an element, and there is nothing that stands for a "
-            "dataset "
-            "inside an element; use drop_remainder, or flat_map the inner datasets first"
+            "dataset inside an element; use drop_remainder, or flat_map the inner datasets first"
         )
     shape = leaf.shape if leaf.shape is not None else (tuple(seen) if seen is not None else ())
     if not shape:
