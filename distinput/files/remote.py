@@ -123,8 +123,8 @@ class RemoteFile(io.RawIOBase):
         self._at += len(data)
         return data
 
-    def readall(self) -> Any:
-        return self.read()
+    def readall(self) -> bytes:
+        return bytes(self.read())  # a buffered reader takes nothing else
 
     def readinto(self, buffer: Any) -> int:
         data = self.read(len(buffer))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remote files are read by ranges: what comes is what a local file has, and no byte is asked for twice in vain."""
+
+import io
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import fsspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import DataLossError, UnimplementedError
+from distinput.files.remote import RemoteFile, RemoteStream, near, ranges_of, remote_size
+
+DATA = bytes(range(256)) * 4
+SPANS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 120)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
+
+
+class Asked:
+    """A file system that notes which ranges it was asked for."""
+
+    def __init__(self, data: bytes = DATA) -> None:
+        self.data, self.requests = data, list[tuple[int, int]]()
+
+    def cat_file(self) -> None:
+        """Another one than fsspec's own, which opens the file for each range."""
+
+    def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
+        self.requests += zip(starts, stops, strict=True)
+        return [self.data[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    system = fsspec.filesystem("memory")
+    system.pipe("/remote/a", DATA)
+    yield "memory://remote/a"
+    system.rm("/remote", recursive=True)
+
+
+def asked(file: RemoteFile, data: bytes = DATA) -> Asked:
+    file._system = Asked(data)
+    return file._system
+
+
+@given(SPANS)
+def test_ranges_are_those_of_the_file(spans: list[tuple[int, int]]) -> None:
+    system = fsspec.filesystem("memory")
+    system.pipe("/remote_ranges", DATA)
+    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
+    assert ranges_of(system, "/remote_ranges", starts, stops) == [DATA[start:stop] for start, stop in spans]
+
+
+@given(SPANS)
+def test_ranges_put_together_cover_all_and_hardly_more(spans: list[tuple[int, int]]) -> None:
+    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
+    found = near(starts, stops)
+    assert all(any(a <= start and stop <= b for a, b in found) for start, stop in spans)
+    assert found == sorted(found)
+    assert all(after > before for (_, before), (after, _) in pairwise(found))
+    wanted = {byte for start, stop in spans for byte in range(start, stop)}
+    assert sum(b - a for a, b in found) <= len(wanted) * 1.05 + sum(stop - start for start, stop in spans) / 20
+
+
+@given(st.lists(st.tuples(st.sampled_from(["seek", "end", "read", "into", "keep"]), st.integers(0, 1100)), max_size=8))
+def test_a_remote_file_reads_like_one_in_memory(steps: list[tuple[str, int]]) -> None:
+    fsspec.filesystem("memory").pipe("/remote_file", DATA)
+    file, wanted = RemoteFile("memory://remote_file", len(DATA)), io.BytesIO(DATA)
+    for step, number in steps:
+        match step:
+            case "seek":
+                assert file.seek(number) == wanted.seek(number)
+            case "end":
+                assert file.seek(-min(number, 1000), 2) == wanted.seek(-min(number, 1000), 2)
+            case "read":
+                assert bytes(file.read(number)) == wanted.read(number)
+            case "into":
+                mine, theirs = bytearray(number), bytearray(number)
+                assert file.readinto(mine) == wanted.readinto(theirs)
+                assert mine == theirs
+            case "keep":
+                file.keep([number // 2, 0], [min(number, len(DATA)), 5])
+        assert file.tell() == wanted.tell()
+    assert bytes(file.readall()) == wanted.read()
+
+
+def test_what_is_kept_is_not_asked_for_again(url: str) -> None:
+    file = RemoteFile(url, len(DATA))
+    system = asked(file)
+    file.keep([100, 500], [200, 600])
+    assert system.requests == [(100, 200), (500, 600)]
+    file.seek(120)
+    assert bytes(file.read(80)) == DATA[120:200]
+    assert len(system.requests) == 2
+    file.seek(190)
+    assert bytes(file.read(20)) == DATA[190:210]
+    assert system.requests[2:] == [(190, 210)]
+    file.keep([], [])
+    file.seek(100)
+    file.read(1)
+    assert system.requests[3:] == [(100, 101)]
+
+
+def test_a_stream_asks_for_twice_as_much_each_time_and_never_beyond_its_stop(url: str) -> None:
+    stream = RemoteStream(url, len(DATA))
+    system = asked(stream)
+    stream.stop = 500
+    found = b"".join([bytes(stream.read(10)) for _ in range(50)])
+    assert found == DATA[:500]
+    assert system.requests == [(0, 10), (10, 30), (30, 70), (70, 150), (150, 310), (310, 500)]
+    assert bytes(stream.read(10)) == DATA[500:510]
+    assert system.requests[6:] == [(500, 510)]
+
+
+def test_a_stream_that_is_read_whole_is_whole(url: str) -> None:
+    stream = RemoteStream(url, len(DATA))
+    assert io.BufferedReader(stream, 100).read() == DATA
+
+
+def test_a_file_that_became_shorter_is_an_error(url: str) -> None:
+    file = RemoteFile(url, len(DATA))
+    asked(file, DATA[:100])
+    file.seek(90)
+    with pytest.raises(
+        DataLossError, match=f"{url}: should have 1024 bytes, but bytes 90 to 110 came as 10; it changed"
+    ):
+        file.read(20)
+
+
+def test_a_server_that_sends_whole_files_is_an_error() -> None:
+    class Whole(Asked):
+        def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
+            return [self.data for _ in starts]
+
+    with pytest.raises(UnimplementedError, match="a: its server sends the whole file when asked for a part"):
+        ranges_of(Whole(), "a", [0], [10])
+
+
+def test_errors_that_are_returned_are_raised() -> None:
+    class Returning(Asked):
+        def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
+            return [b"a", PermissionError("no")]
+
+    with pytest.raises(PermissionError, match="no"):
+        ranges_of(Returning(), "a", [0, 1], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "info, size",
+    [({"size": 7}, 7), ({"size": 0}, 0), ({}, None), ({"size": None}, None), ({"size": 7, "partial": False}, None)],
+)
+def test_sizes_count_only_where_ranges_can_be_read(info: dict[str, Any], size: int | None) -> None:
+    class System:
+        def info(self, name: str) -> dict[str, Any]:
+            return info
+
+    assert remote_size(System(), "a") == size

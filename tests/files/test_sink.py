@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file is written whole or not at all, and until then whatever had its name stays."""
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import NotFoundError
+from distinput.files import sink as module
+from distinput.files.sink import Sink
+
+
+@given(st.lists(st.one_of(st.binary(max_size=20), st.just("flush")), max_size=8), st.sampled_from(["", "GZIP"]))
+def test_what_was_written_is_in_the_file(tmp_path_factory: Any, parts: list[Any], compression: Any) -> None:
+    path = tmp_path_factory.mktemp("sink") / "a"
+    with Sink(str(path), compression) as sink:
+        for part in parts:
+            sink.flush() if part == "flush" else sink.write(part)
+    data = path.read_bytes()
+    wanted = b"".join([part for part in parts if part != "flush"])
+    assert (gzip.decompress(data) if compression else data) == wanted
+    assert os.listdir(path.parent) == ["a"]
+
+
+def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    sink = Sink(str(path))
+    sink.write(b"new")
+    sink.flush()
+    assert path.read_bytes() == b"old"
+    sink.finish()
+    assert (path.read_bytes(), sink.closed) == (b"old", True)
+    sink.close()
+    assert path.read_bytes() == b"new"
+    sink.close()
+    sink.discard()
+    assert path.read_bytes() == b"new"
+    with pytest.raises(ValueError, match=f"{path}: writing to a closed file"):
+        sink.write(b"more")
+
+
+def test_large_data_is_written_out_before_the_end(tmp_path: Path) -> None:
+    with Sink(str(tmp_path / "a")) as sink:
+        sink.write(bytes(module._BUFFERED - 1))
+        (hidden,) = os.listdir(tmp_path)
+        assert (tmp_path / hidden).stat().st_size == 0
+        sink.write(b"x")
+        assert (tmp_path / hidden).stat().st_size == module._BUFFERED
+
+
+@pytest.mark.parametrize("path", ["a", "memory://sink/a"])
+def test_an_error_in_the_block_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    fsspec.filesystem("memory").makedirs("/sink", exist_ok=True)
+
+    def write() -> None:
+        with Sink(path) as sink:
+            sink.write(b"data")
+            sink.flush()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write()
+    assert os.listdir(tmp_path) == []
+    assert fsspec.filesystem("memory").ls("/sink") == []
+
+
+def test_a_failed_write_gives_the_file_up_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = Sink(str(tmp_path / "a"))
+
+    class Full:
+        def write(self, data: Any) -> int:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None: ...
+
+    sink._target.file.close()
+    monkeypatch.setattr(sink._target, "file", Full())
+    sink.write(b"x")
+    with pytest.raises(OSError, match="No space left"):
+        sink.flush()
+    for call in (sink.flush, sink.finish, sink.close, lambda: sink.write(b"y")):
+        with pytest.raises(OSError, match="was given up, and nothing is left of it, since writing failed") as caught:
+            call()
+        assert caught.value.errno == 28
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_forgotten_sink_leaves_nothing_and_says_so(tmp_path: Path) -> None:
+    sink = Sink(str(tmp_path / "a"))
+    sink.write(b"x")
+    with pytest.warns(ResourceWarning, match="was written, but never closed, so nothing was kept of it"):
+        del sink
+    assert os.listdir(tmp_path) == []
+
+
+def test_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        Sink(str(tmp_path))
+    with pytest.raises(NotFoundError):
+        Sink(str(tmp_path / "gone" / "a"))
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with Sink(str(tmp_path / "link")) as sink:
+        sink.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_a_device_is_written_to_under_its_own_name() -> None:
+    with Sink(os.devnull) as sink:
+        sink.write(b"x")
+    assert not os.path.isfile(os.devnull)
