@@ -29,7 +29,7 @@ _SECONDS = ("PACE_SECONDS",)
 
 @contextmanager
 def small_blocks(rows: int) -> Iterator[None]:
-    """Let sources make blocks of at most `rows` elements, and ops with Python functions send every element at once.
+    """Make sources yield blocks of at most `rows` elements, and ops with Python functions send each element at once.
 
     For tests: results and states must not depend on it.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite for an op, a source or a whole pipeline: every law that holds of datasets, one after the other."""
+"""The suite for an op, a source or a whole pipeline: every law of datasets, one after the other."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class _Subject:
     state_bytes: int
 
     def batched(self) -> Callable[[], Dataset] | None:
-        """The pipeline in global batches; None where its elements cannot be put together."""
+        """The pipeline in global batches; None where its elements cannot be batched."""
         dataset = self.make()
         leaves = dataset.node.spec.leaves
         if not leaves or not all(isinstance(leaf, TensorSpec) and leaf.shape is not None for leaf in leaves):
@@ -102,7 +102,7 @@ LAWS: Mapping[str, Callable[[_Subject], bool | None]] = MappingProxyType(
         "nothing left": lambda subject: check_nothing_left(subject.make),
     }
 )
-"""The laws of datasets by name. A function returns False where the law says nothing about what it is given."""
+"""The laws of datasets by name. A function returns False where the law does not apply."""
 
 
 def check_dataset(
@@ -113,34 +113,34 @@ def check_dataset(
     leave_out: Collection[str] = (),
     state_bytes: int = 4096,
 ) -> tuple[str, ...]:
-    """All laws of datasets on a pipeline: for an op or a source of your own, try it behind and in front of others.
+    """Check all laws of datasets on a pipeline: try an op or a source of your own before and after others.
 
     The laws, by name:
 
-    * same elements: a pass gives `elements`, if they are given;
+    * same elements: a pass yields `elements`, if these are given;
     * spec: every element fits `element_spec`, and the cardinality is true;
     * restart: from every state, through JSON, exactly the rest follows, in the same and in an equal pipeline;
     * rewrites: rules change neither elements nor states;
-    * facts: what the steps say of themselves, such as `needs`, is true;
-    * positions: `start_at` and `fetch`, where they are there, lead to the same elements as reading on;
+    * facts: what the steps declare about themselves, such as `needs`, is true;
+    * positions: `start_at` and `fetch`, where available, lead to the same elements as reading on;
     * blocks: nothing depends on how many elements travel together;
-    * shards: `shard` gives every n-th element;
+    * shards: `shard` keeps every n-th element;
     * policies: workers that share the pipeline by a policy read each element once;
     * distributed: replicas get the rows of each batch, and sums and means over them are right;
-    * another process: it gives the same elements, and goes on from a state of this one;
+    * another process: another process gets the same elements, and goes on from a state of this one;
     * nothing left: no thread, process or open file is left behind.
 
     Args:
-      make: makes the pipeline, each time anew and each time the same. If it can be pickled, being a function of a module,
+      make: makes the pipeline, anew at each call and always the same. If it can be pickled, as a function of a module can,
         it is tried in another process as well.
-      elements: what it gives, where that is known; see `check_same_as`.
+      elements: its elements, where they are known; see `check_same_as`.
       policies: names of auto-sharding policies under which workers together read each element once. DATA does so always;
         FILE and BALANCED do for ops that look at one element at a time.
-      leave_out: names of laws that are not to be checked.
-      state_bytes: the most that a state may take as JSON.
+      leave_out: names of laws not to check.
+      state_bytes: the largest size of a state as JSON.
 
     Returns:
-      The names of the laws that were checked. Missing are those that say nothing about this pipeline: "distributed" of
+      The names of the laws that were checked. Those that do not apply to this pipeline are missing: "distributed" for
       elements that cannot be batched, "another process" where `make` cannot be pickled.
 
     Raises:

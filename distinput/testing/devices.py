@@ -29,10 +29,10 @@ _VALUES: tuple[Any, ...] = (
     b"text",
     np.array([b"a", b"", b"ccc"], object),
 )
-"""What elements are made of. Devices that have no place for text keep it on the host."""
+"""Values of every kind that elements consist of. Devices that cannot hold text keep it on the host."""
 
 _SECONDS = 20.0
-"""The longest that a call waits for one that should be under way at the same time."""
+"""The longest time that a call waits for another one that should run at the same time."""
 
 _colour: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -94,7 +94,9 @@ def _at_once(make: Open, count: int) -> None:
         try:
             together.wait(_SECONDS)
         except threading.BrokenBarrierError:
-            raise AssertionError("the calls must be under way at the same time; one waited for the others") from None
+            raise AssertionError(
+                "the calls must run at the same time; one of them waited for the others in vain"
+            ) from None
         return index
 
     for _ in range(3):
@@ -125,11 +127,11 @@ def _context(make: Open, count: int) -> None:
         )
     devices.run(lambda _: _colour.set("red"), [(i,) for i in range(count)])
     if _colour.get() != "none":
-        raise AssertionError("what a call sets in its context must stay there, but the caller sees it")
+        raise AssertionError("what a call sets in its context must stay there, but the caller saw it")
 
 
 class _Stop(BaseException):
-    """No `Exception`, as KeyboardInterrupt is none."""
+    """Not an `Exception`, like KeyboardInterrupt."""
 
 
 def _errors(make: Open, count: int) -> None:
@@ -152,7 +154,7 @@ def _errors(make: Open, count: int) -> None:
             else:
                 raise AssertionError(f"run must raise what a call raises, here {kind.__name__}")
             if len(ended) != count - 1:
-                raise AssertionError("run must not return before all calls have ended, also where one of them failed")
+                raise AssertionError("run must not return before all calls have ended, even if one of them failed")
     _results(lambda _: devices, count)
 
 
@@ -166,7 +168,7 @@ def _nested(make: Open, count: int) -> None:
 
     found = devices.run(outer, [(index,) for index in range(count)])
     if found[0] != [10 * inner for inner in range(count)]:
-        raise AssertionError(f"a run inside of a run, as in a merge function: got {found[0]!r}")
+        raise AssertionError(f"a run inside a run, as in a merge function: got {found[0]!r}")
 
 
 def _reopens(make: Open, count: int) -> None:
@@ -221,24 +223,24 @@ LAWS: Mapping[str, Callable[[Open, int], None]] = MappingProxyType(
 def check_devices(
     make: Callable[[Sequence[str]], Devices], *, counts: Sequence[int] = (1, 2, 3), leave_out: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """All laws of devices: that a strategy gives the same over this backend as over `ThreadDevices`.
+    """Check all laws of devices: a strategy gives the same results on this backend as on `ThreadDevices`.
 
     The laws, by name:
 
     * labels: `local` is the labels in order;
     * round trip: what is put on a device comes back the same, in dtype, shape and bits;
-    * copies: an array that is not `owned` may be written to behind `put`;
-    * results, at the same time, threads: `run` gives the results in order, its calls may wait for each other, and the first
+    * copies: an array that is not `owned` may be written to after `put`;
+    * results, at the same time, threads: `run` returns the results in order, its calls may wait for each other, and the first
       one is made on the calling thread;
     * context: the calls see the caller's context variables, and their own changes stay with them;
     * errors: `run` raises the first error in time, when all calls have ended, and can be called again;
-    * nested: `run` inside of a call of `run`;
+    * nested: `run` works inside a call of `run`;
     * closed and used again, nothing left: `close` may be called twice, and ends all threads; so does forgetting the devices.
 
     Args:
-      make: makes devices from labels, as what `register_backend` takes does.
+      make: makes devices from labels, as for `register_backend`.
       counts: how many devices to try.
-      leave_out: names of laws that are not to be checked.
+      leave_out: names of laws not to check.
 
     Returns:
       The names of the laws that were checked.

@@ -14,7 +14,7 @@ __all__ = ["difference", "exact", "matches", "rows_of"]
 def exact(element: Any) -> Any:
     """A hashable value that is equal for two elements only if structure, dtypes, shapes and bits are.
 
-    A dataset inside an element stands for the elements it gives; a list stands for the same.
+    A dataset inside an element is equal to a list of its elements.
 
     >>> exact(np.int64(1)) == exact(np.int32(1))
     False

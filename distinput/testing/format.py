@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite for a format: what files hold, from every position on, in parts, by number, and when they are damaged."""
+"""The suite for a format: reading files from every position, in parts, by row number, and when they are damaged."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ from distinput.testing.law import law
 __all__ = ["check_format"]
 
 _MOST_CUTS = 40
-"""Places tried where there are many: cuts between parts, rows to seek, bytes to damage."""
+"""The most places to try: cuts between parts, rows to seek, bytes to damage."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _rows(files: _Files) -> bool:
     for path, records in files.records.items():
         stated = files.format.rows(path)
         if stated is None and files.format.counts_rows:
-            continue  # of some files nobody knows without reading them, such as compressed ones
+            continue  # unknown for some files until they are read, such as compressed ones
         if stated not in (None, len(records)):
             raise AssertionError(f"{path}: rows() is {stated}, but there are {len(records)} records")
     return True
@@ -240,7 +240,7 @@ def _damage(files: _Files) -> bool:
         content = Path(path).read_bytes()
         for size in _some(len(content))[:-1]:
             found = _damaged(files, content[:size], f"{path}, cut to {size} of {len(content)} bytes")
-            # The record that was cut through may be there as far as it goes, as a line of text is.
+            # The record at the cut may be delivered incomplete, as a line of text is.
             _same(f"{path}, cut to {size} bytes: all but its last record", found[:-1], records[: len(found[:-1])])
         for byte in _some(len(content) - 1) if content else ():
             flipped = bytearray(content)
@@ -269,7 +269,7 @@ def _damaged(files: _Files, content: bytes, what: str) -> list[Any]:
 
 
 def _dataset(files: _Files) -> bool:
-    # Files without a record do not tell how long the lists of others are.
+    # Files without records do not tell how long lists are in the others.
     paths = [path for path, records in files.records.items() if records]
     if not paths:
         return False
@@ -299,7 +299,7 @@ LAWS: Mapping[str, Callable[[_Files], bool]] = MappingProxyType(
         "dataset": _dataset,
     }
 )
-"""The laws of formats by name. A function returns False where the law says nothing about the format."""
+"""The laws of formats by name. A function returns False where the law does not apply to the format."""
 
 
 def check_format(
@@ -309,29 +309,29 @@ def check_format(
     *,
     leave_out: Collection[str] = (),
 ) -> tuple[str, ...]:
-    r"""All laws of formats on some small files: let one have no record, one a single record, and one many blocks.
+    r"""Check all laws of formats on small files: give it one without records, one with a single record, one of many blocks.
 
     The laws, by name:
 
-    * value: the format is a value, equal to a copy of it that was pickled;
-    * records: reading twice gives the same, and gives `records` where they are given;
-    * positions: from the position behind each block, through JSON, exactly the rest follows;
-    * rows, seek: the stated number of records is true, and leads to their places;
-    * fragments, parts: each record is in one of them, and in one only, wherever a file is cut;
+    * value: the format is a value, equal to a pickled copy of itself;
+    * records: reading twice gives the same records, and these are `records` if given;
+    * positions: from the position after each block, through JSON, exactly the rest follows;
+    * rows, seek: the stated number of records is true, and `seek` leads to each of them;
+    * fragments, parts: each record is in exactly one of them, wherever a file is cut;
     * fetch, groups, portions: other ways of reading, where the format has them, give the same records;
     * missing file: the error is a `NotFoundError` that names it;
-    * damage: of a file that is cut short or changed, the records before the damage are right, and the error is a
-      `DistinputError` that names the file, most often a `DataLossError`; a changed byte may also be another record;
+    * damage: in a file that is truncated or changed, the records before a cut are right, and the error is a
+      `DistinputError` that names the file, usually a `DataLossError`; a changed byte may also give another valid record;
     * dataset: `check_dataset` of the dataset that reads the files, with the policies AUTO, BALANCED, DATA and FILE.
 
     Args:
       format: what reads the files.
       files: their paths, or a function that writes them into an empty folder and returns the paths.
       records: the records of each file, compared as `check_same_as` does.
-      leave_out: names of laws that are not to be checked.
+      leave_out: names of laws not to check.
 
     Returns:
-      The names of the laws that were checked. Missing are those that say nothing about this format.
+      The names of the laws that were checked. Those that do not apply to this format are missing.
 
     Raises:
       AssertionError: a law is broken; the message begins with its name.

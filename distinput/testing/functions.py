@@ -63,7 +63,7 @@ def _digest(leaf: Any) -> int:
 
 
 def predicate(modulus: int, rest: int) -> Callable[..., Any]:
-    """True for the elements whose digest does not leave `rest`."""
+    """A predicate: true for elements whose digest modulo `modulus` is not `rest`."""
     return lambda *args: np.bool_(digest(*args) % modulus != rest)
 
 
@@ -171,7 +171,7 @@ SIGNATURES: dict[str, Any] = {
     "raggeds": {"n": TensorSpec((None,), np.int32), "w": TensorSpec((None,), object)},
     "uneven": TensorSpec((None, None), np.int64),
 }
-"""What functions give whose shapes differ from element to element."""
+"""Signatures of the functions whose results differ in shape from element to element."""
 
 
 def row_change(*args: Any) -> Any:
@@ -180,10 +180,10 @@ def row_change(*args: Any) -> Any:
 
 
 def row_pair(*args: Any) -> Any:
-    """The rows of the first leaf, and their number within nothing but themselves."""
+    """The rows of the first leaf, twice."""
     rows = flatten(whole(args))[0]
     return {"rows": rows, "same": rows}
 
 
 ROW_MAPS: dict[str, Callable[..., Any]] = {"change": row_change, "pair": row_pair}
-"""Functions for `map_rows`, by name: of rows, and what they do to one of them."""
+"""Functions for `map_rows`, by name."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A law that is being checked: what breaks it is told under its name."""
+"""A law that is being checked: errors are reported under its name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ __all__ = ["law"]
 
 @contextmanager
 def law(name: str) -> Iterator[None]:
-    """Let every error inside be an `AssertionError` that begins with the name of the law.
+    """Turn every error inside into an `AssertionError` that begins with the name of the law.
 
     >>> with law("restart"):
     ...     raise KeyError("input")

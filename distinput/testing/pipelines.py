@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random pipelines for Hypothesis, each with the plain list that it must give.
+"""Random pipelines for Hypothesis, each with the plain list that it must yield.
 
 A pipeline is drawn as a *recipe*: the name of a source and its arguments, then names of ops and theirs, all plain JSON. A
-recipe can be printed, kept and built again, also in another process. Add an `Ingredient` of your own to try your op with all
+recipe can be printed, saved and built again, even in another process. Add an `Ingredient` of your own to try your op with all
 others.
 """
 
@@ -20,7 +20,7 @@ from distinput.testing.sources import SOURCES
 __all__ = ["INGREDIENTS", "MOST_ROWS", "OPS", "SOURCES", "Ingredient", "Pipeline", "built", "pipelines"]
 
 MOST_ROWS = 40
-"""Drawn pipelines give at most this many elements, since every position of all of them is looked at."""
+"""Drawn pipelines have at most this many elements, since every position in each of them is tested."""
 
 INGREDIENTS: Mapping[str, Ingredient] = MappingProxyType({made.name: made for made in (*SOURCES, *OPS)})
 """Every source and op of distinput itself."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conformance suite of `Collectives`: the same checks and the same faults on every engine, in real processes.
 
-A new engine is tested by `check_collectives("package.module:open_group", size=2)`, in which `open_group` is what
-`distinput.distribute.engines.ENGINES` names for the engines here; or from a shell by
-`python -m distinput.testing.collectives --engine torch --size 2`.
+A new engine is tested by `check_collectives("package.module:open_group", size=2)`, where `open_group` is a function like those
+in `distinput.distribute.engines.ENGINES`; or from a shell by
+`python -m distinput.testing.collectives --engine package.module:open_group --size 2`.
 """
 
 from distinput.testing.collectives.checks import CHECKS, SLOW_CHECKS, run_checks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds of `Collectives` on every engine: the table of all checks, and running them."""
+"""What holds for `Collectives` on every engine: the table of all checks, and a function that runs them."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -21,10 +21,10 @@ def _by_name(checks: Iterable[Check]) -> dict[str, Check]:
 
 
 CHECKS: dict[str, Check] = _by_name([*TRANSFERS, *REDUCTIONS, *REFUSALS, *AGREEMENTS, *GROUPS])
-"""What holds on every engine: a name and a function that every worker calls with its group."""
+"""The checks that hold on every engine, by name: functions that every worker calls with its group."""
 
 SLOW_CHECKS: dict[str, Check] = _by_name(SLOW_AGREEMENTS)
-"""What holds too, and takes longer than the timeout of the group; open one with a short one."""
+"""Further checks, which take longer than the timeout of the group: open it with a short one."""
 
 
 def run_checks(group: Collectives, names: Sequence[str] | None = None) -> Outcome:

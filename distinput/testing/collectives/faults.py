@@ -31,10 +31,10 @@ class Fault:
     """A way in which one worker fails the others.
 
     Args:
-      act: what it does; given its group and the time that the others wait at most.
-      expected: what the others get.
-      waits: whether that comes only when their time is over.
-      wait: what the others are in, by default an all_reduce.
+      act: what the worker does with its group.
+      expected: the error that the others get.
+      waits: whether they get it only when their timeout is over.
+      wait: the call that the others make, by default an all_reduce.
     """
 
     act: Callable[[Collectives], None]
@@ -58,7 +58,7 @@ def _raise(group: Collectives) -> None:
 
 def _come_too_late(group: Collectives) -> None:
     time.sleep(1.5 * group.timeout)
-    # What the others gave to the first call may still be there; they take part in no further one.
+    # What the others sent for the first call may still arrive; they take part in no further one.
     error = raises(CollectiveError, lambda: (group.all_reduce(1.0), group.all_reduce(1.0)))
     assert isinstance(error, Aborted | PeerLost), f"got {type(error).__name__}: {error}"
 
@@ -138,7 +138,7 @@ def _problems(group: Collectives, fault: Fault, victim: int, error: CollectiveEr
     if type(error) is not fault.expected:
         yield f"expected {fault.expected.__name__}, got {type(error).__name__}: {error}"
     if outcome.culprit not in ([], [victim]):
-        yield f"rank {victim} was to blame, got {outcome.culprit}: {error}"
+        yield f"the error must name rank {victim}, got {outcome.culprit}: {error}"
     limit = group.timeout + SOON if fault.waits else SOON
     if outcome.seconds > limit:
         yield f"the error came after {outcome.seconds:.2f} s, allowed are {limit:g} s"

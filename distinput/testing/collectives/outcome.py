@@ -19,9 +19,9 @@ class Outcome:
       rank: the worker.
       failed: for each check that did not hold, why.
       passed: the checks that held.
-      seconds: how long all took; for a fault, how long after it the error came.
+      seconds: how long the checks took; for a fault, how long after it the error came.
       error: for a fault, the name of the error's class.
-      culprit: for a fault, whom the error named.
+      culprit: for a fault, the ranks that the error named.
       message: for a fault, its text.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers bring to the checks, and how results are compared."""
+"""The arrays that workers contribute to the checks, and how results are compared."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ NUMBERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8
 
 
 def made(rank: int, dtype: str, shape: Sequence[int], seed: int = 0) -> Array:
-    """What a worker brings; every worker can make that of every other one."""
+    """The array that a worker contributes; every worker can compute that of every other one."""
     generator = np.random.Generator(np.random.Philox(key=[seed, rank]))
     bits = generator.integers(-100, 100, size=tuple(shape))
     if dtype[0] in "fc":

@@ -34,7 +34,7 @@ def check_processes(
     launcher: Sequence[str] = (),
     start: Start | None = None,
 ) -> Report:
-    """The checks, or one fault, with an engine in processes of this machine; none of them outlives the call.
+    """Run the checks, or one fault, with an engine in processes on this machine; none of them outlives the call.
 
     Args:
       engine: a key of `ENGINES`, or `package.module:function` of a new one.
@@ -106,7 +106,7 @@ def mpiexec(size: int) -> list[str]:
 
 
 def free_address() -> str:
-    """A `host:port` of this machine that nobody uses."""
+    """A `host:port` of this machine that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"

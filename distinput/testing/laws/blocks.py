@@ -19,7 +19,7 @@ def check_blocks(fresh: Callable[[], Dataset], *, rows: Sequence[int] = (1, 2, 3
 
     Args:
       fresh: makes the pipeline.
-      rows: sizes of blocks to try beside the usual one; states taken with one size are restored with the others.
+      rows: sizes of blocks to try besides the usual one; states taken with one size are restored with the others.
       most: elements looked at when the pipeline is endless.
 
     Raises:

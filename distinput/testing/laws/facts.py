@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step says of itself is true: rewrites and sharding believe it."""
+"""What a step declares about itself is true: rewrites and sharding rely on it."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["check_facts"]
 
 
 def check_facts(dataset: Dataset, *, most: int = 60) -> None:
-    """The facts that the steps of a pipeline say of themselves are true, for every step whose elements are few enough.
+    """The facts that the steps of a pipeline declare are true; checked for every step whose elements are few enough.
 
     `needs`: with `Needs.ONE` the step over a part of its input gives that part of its elements, with `Needs.EACH` the parts one
     after the other are the whole. `by_position` and `shuffles`: the elements are those of the input. `transparent`: so are the
