@@ -2,8 +2,8 @@
 """`distinput.testing`: the laws that every pipeline keeps, and suites of them for your own ops, formats, backends and engines.
 
 A suite checks all laws of one kind, and its error names the law that is broken: `check_dataset` for an op or a source,
-`check_format`, `check_devices` for a backend, `check_collectives` for an engine. `distinput.testing.pipelines` draws random pipelines with
-Hypothesis (`pip install distinput[test]`); the laws themselves need no other package.
+`check_format`, `check_devices` for a backend, `check_collectives` for an engine. `distinput.testing.pipelines` draws random
+pipelines with Hypothesis (`pip install distinput[test]`); the laws themselves need no other package.
 """
 
 from distinput.testing.block_sizes import small_blocks

@@ -95,7 +95,7 @@ def _at_once(make: Open, count: int) -> None:
             together.wait(_SECONDS)
         except threading.BrokenBarrierError:
             raise AssertionError(
-                "the calls must run at the same time; one of them waited for the others in vain"
+                "the calls must be under way at the same time; one waited for the others in vain"
             ) from None
         return index
 
