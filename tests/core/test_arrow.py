@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow arrays become columns of the same values, wherever a slice begins, and what no column can hold is refused."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core.arrow import (
+    NullsError,
+    UnsupportedTypeError,
+    block_of,
+    columns_of,
+    is_arrow,
+    schema_spec,
+    to_column,
+)
+from distinput.core.arrow_damage import ArrowDamageError
+from distinput.core.column import Dense
+from distinput.core.nest import structure_of
+
+TEXTS = [b"a", b"", b"bcd", b"ef"]
+LISTS = [[1, 2], [], [3], [4, 5, 6]]
+PAIRS = [[1, 2], [3, 4], [5, 6], [7, 8]]
+NESTED = [PAIRS[:1], [], PAIRS, PAIRS[1:]]
+
+ARRAYS: dict[str, tuple[Any, list[Any]]] = {
+    "int8": (pa.array([1, 2, 3, 4], pa.int8()), [1, 2, 3, 4]),
+    "float16": (pa.array(np.arange(4, dtype=np.float16)), [0, 1, 2, 3]),
+    "bool": (pa.array([True, False, True, True]), [True, False, True, True]),
+    "text": (pa.array(TEXTS, pa.string()), TEXTS),
+    "large bytes": (pa.array(TEXTS, pa.large_binary()), TEXTS),
+    "fixed bytes": (pa.array([b"ab", b"cd", b"ef", b"gh"], pa.binary(2)), [b"ab", b"cd", b"ef", b"gh"]),
+    "text views": (pa.array(TEXTS, pa.binary_view()), TEXTS),
+    "words": (pa.array(["a", "b", "a", "a"]).dictionary_encode(), [b"a", b"b", b"a", b"a"]),
+    "lists": (pa.array(LISTS, pa.list_(pa.int32())), LISTS),
+    "large lists": (pa.array(LISTS, pa.large_list(pa.int32())), LISTS),
+    "list views": (pa.array(LISTS, pa.list_view(pa.int32())), LISTS),
+    "lists of texts": (pa.array([["a"], [], ["b", "c"], ["d"]]), [[b"a"], [], [b"b", b"c"], [b"d"]]),
+    "pairs": (pa.array(PAIRS, pa.list_(pa.int32(), 2)), PAIRS),
+    "pairs of texts": (
+        pa.array([["a", "b"], ["c", ""], ["", "d"], ["e", "f"]], pa.list_(pa.string(), 2)),
+        [[b"a", b"b"], [b"c", b""], [b"", b"d"], [b"e", b"f"]],
+    ),
+    "lists of pairs": (pa.array(NESTED, pa.list_(pa.list_(pa.int32(), 2))), NESTED),
+}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(ARRAYS)), st.integers(0, 4), st.integers(0, 4))
+def test_a_slice_has_the_values_of_the_slice(kind: str, start: int, stop: int) -> None:
+    array, values = ARRAYS[kind]
+    column = to_column(array.slice(start, max(0, stop - start)), "x")
+    found = [value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in column.values()]
+    assert found == values[start:stop]
+    assert len(column) == len(found)
+
+
+@pytest.mark.parametrize("kind", sorted(ARRAYS))
+def test_the_spec_is_that_of_the_values(kind: str) -> None:
+    array, _ = ARRAYS[kind]
+    (leaf,) = schema_spec(pa.schema([("x", array.type)])).leaves
+    column = to_column(array, "x")
+    assert leaf.dtype == column.dtype
+    for value in column.values():
+        assert len(np.shape(value)) == len(leaf.shape)
+        assert all(size in (None, actual) for size, actual in zip(leaf.shape, np.shape(value), strict=True))
+
+
+def test_chunks_are_joined() -> None:
+    column = to_column(pa.chunked_array([pa.array([1, 2]), pa.array([], pa.int64()), pa.array([3])]), "x")
+    assert list(column.values()) == [1, 2, 3]
+    assert len(to_column(pa.chunked_array([], pa.int32()), "x")) == 0
+
+
+def test_numbers_share_memory_with_the_array() -> None:
+    values = np.arange(5)
+    column = to_column(pa.array(values).slice(1, 3), "x")
+    assert isinstance(column, Dense)
+    assert np.shares_memory(column.array, values)
+
+
+@pytest.mark.parametrize(
+    "kind, dtype",
+    [
+        (pa.timestamp("us"), "datetime64[us]"),
+        (pa.date32(), "datetime64[D]"),
+        (pa.date64(), "datetime64[ms]"),
+        (pa.duration("s"), "timedelta64[s]"),
+        (pa.time32("ms"), "timedelta64[ms]"),
+        (pa.time64("ns"), "timedelta64[ns]"),
+    ],
+)
+def test_times_keep_their_unit(kind: Any, dtype: str) -> None:
+    days = 2 if kind == pa.date32() else 2 * 86_400_000 if kind == pa.date64() else 2
+    stored = pa.int32() if kind.bit_width == 32 else pa.int64()
+    array = pa.array([days, 0], stored).cast(kind)
+    column = to_column(array, "x")
+    assert isinstance(column, Dense)
+    assert str(column.array.dtype) == dtype
+    assert column.array.astype(np.int64).tolist() == [days, 0]
+
+
+def test_structs_are_dicts_of_columns() -> None:
+    batch = pa.RecordBatch.from_pylist([{"a": 1, "s": {"b": "x", "c": [1]}}, {"a": 2, "s": {"b": "y", "c": []}}])
+    found = columns_of(batch, {})
+    assert list(found["a"].values()) == [1, 2]
+    assert list(found["s"]["b"].values()) == [b"x", b"y"]
+    assert [value.tolist() for value in found["s"]["c"].values()] == [[1], []]
+    spec = schema_spec(batch.schema)
+    block = block_of(batch.slice(1), spec.structure, {})
+    assert block.size == 1
+    assert block.structure == structure_of({"a": 0, "s": {"b": b"", "c": np.zeros(0)}})
+    assert block.row(0)["s"]["b"] == b"y"
+
+
+NULLS = [
+    (pa.array([1, None, 3]), 7, [1, 7, 3]),
+    (pa.array(["a", None]), "b", [b"a", b"b"]),
+    (pa.array([[1], None, [2]]), 0, [[1], [], [2]]),
+    (pa.array([[1], None, [None]]), 9, [[1], [], [9]]),
+    (pa.array([[1], None, [2, 3]], pa.list_view(pa.int64())), 0, [[1], [], [2, 3]]),
+    (pa.array([[1, 2], None], pa.list_(pa.int64(), 2)), 5, [[1, 2], [5, 5]]),
+]
+
+
+@pytest.mark.parametrize("array, fill, wanted", NULLS)
+def test_nulls_are_replaced_or_refused(array: Any, fill: Any, wanted: list[Any]) -> None:
+    batch = pa.RecordBatch.from_arrays([array], ["x"])
+    found = columns_of(batch, {"x": fill})["x"]
+    assert [
+        value.tolist() if isinstance(value, np.ndarray | np.generic) else value for value in found.values()
+    ] == wanted
+    with pytest.raises(NullsError, match="column 'x' has 1 nulls, the first in row 1") as caught:
+        columns_of(batch, {})
+    assert (caught.value.column, caught.value.count, caught.value.row) == ("x", 1, 1)
+
+
+def test_a_replacement_of_another_type_is_refused() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1, None])], ["x"])
+    with pytest.raises(TypeError, match="column 'x' is of type int64, and 'text' is not"):
+        columns_of(batch, {"x": "text"})
+
+
+@pytest.mark.parametrize(
+    "array",
+    [pa.array([None, None]), pa.array([[[1], [2, 3]]]), pa.array([[{"a": 1}]]), pa.array([{"a": 1}])],
+)
+def test_what_no_column_can_hold_is_refused(array: Any) -> None:
+    with pytest.raises(UnsupportedTypeError, match="column 'x' "):
+        to_column(array, "x")
+
+
+def test_a_nested_column_is_named_by_its_path() -> None:
+    schema = pa.schema([("s", pa.struct([("t", pa.struct([("u", pa.decimal128(5))]))]))])
+    with pytest.raises(UnsupportedTypeError, match=r"column 's\.t\.u' is of type decimal128"):
+        schema_spec(schema)
+
+
+def test_damage_is_found_before_it_is_followed() -> None:
+    offsets = np.zeros(2, np.int32)
+    damaged = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")])
+    offsets[1] = 99  # later, since pyarrow makes no array from wrong ones
+    with pytest.raises(ArrowDamageError, match="column 'x'"):
+        to_column(damaged, "x")
+
+
+def test_what_is_an_array_of_arrow() -> None:
+    assert is_arrow(pa.array([1]))
+    assert is_arrow(pa.chunked_array([[1]]))
+    assert not any(map(is_arrow, [np.arange(2), [1], pa.int32(), None]))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns become Arrow arrays of the same values, views and gathered rows included, and come back as they were."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.core.arrow import to_column
+from distinput.core.block import Block
+from distinput.core.column import Dense, column_of
+from distinput.core.nest import LEAF, structure_of
+from distinput.core.to_arrow import column_to_arrow, to_arrow
+
+ROWS: dict[str, list[Any]] = {
+    "numbers": [np.int16(i) for i in range(5)],
+    "texts": [b"a", b"", b"bcd", b"e", b"fg"],
+    "matrices": [np.full((2, 3), i, np.float32) for i in range(5)],
+    "lengths": [np.arange(i % 3) for i in range(5)],
+    "texts of one shape": [np.array([b"a", str(i).encode()], object) for i in range(5)],
+    "texts of some lengths": [np.array([b"x"] * (i % 3), object) for i in range(5)],
+}
+
+
+def plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+@given(st.sampled_from(sorted(ROWS)), st.lists(st.integers(0, 4), max_size=6))
+def test_rows_go_to_arrow_and_back(kind: str, rows: list[int]) -> None:
+    column = column_of(list(ROWS[kind])).take(np.array(rows, np.int64))
+    array = column_to_arrow(column)
+    array.validate(full=True)
+    assert array.to_pylist() == [plain(ROWS[kind][i]) for i in rows]
+    assert [plain(value) for value in to_column(array, "x").values()] == array.to_pylist()
+
+
+@given(st.sampled_from(sorted(ROWS)), st.integers(0, 5), st.integers(0, 5), st.integers(1, 3))
+def test_views_go_to_arrow(kind: str, start: int, stop: int, step: int) -> None:
+    array = column_to_arrow(column_of(list(ROWS[kind])).rows(start, stop, step))
+    array.validate(full=True)
+    assert array.to_pylist() == [plain(value) for value in ROWS[kind][start:stop:step]]
+
+
+def test_numbers_are_not_copied() -> None:
+    values = np.arange(6).reshape(3, 2)
+    array = column_to_arrow(Dense(values))
+    assert array.type == pa.list_(pa.int64(), 2)
+    assert array.values.buffers()[1].address == values.ctypes.data
+
+
+def test_rows_of_several_shapes_become_lists() -> None:
+    column = column_of([np.ones((1, 2)), np.ones((2, 1))])
+    assert column_to_arrow(column).to_pylist() == [[[1.0, 1.0]], [[1.0], [1.0]]]
+
+
+def names(element: Any) -> list[str]:
+    block = Block.of_elements(structure_of(element) if isinstance(element, dict | tuple) else LEAF, [element])
+    return list(to_arrow(block).schema.names)
+
+
+def test_columns_are_named_by_keys_or_paths() -> None:
+    assert names(1) == ["value"]
+    assert names({"b": 1, "a": 2}) == ["a", "b"]
+    assert names((1, b"")) == ["[0]", "[1]"]
+    deep = names({"a": {"b": 1, "c": 2}})
+    assert len(set(deep)) == 2
+    assert ["b" in deep[0], "c" in deep[1]] == [True, True]
