@@ -171,3 +171,10 @@ def test_what_is_an_array_of_arrow() -> None:
     assert is_arrow(pa.array([1]))
     assert is_arrow(pa.chunked_array([[1]]))
     assert not any(map(is_arrow, [np.arange(2), [1], pa.int32(), None]))
+
+
+def test_a_null_list_is_empty_whatever_its_offsets_say() -> None:
+    buffers = [pa.py_buffer(b"\x05"), pa.py_buffer(np.array([0, 1, 3, 4], np.int32))]  # the second of three is null
+    array = pa.Array.from_buffers(pa.list_(pa.int64()), 3, buffers, children=[pa.array([1, 2, 3, 4])])
+    found = columns_of(pa.RecordBatch.from_arrays([array], ["x"]), {"x": 0})["x"]
+    assert [value.tolist() for value in found.values()] == [[1], [], [4]]
