@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Never, final
 
-from distinput.core.block import Block, ColumnBlock, stack_prefix
+from distinput.core.block import Block, stack_prefix
 from distinput.core.column import StackError
 from distinput.core.nest import LEAF
 
@@ -26,8 +26,8 @@ class Failure(Block):
     def __init__(self, error: Exception) -> None:
         self.structure, self.size, self.error = LEAF, 0, error
 
-    def columnar(self) -> ColumnBlock:
-        return ColumnBlock(LEAF, (), 0)
+    def columnar(self) -> Never:
+        raise TypeError("a failure has no columns, and would be lost with them; pass it on as it is")
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Failure":
         return self
@@ -38,8 +38,8 @@ class Failure(Block):
     def elements(self) -> Iterator[Any]:
         return iter(())
 
-    def copied(self) -> ColumnBlock:
-        return self.columnar()
+    def copied(self) -> Never:
+        raise TypeError("a failure has no rows to copy, and would be lost with them; pass it on as it is")
 
     @property
     def nbytes(self) -> int:

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.calls import called
 from distinput.core.column import Datasets
+from distinput.core.failure import Failure
 from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of
@@ -141,6 +142,7 @@ class GroupByWindow(Keyed):
 class _OneGroup(Node):
     """Some elements of the input as one group, to find out what `reduce_func` returns."""
 
+    tolerant: ClassVar[bool] = True
     input: Node
 
     @cached_property
@@ -152,5 +154,8 @@ class _OneGroup(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state, run):
-            group = rows_node(block, self.input.spec.leaves)
-            yield ColumnBlock(LEAF, [Datasets([group], STRING)], 1), after
+            if type(block) is Failure:  # the elements without errors tell what is returned, as they do in a first pass
+                yield block, after
+            else:
+                group = rows_node(block, self.input.spec.leaves)
+                yield ColumnBlock(LEAF, [Datasets([group], STRING)], 1), after

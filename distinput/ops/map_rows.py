@@ -177,6 +177,7 @@ def _made(block: Block, steps: Sequence[MapRows], run: Run, first: int, end: int
 class _Stacked(Node):
     """The input as `map_func` gets it, to find out what it returns."""
 
+    tolerant: ClassVar[bool] = True
     input: Node
 
     @cached_property
@@ -188,7 +189,9 @@ class _Stacked(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state, run):
-            if block.size:  # rows that are not there cannot be put together
+            if type(block) is Failure:
+                yield block, after
+            elif block.size:  # rows that are not there cannot be put together
                 yield rows_node(block).block.stack(block.size), after
 
 

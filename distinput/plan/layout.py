@@ -21,7 +21,7 @@ def layout(node: Node) -> str:
 
     >>> import distinput as di
     >>> layout(di.data.Dataset.range(9).take(4).map(abs).prefetch(2).node)
-    'map(take(count=4; range(first=0, stop=9, step=1)))'
+    'map(processes=0; take(count=4; range(first=0, stop=9, step=1)))'
     """
     step = node.state_of
     given = [(name, _numbers(value)) for name, value in step.arguments().items() if name not in step.indifferent]

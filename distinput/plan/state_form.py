@@ -12,17 +12,17 @@ from distinput.plan.node import Node
 
 __all__ = ["is_count", "is_mark", "is_position", "misfit", "taken_up"]
 
-_MOST = 1 << 62
+_BOUND = 1 << 62
 """Bound of positions and counts, which go into 64 bits."""
 
-_WIDE = 1 << 1024
+_WIDE_BOUND = 1 << 1024
 """Bound of seeds and epochs, which are Python's integers of any size: each `repeat` makes an epoch 32 bits longer."""
 
 _WITH_MINUS_ONE = ("left", "total")
 """Counts that are -1 where there is no bound."""
 
 
-def is_count(value: Any, least: int = 0, most: int = _MOST) -> bool:
+def is_count(value: Any, least: int = 0, most: int = _BOUND) -> bool:
     """Whether something in a state is a whole number of these bounds."""
     return type(value) is int and least <= value <= most
 
@@ -90,9 +90,9 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
         case bool():
             return None if type(value) is bool else "true or false"
         case int() if key == "seed":
-            return None if is_count(value, -_WIDE, _WIDE) else "a whole number"
+            return None if is_count(value, -_WIDE_BOUND, _WIDE_BOUND) else "a whole number"
         case int():
-            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE if key == "epoch" else _MOST
+            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key == "epoch" else _BOUND
             return None if is_count(value, least, most) else f"a whole number from {least} on"
         case list():
             return None if isinstance(value, list) else "a list"

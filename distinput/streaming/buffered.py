@@ -9,6 +9,7 @@ from math import inf
 from weakref import ref as weakref
 
 from distinput.core.block import Block
+from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
@@ -123,7 +124,8 @@ class _Source:
             item = next(self.stream, None)
             if item is not None:
                 block, state = item
-                return block.materialize(), state  # here, where the consumer does not wait for it
+                # Here, where the consumer does not wait for it.
+                return block if type(block) is Failure else block.materialize(), state
         except BaseException as error:  # noqa: BLE001 - handed to the consumer, who raises it where it can be caught
             self.close()
             return error

@@ -90,9 +90,9 @@ LAWS: Mapping[str, Callable[[_Subject], bool | None]] = MappingProxyType(
     {
         "same elements": _same,
         "spec": lambda subject: check_spec(subject.make()),
+        "facts": lambda subject: check_facts(subject.make()),
         "restart": _restart,
         "rewrites": lambda subject: check_rewrites(subject.make()),
-        "facts": lambda subject: check_facts(subject.make()),
         "positions": lambda subject: check_positions(subject.make()),
         "blocks": lambda subject: check_blocks(subject.make),
         "shards": _shards,
@@ -119,9 +119,9 @@ def check_dataset(
 
     * same elements: a pass yields `elements`, if these are given;
     * spec: every element fits `element_spec`, and the cardinality is true;
+    * facts: what the steps declare about themselves, such as `needs`, is true;
     * restart: from every state, through JSON, exactly the rest follows, in the same and in an equal pipeline;
     * rewrites: rules change neither elements nor states;
-    * facts: what the steps declare about themselves, such as `needs`, is true;
     * positions: `start_at` and `fetch`, where available, lead to the same elements as reading on;
     * blocks: nothing depends on how many elements travel together;
     * shards: `shard` keeps every n-th element;
@@ -149,7 +149,7 @@ def check_dataset(
 
     >>> import distinput as di
     >>> check_dataset(lambda: di.data.Dataset.range(7).map(lambda x: x * 2), [0, 2, 4, 6, 8, 10, 12])
-    ('same elements', 'spec', 'restart', 'rewrites', 'facts', 'positions', 'blocks', 'shards', 'policies', 'distributed',
+    ('same elements', 'spec', 'facts', 'restart', 'rewrites', 'positions', 'blocks', 'shards', 'policies', 'distributed',
      'nothing left')
     """
     unknown = sorted(set(leave_out) - set(LAWS))

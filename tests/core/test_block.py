@@ -126,6 +126,8 @@ def test_elements_of_another_structure_are_refused() -> None:
 def test_a_failure_is_a_block_without_rows() -> None:
     failure = Failure(ValueError("x"))
     assert (failure.size, failure.nbytes, list(failure.elements()), failure.rows(0, 5)) == (0, 0, [], failure)
-    assert failure.materialize().size == failure.copied().size == 0
+    for lost in (failure.materialize, failure.columnar, failure.copied):
+        with pytest.raises(TypeError, match="would be lost"):
+            lost()
     with pytest.raises(IndexError):
         failure.row(0)

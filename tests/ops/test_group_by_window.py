@@ -206,3 +206,20 @@ def test_what_comes_before_an_element_that_is_too_long_is_sent() -> None:
     before, error = until_error(bucketed(source, [9], [2, 2], padded_shapes=[4]))
     assert before == [[[1, 0, 0, 0], [2, 2, 0, 0]]]
     assert isinstance(error, DataLossError)
+
+
+def test_a_restart_behind_an_error_knows_what_is_returned_by_the_elements_without_errors() -> None:
+    def make() -> di.data.Dataset:
+        one = di.TensorSpec([], "int64")
+        mapped = RANGE(3).map(lambda x: 6 // x, output_signature=one)  # an error for the first element
+        return mapped.group_by_window(lambda x: x % 2, lambda key, rows: rows.batch(2), window_size=2).ignore_errors()
+
+    iterator = iter(make())
+    states = [iterator.state()]
+    found = []
+    for element in iterator:
+        found.append(plain(element))
+        states.append(iterator.state())
+    assert found == [[3], [6]] or found == [[6], [3]]
+    for place, state in enumerate(states):
+        assert [plain(element) for element in make().restore(state)] == found[place:]

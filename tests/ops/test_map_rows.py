@@ -81,3 +81,14 @@ def test_an_input_without_elements_has_a_spec() -> None:
     made = di.data.Dataset.from_tensor_slices(np.zeros((0, 3))).map_rows(lambda x: x + 1)
     assert made.element_spec == di.TensorSpec([None], "float64")  # what no element shows is left open
     assert made.to_list() == []
+
+
+def test_a_restart_behind_an_error_knows_what_is_returned_by_the_elements_without_errors() -> None:
+    def make() -> di.data.Dataset:
+        one = di.TensorSpec([], "int64")
+        mapped = di.data.Dataset.range(3).map(lambda x: 6 // x, output_signature=one)  # an error for the first element
+        return mapped.map_rows(lambda rows: rows * 2).ignore_errors()
+
+    iterator = iter(make())
+    assert next(iterator) == 12
+    assert make().restore(iterator.state()).__next__() == 6

@@ -168,3 +168,21 @@ def test_the_memory_budget_is_that_of_the_options() -> None:
     options = di.data.Options()
     options.autotune.ram_budget = 1
     assert RANGE(5).with_options(options).__iter__()._run.ram_budget == 1
+
+
+def test_errors_keep_their_places_behind_a_prefetch() -> None:
+    def some(x: int) -> int:
+        if x % 3 != 1:
+            raise ValueError(f"bad {x}")
+        return x
+
+    iterator = iter(di.data.Dataset.range(6).map(some, output_signature=di.TensorSpec([], "int64")).prefetch(2))
+    found: list[object] = []
+    while True:
+        try:
+            found.append(int(next(iterator)))
+        except StopIteration:
+            break
+        except ValueError as error:
+            found.append(str(error))
+    assert found == ["bad 0", 1, "bad 2", "bad 3", 4, "bad 5"]

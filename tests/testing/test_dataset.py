@@ -287,7 +287,7 @@ def test_what_a_law_says_nothing_about_is_not_said_to_be_checked() -> None:
 
 
 def test_an_unknown_law_cannot_be_left_out() -> None:
-    with pytest.raises(ValueError, match="there is no law 'restarts'; known are same elements, spec, restart"):
+    with pytest.raises(ValueError, match="there is no law 'restarts'; known are same elements, spec, facts"):
         check_dataset(lambda: Dataset.range(5), leave_out=["restarts"])
 
 

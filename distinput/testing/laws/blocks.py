@@ -49,5 +49,5 @@ def _check_resumed(dataset: Dataset, trace: Trace, most: int, what: str) -> None
         wrong = difference(rest.elements, trace.rest(position))
         if wrong is not None or rest.failure != trace.failure:
             raise AssertionError(
-                f"{what}, at {position}: {wrong or f'ends with {rest.failure}'}; state {json.dumps(coded)}"
+                f"{what}, at {position}: {wrong or 'all elements'}, then {rest.failure or 'the end'}; state {json.dumps(coded)}"
             )
