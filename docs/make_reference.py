@@ -84,13 +84,14 @@ def public_classes() -> dict[type, str]:
 
 
 def members(cls: type, public: dict[type, str]) -> Iterator[tuple[str, object]]:
-    """Public methods, properties and enum members of a class, those aside that a public class above it has already."""
+    """Public methods, properties and enum members of a class, without those that a public class above it has already."""
     if issubclass(cls, enum.Enum):
         yield from cls.__members__.items()
     ours = [base for base in cls.__mro__ if base.__module__.split(".")[0] == ROOT]
+    above = [base for base in ours if base is not cls and base in public]
     for name in sorted({name for base in ours for name in vars(base)}):
         owner = next(base for base in ours if name in vars(base))
-        if owner is not cls and owner in public:
+        if owner is not cls and any(issubclass(base, owner) for base in above):
             continue
         getattr(cls, name, None)  # the method of an op is made when it is first named
         raw = inspect.getattr_static(cls, name)
