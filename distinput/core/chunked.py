@@ -83,8 +83,9 @@ class ChunkedBlock(Block):
         for spans in cuts:
             if len(spans) == 1:
                 ((block, start, stop),) = spans
+                each = (stop - start) // prod(self.shape)  # not -1, which arrays without numbers leave open
                 views = [
-                    leaf[block][start:stop].reshape(-1, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
+                    leaf[block][start:stop].reshape(each, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
                 ]
                 yield seen(views[0]) if self.structure.is_leaf else zip(*map(seen, views), strict=True)
             else:

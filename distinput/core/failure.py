@@ -58,6 +58,7 @@ def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool)
     A part for which it raises is cut in two, until single rows are left: these become failures, or, unless `tolerant`, the
     first of them is raised. So everything before an error is delivered, however many rows are made together.
 
+    >>> from distinput.core.block import ColumnBlock
     >>> def make(first: int, end: int) -> Block:
     ...     if first <= 2 < end:
     ...         raise ValueError("row 2")

@@ -204,7 +204,11 @@ class Node(ABC):
 
     @abstractmethod
     def start(self, epoch: int) -> State:
-        """The state before the first element; `epoch` numbers the passes, for ops that reshuffle."""
+        """The state before the first element; `epoch` numbers the passes, for ops that reshuffle.
+
+        Later states have the same keys; where this one has an integer from 0 on, a list or an object, they have one too.
+        `restore` refuses a state that is not like that (`plan.state_form`).
+        """
 
     @abstractmethod
     def stream(self, state: State, run: Run) -> Stream:

@@ -89,3 +89,10 @@ def test_rows_of_one_batch_must_agree_in_shape() -> None:
 
 def test_the_state_holds_no_rows() -> None:
     assert state_bytes(RANGE(10_000).batch(5_000).rebatch(3_000), 2) < 400
+
+
+def test_rows_without_numbers_are_cut_too() -> None:
+    for size in (1, 2, 3):
+        rows = di.data.Dataset.from_tensor_slices(np.zeros((7, 0), np.int64)).map(lambda x: x).repeat(2)
+        made = [batch.shape for batch in rows.batch(5).rebatch(size)]
+        assert made == [(min(size, 14 - first), 0) for first in range(0, 14, size)]
