@@ -9,7 +9,7 @@ engine of your own needs no checks of its arguments. It has to
 * carry a short status of each worker to all others, beside the operations (`StatusBoard`).
 
 `distinput.distribute.engines.local.LocalChannel` is the shortest implementation to read, and
-`distinput.testing.collectives.check_processes` tests a new one.
+`distinput.testing.check_collectives` tests a new one.
 """
 
 from collections.abc import Mapping, Sequence

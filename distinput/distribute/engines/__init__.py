@@ -73,7 +73,7 @@ ENGINES: Registry[OpenGroup] = Registry(
 def register_engine(name: str, open_group: str | OpenGroup) -> None:
     """Register an engine under a name, for `open_collectives` and `CommunicationOptions(implementation=name)`.
 
-    Every worker registers it before it opens a group. `distinput.testing.collectives.check_processes` tests a new engine.
+    Every worker registers it before it opens a group. `distinput.testing.check_collectives` tests a new engine.
 
     Args:
       name: lower-case letters, digits and underscores.
