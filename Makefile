@@ -5,9 +5,10 @@
 #   make test     all tests                            make types   types
 #   make bench    figures beside their limits          make docs    the reference, from the docstrings
 #   make test-deep  the same tests with much longer searches for counterexamples (an hour)
-#   make engines  PyTorch, MPI and JAX, so that `make test` runs jobs of several processes too
+#   make engines  PyTorch, MPI, JAX and all neighbours (Keras, pandas, ...), z3, so that `make test` leaves nothing out
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
-#   make page     docs/performance.md from the figures of the last `make bench`
+#   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
+#   make site     the pages of docs/ as a site with navigation and search, in build/site
 #
 #   make test PYTHON=python3.13 PYTEST_ARGS='-k shard -x'
 
@@ -15,6 +16,8 @@ PYTHON ?= python3
 VENV ?= .venv
 # One more than two cores: many tests wait for processes of theirs.
 JOBS ?= 3
+# Tests are handed out in small portions, so that no process is left with many long ones at the end.
+SPREAD := --maxschedchunk 20
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
@@ -26,7 +29,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-deep engines peers lint types format bench page docs clean
+.PHONY: help demo test test-deep engines peers lint types format bench page docs site clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -54,9 +57,9 @@ $(MADE)/lint: pyproject.toml | $(MADE)/venv
 
 # Torch by itself and first: pip then keeps this one, which has a small build for CPUs, when the others are asked for.
 $(MADE)/engines: pyproject.toml | $(MADE)/venv
-	@echo "installing $(TORCH), then distinput[progress,test,engines] into $(VENV)"
+	@echo "installing $(TORCH), then distinput[progress,test,engines,neighbours,proofs] into $(VENV)"
 	@$(PIP) '$(TORCH)'
-	@$(PIP) --editable '.[progress,test,engines]'
+	@$(PIP) --editable '.[progress,test,engines,neighbours,proofs]'
 	@touch $(MADE)/demo $(MADE)/test $@
 
 # The peers of the benchmarks; PyTorch first, for the same reason.
@@ -66,14 +69,19 @@ $(MADE)/peers: pyproject.toml | $(MADE)/venv
 	@$(PIP) --editable '.[progress,bench]'
 	@touch $(MADE)/demo $@
 
+$(MADE)/docs: pyproject.toml | $(MADE)/venv
+	@echo "installing distinput[docs] into $(VENV)"
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
 demo: $(MADE)/demo
 	@$(RUN)/distinput demo $(DEMO_ARGS)
 
 test: $(MADE)/test
-	@$(RUN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	@$(RUN)/python -m pytest -n $(JOBS) $(SPREAD) $(PYTEST_ARGS)
 
 test-deep: $(MADE)/test
-	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) --timeout 3600 $(PYTEST_ARGS)
+	@DISTINPUT_TESTS=deep HYPOTHESIS_PROFILE=thorough $(RUN)/python -m pytest -n $(JOBS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
 
 engines: $(MADE)/engines
 
@@ -97,10 +105,14 @@ bench: $(MADE)/demo
 
 page: $(MADE)/demo
 	@$(RUN)/python benchmarks/page.py
+	@$(RUN)/python docs/pictures/make.py peers
 
 docs: $(MADE)/test
 	@$(RUN)/python docs/make_stub.py
 	@$(RUN)/python docs/make_reference.py
+
+site: $(MADE)/docs
+	@$(RUN)/python docs/make_site.py
 
 clean:
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

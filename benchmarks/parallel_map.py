@@ -92,6 +92,9 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
 
         source = grain.MapDataset.range(n).map(function)
         if processes:
+            from absl import flags
+
+            flags.FLAGS.mark_as_parsed()  # which Grain asks when it starts processes, and a program of absl's would have done
             plain = source.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)).batch(BATCH)
             dataset: Any = plain.mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
         else:

@@ -2,7 +2,7 @@
 """What does it cost to cut batches of 1000 rows into batches of 96?"""
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ Bare NumPy cuts views and copies what crosses a border, and nothing else. What w
 each batch that crosses: a state that leads back to its rows, a look whether rows can be stacked, times for `stats()`, and what
 to say with an error. With 20 columns a tuple of 20 views for each batch is most of it for anybody. Copies that the consumer
 owns are bound by memory: `memcpy` alone, into one small buffer that never leaves the cache, has less than what is wanted beside
-tf.data, which hands out views as well; `numpy, cut and copied` shows what cutting takes besides.
+tf.data, which hands out views as well; `numpy, cut and copied` shows what cutting takes besides. Batches that a generator
+yields and still holds are copied, since it may fill them again, unless it says `copy=False`; Grain never copies what its source
+gives.
 """
 GIVEN, WANTED, WIDTH, COLUMNS = 1000, 96, 256, 20
 
@@ -71,6 +73,25 @@ def cases(folder: Path, scale: float) -> list[Case]:
         dataset = RebatchIterDataset(MapDataset.source(held).to_iter_dataset(), WANTED)
         return delivering(lambda: dataset)
 
+    def generated(*, copy: bool) -> Work:
+        """Batches in a list, which a generator yields."""
+        import distinput as di
+
+        held = list(_apart(count))
+
+        def generator() -> Iterator[Any]:
+            yield from held
+
+        spec = di.TensorSpec([None, WIDTH], "float32")
+        made = di.data.Dataset.from_generator(generator, output_signature=spec, copy=copy)
+        return delivering(lambda: made.rebatch(WANTED))
+
+    def sourced() -> Work:
+        import distinput as di
+
+        made = di.data.Dataset.from_source(_apart(count))
+        return delivering(lambda: made.rebatch(WANTED))
+
     def views(given: Given) -> Work:
         dataset = ours(given)
         return delivering(lambda: dataset)
@@ -101,6 +122,15 @@ def cases(folder: Path, scale: float) -> list[Case]:
             limit = Contender("memcpy", "limit", lambda: _copying(count), reach=0.75)
             cut = Contender("numpy, cut and copied", "limit", lambda given=given: _cutting(given(count), copied=True))  # type: ignore[misc]
             made.append(Case(f"owned copies, {name}", units, [mine, limit, cut, peers[0]]))
+    for name, work, reach in (
+        ("of a generator, copy=False", partial(generated, copy=False), 1.0),
+        ("of a generator that may fill them again", partial(generated, copy=True), None),
+        ("of a list as a source", sourced, 1.0),
+    ):
+        mine = Contender("distinput", "ours", work)
+        limit = Contender("numpy, views and seams", "limit", lambda: seams(_apart))
+        peer = Contender("grain", "peer", lambda: grain(_apart), ("grain",), reach)
+        made.append(Case(f"batches {name}", units, [mine, limit, peer]))
     return made
 
 

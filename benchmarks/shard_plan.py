@@ -33,7 +33,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
 def table(n: int) -> Any:
     """Names and sizes as they come from a listing; the largest file is no larger than a tenth of a worker's mean load."""
-    from distinput.core.column import Strings
+    from distinput.core.strings import Strings
     from distinput.files.table import FileTable
 
     sizes = np.random.default_rng(SEED).lognormal(15, 1.5, n).astype(np.int64)

@@ -68,7 +68,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         lines = tf.data.TextLineDataset(str(path)).batch(BATCH).prefetch(tf.data.AUTOTUNE)
         return delivering(lambda: lines)
 
-    limit = Contender("read", "limit", lambda: _reading(path), reach=0.3)
+    limit = Contender("read", "limit", lambda: reading(path), reach=0.3)
     return [
         Case(
             "byte spans",
@@ -97,7 +97,7 @@ def _as_array(lines: list[bytes]) -> Any:
     return made
 
 
-def _reading(path: Path) -> Work:
+def reading(path: Path) -> Work:
     """All bytes read into one small buffer."""
     buffer = bytearray(CHUNK)
 

@@ -9,45 +9,47 @@ from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.shape import TensorShape
-from distinput.core.spec import TensorSpec
-from distinput.dtypes import (
-    bool,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    string,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-
 __all__ = [
+    "IndexedSlices",
+    "OptionalSpec",
+    "RaggedTensor",
+    "RaggedTensorSpec",
+    "SparseTensor",
+    "Tensor",
     "TensorShape",
     "TensorSpec",
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
     "__version__",
     "bool",
     "complex64",
     "complex128",
+    "constant",
+    "convert_to_tensor",
     "data",
+    "device",
     "distribute",
     "errors",
     "float16",
     "float32",
     "float64",
+    "function",
+    "identity",
+    "inspect",
     "int8",
     "int16",
     "int32",
     "int64",
+    "interop",
     "io",
+    "range",
+    "reduce_mean",
+    "reduce_sum",
+    "reshape",
     "string",
+    "tpu",
+    "train",
     "uint8",
     "uint16",
     "uint32",
@@ -56,11 +58,77 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_CORNERS = ("data", "distribute", "errors", "extend", "io", "testing")
+_CORNERS = (
+    "compat",
+    "data",
+    "distribute",
+    "errors",
+    "extend",
+    "inspect",
+    "interop",
+    "io",
+    "reports",
+    "testing",
+    "tpu",
+    "train",
+)
+
+_LAZY = {
+    name: module
+    for module, names in {
+        "core.ragged_tensor": "RaggedTensor",
+        "core.shape": "TensorShape",
+        "core.sparse_tensor": "SparseTensor",
+        "core.spec": "RaggedTensorSpec TensorSpec",
+        "data.iterator_spec": "OptionalSpec",
+        "distribute.variables": "IndexedSlices Variable VariableAggregation VariableSynchronization",
+        "dtypes": "bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 string uint8 uint16 uint32 uint64",
+        "python_function": "function",
+        "tensors": "Tensor constant convert_to_tensor device identity range reduce_mean reduce_sum reshape",
+    }.items()
+    for name in names.split()
+}
+"""Names and the modules that have them, loaded when they are first named."""
 
 if TYPE_CHECKING:
-    from distinput import data, distribute, errors, io
+    from distinput import data, distribute, errors, inspect, interop, io, tpu, train
+    from distinput import reports as reports
     from distinput import testing as testing
+    from distinput.core.ragged_tensor import RaggedTensor
+    from distinput.core.shape import TensorShape
+    from distinput.core.sparse_tensor import SparseTensor
+    from distinput.core.spec import RaggedTensorSpec, TensorSpec
+    from distinput.data.iterator_spec import OptionalSpec
+    from distinput.distribute.variables import IndexedSlices, Variable, VariableAggregation, VariableSynchronization
+    from distinput.dtypes import (
+        bool,
+        complex64,
+        complex128,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        string,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+    from distinput.python_function import function
+    from distinput.tensors import (
+        Tensor,
+        constant,
+        convert_to_tensor,
+        device,
+        identity,
+        range,
+        reduce_mean,
+        reduce_sum,
+        reshape,
+    )
 
 
 if not TYPE_CHECKING:  # which would take every name for one that is there
@@ -69,6 +137,9 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         """A corner of the library, loaded when it is first named."""
         if name in _CORNERS:
             return import_module(f"distinput.{name}")
+        if name in _LAZY:
+            globals()[name] = value = getattr(import_module(f"distinput.{_LAZY[name]}"), name)
+            return value
         if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
             raise AttributeError(f"module 'distinput' has no attribute {name!r}")
         raise AttributeError(_absent(name))
@@ -81,4 +152,4 @@ def _absent(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_CORNERS})
+    return sorted({*globals(), *_CORNERS, *_LAZY})

@@ -8,40 +8,111 @@ TensorFlow can catch what it expects.
 from collections.abc import Iterable
 
 __all__ = [
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OK",
+    "OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
     "Aborted",
     "AbortedError",
+    "AlreadyExistsError",
     "CancelledError",
     "CollectiveError",
     "CollectiveTimeout",
     "DataLossError",
+    "DeadlineExceededError",
     "DistinputError",
     "ElementTypeError",
     "EngineMissing",
     "FailedPreconditionError",
     "InputWarning",
+    "InternalError",
     "InvalidArgumentError",
     "Mismatch",
     "NoMatchError",
     "NotFoundError",
+    "OpError",
+    "OperatorNotAllowedInGraphError",
     "OutOfRangeError",
     "PeerLost",
+    "PermissionDeniedError",
     "Poisoned",
+    "ResourceExhaustedError",
     "StateError",
+    "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
+    "UnknownError",
 ]
 
 
+OK = 0
+CANCELLED = 1
+UNKNOWN = 2
+INVALID_ARGUMENT = 3
+DEADLINE_EXCEEDED = 4
+NOT_FOUND = 5
+ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
+RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
+ABORTED = 10
+OUT_OF_RANGE = 11
+UNIMPLEMENTED = 12
+INTERNAL = 13
+UNAVAILABLE = 14
+DATA_LOSS = 15
+UNAUTHENTICATED = 16
+
+
 class DistinputError(Exception):
-    """Any error that distinput itself raises about data, files or their distribution."""
+    """Any error that distinput itself raises about data, files or their distribution; `OpError` is its name in TensorFlow.
+
+    Attributes:
+      error_code: TensorFlow's number for errors of this class.
+      node_def, op: None: there is no graph; the message says which step failed, and where it was made.
+    """
+
+    error_code: int = UNKNOWN
+    node_def: None = None
+    op: None = None
+
+    @property
+    def message(self) -> str:
+        """The message, without notes."""
+        return str(self.args[0]) if self.args else ""
+
+    @property
+    def experimental_payloads(self) -> dict[str, bytes]:
+        """Empty."""
+        return {}
+
+
+OpError = DistinputError
 
 
 class InvalidArgumentError(DistinputError, ValueError):
     """An argument or an element does not have the value or shape that the op needs."""
 
+    error_code = INVALID_ARGUMENT
+
 
 class NotFoundError(DistinputError, FileNotFoundError):
     """A file, or a source that can be sharded, does not exist."""
+
+    error_code = NOT_FOUND
 
 
 class NoMatchError(NotFoundError, InvalidArgumentError):
@@ -55,29 +126,87 @@ class ElementTypeError(InvalidArgumentError, TypeError):
 class DataLossError(DistinputError, ValueError):
     """A file is damaged: a checksum differs, or it ends in the middle of a record."""
 
+    error_code = DATA_LOSS
+
 
 class OutOfRangeError(DistinputError, IndexError):
     """A call needs one more element, and the data has ended."""
+
+    error_code = OUT_OF_RANGE
 
 
 class FailedPreconditionError(DistinputError, RuntimeError):
     """A precondition of the call does not hold."""
 
+    error_code = FAILED_PRECONDITION
+
 
 class CancelledError(DistinputError, RuntimeError):
-    """The iteration was closed while a call was waiting."""
+    """The iteration was closed while a call was waiting, or a scheduled function was cancelled before it ran."""
+
+    error_code = CANCELLED
+
+
+class DeadlineExceededError(DistinputError, TimeoutError):
+    """A call did not return within its time."""
+
+    error_code = DEADLINE_EXCEEDED
 
 
 class AbortedError(DistinputError, RuntimeError):
-    """Another replica failed, so this one cannot go on."""
+    """Another replica failed, so this one cannot go on; or a scheduled function lost its worker too often."""
+
+    error_code = ABORTED
 
 
 class UnavailableError(DistinputError, ConnectionError):
-    """A worker process that has work to do has ended."""
+    """A worker process that has work to do has ended, or a parameter server is lost."""
+
+    error_code = UNAVAILABLE
 
 
 class UnimplementedError(DistinputError, NotImplementedError):
     """TensorFlow supports this case and distinput does not; the message says what to use instead."""
+
+    error_code = UNIMPLEMENTED
+
+
+class AlreadyExistsError(DistinputError, FileExistsError):
+    """Something that is to be made is there already."""
+
+    error_code = ALREADY_EXISTS
+
+
+class PermissionDeniedError(DistinputError, PermissionError):
+    """The caller may not do that; nothing here raises it, but functions of users may."""
+
+    error_code = PERMISSION_DENIED
+
+
+class UnauthenticatedError(DistinputError, PermissionError):
+    """It is not known who the caller is; nothing here raises it, but functions of users may."""
+
+    error_code = UNAUTHENTICATED
+
+
+class ResourceExhaustedError(DistinputError, MemoryError):
+    """Memory or another resource is used up; nothing here raises it, but functions of users may."""
+
+    error_code = RESOURCE_EXHAUSTED
+
+
+class InternalError(DistinputError, RuntimeError):
+    """A system broke its own rules; nothing here raises it, but functions of users may."""
+
+    error_code = INTERNAL
+
+
+class OperatorNotAllowedInGraphError(DistinputError, TypeError):
+    """An operator was used where a graph is built: never, since functions run as plain Python."""
+
+
+class UnknownError(DistinputError, RuntimeError):
+    """An error of no known kind; nothing here raises it, but functions of users may."""
 
 
 class StateError(DistinputError, ValueError):

@@ -9,12 +9,16 @@ entry point of the group `distinput.extensions`: it is imported when somebody fi
 from typing import Any
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF, Structure, structure_of
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches
 from distinput.core.rows import RowQueue, Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
+from distinput.core.strings import Strings
 from distinput.data.registration import dataset_of, register_op, step
 from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
 from distinput.distribute.collectives.collectives import Collectives
@@ -61,6 +65,7 @@ __all__ = [
     "Policy",
     "Position",
     "Ragged",
+    "RaggedBatches",
     "RowQueue",
     "Run",
     "SameElements",

@@ -12,12 +12,15 @@ import argparse
 import enum
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+
+from distinput.errors import EngineMissing
 
 REFERENCE = Path(__file__).parent / "reference"
 ROOT = "distinput"
@@ -30,12 +33,17 @@ MODULES = (
     "distinput.distribute",
     "distinput.distribute.experimental",
     "distinput.extend",
+    "distinput.inspect",
     "distinput.io",
+    "distinput.reports",
     "distinput.testing",
 )
+# Modules that import the package of a neighbour. Where one is not installed, its page is left as it is.
+NEIGHBOURS = tuple([f"distinput.interop.{name}" for name in ("grain", "huggingface", "jax", "keras", "ray", "torch")])
+os.environ.setdefault("KERAS_BACKEND", "jax")  # read when Keras is imported
 
 
-def public_modules(names: tuple[str, ...] = MODULES) -> dict[str, ModuleType]:
+def public_modules(names: tuple[str, ...] = (*MODULES, *NEIGHBOURS)) -> dict[str, ModuleType]:
     """The public modules by their public names, breadth first: those listed, and what their `__all__` reaches."""
     found: dict[str, ModuleType] = {}
     waiting = deque(names)
@@ -43,7 +51,12 @@ def public_modules(names: tuple[str, ...] = MODULES) -> dict[str, ModuleType]:
         name = waiting.popleft()
         if name in found:
             continue
-        module = _module(name)
+        try:
+            module = _module(name)
+        except EngineMissing:
+            if name not in NEIGHBOURS:
+                raise
+            continue
         found[name] = module
         for child in public_names(module):
             if inspect.ismodule(getattr(module, child)):
@@ -189,7 +202,7 @@ def _fenced(text: str) -> str:
         if inside and not line.strip():
             lines.append("```")
             inside = False
-        section = re.fullmatch(r"(Args|Returns|Raises|Yields|Attributes|Example|Examples|Note|Source):", line)
+        section = re.fullmatch(r"(Args|Returns|Raises|Warns|Yields|Attributes|Example|Examples|Note|Source):", line)
         item = re.fullmatch(r" {2,4}(\**[\w.]+(?:, \**[\w.]+)*): (.*)", line)
         if not inside and section:
             lines += [f"**{section.group(1)}**", ""]
@@ -238,7 +251,11 @@ def pages() -> dict[str, str]:
         head += [_fenced(inspect.getdoc(module) or ""), ""]
         result[f"{name}.md"] = "\n".join([*head, *written[name]]).rstrip() + "\n"
     index = ["# Reference", "", "<!-- written by docs/make_reference.py; do not edit -->", ""]
-    index += [f"* [`{name}`]({name}.md)" + _summary(module) for name, module in modules.items()]
+    listed = {f"* [`{name}`]({name}.md)" + _summary(module) for name, module in modules.items()}
+    before = (REFERENCE / "README.md").read_text(encoding="utf-8").splitlines()
+    absent = tuple([f"* [`{name}`]" for name in NEIGHBOURS if name not in modules])
+    listed |= {line for line in before if line.startswith(absent)}
+    index += sorted(listed)
     result["README.md"] = "\n".join(index) + "\n"
     return result
 
@@ -258,7 +275,8 @@ def _aliases(first: dict[int, str], owner: str, modules: dict[str, ModuleType]) 
 def stale() -> list[str]:
     """Names of pages that are missing, left over, or not what would be written."""
     wanted = pages()
-    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
+    left = {f"{name}.md" for name in NEIGHBOURS} - wanted.keys()
+    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md") if path.name not in left}
     return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
 
 

@@ -36,11 +36,13 @@ from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from distinput.core.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co
 from distinput.data.handle import Handle
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
+from distinput.plan.skip_errors import SkipErrors
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -143,9 +145,14 @@ FACES: dict[str, list[Face]] = {
     ],
     "map_rows": [Face("Dataset[Any]")],
     "padded_batch": BATCHED,
-    "parse_example": [Face("Dataset[dict[str, Any]]", "Dataset[bytes]", {"features": "Mapping[str, Feature]"})],
+    "parse_example": [
+        Face("Dataset[dict[str, Any]]", of, {"features": "Mapping[str, Feature]"})
+        for of in ("Dataset[bytes]", "Dataset[NDArray[np.object_]]")
+    ],
+    "ragged_batch": [Face("Dataset[Any]")],
     "rebatch": [Face()],
     "scan": [Face("Dataset[U]", None, {"scan_func": "Callable[[Any, T_co], tuple[Any, U]]"})],
+    "sparse_batch": [Face("Dataset[SparseTensor]")],
     "take_while": [
         Face("Dataset[Any]", "Dataset[Never]"),
         Face("Dataset[tuple[*Ts]]", "Dataset[tuple[*Ts]]", {"predicate": "Callable[[*Ts], Truth]"}),

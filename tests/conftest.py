@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the tests run: the Hypothesis profiles, and what the last lines of a run say."""
 
+import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from tests.golden.families import summary_lines
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 # The same commit always gives the same answer in CI; new examples are looked for by people, with "dev" and "thorough".
-settings.register_profile("ci", max_examples=40, derandomize=True, **_SHARED)
+settings.register_profile("ci", max_examples=25, derandomize=True, **_SHARED)
 settings.register_profile("dev", max_examples=25, **_SHARED)
 settings.register_profile("thorough", max_examples=2000, **_SHARED)
 settings.register_profile("debug", max_examples=10, verbosity=Verbosity.verbose, **_SHARED)
@@ -30,11 +32,26 @@ def _close_the_nurseries() -> Iterator[None]:
         nursery.close()
 
 
+_MODULES_BETWEEN = 50
+_modules = 0
+
+
+@pytest.fixture(autouse=True)
+def _quick_collections() -> None:
+    """Leave what modules have made out of garbage collections: with PyTorch, JAX and Keras loaded each takes half a second."""
+    global _modules
+    if len(sys.modules) >= _modules + _MODULES_BETWEEN:
+        gc.collect()
+        gc.freeze()
+        _modules = len(sys.modules)
+
+
 # In this file, not in tests/golden: with pytest-xdist the process that prints the summary collects nothing itself, and
 # so loads only the conftest files at the top of the test paths.
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how much of TensorFlow's golden answers is covered, what is not yet, and how jobs of several processes failed."""
     _engines_summary(terminalreporter)
+    _hostile_summary(terminalreporter)
     outcomes = {
         name: sum(_is_golden(report) for report in terminalreporter.stats.get(name, []))
         for name in ("passed", "failed")
@@ -70,6 +87,21 @@ def _engines_summary(terminalreporter: pytest.TerminalReporter) -> None:
     left_out = Counter(str(report.longrepr[2]) for report in ours if report.outcome == "skipped")
     for why, count in sorted(left_out.items()):
         terminalreporter.write_line(f"engines: {count} tests left out: {why.removeprefix('Skipped: ')}")
+
+
+def _hostile_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many hostile inputs were tried, of each kind."""
+    tried: Counter[str] = Counter()
+    for name in ("passed", "failed"):
+        for report in terminalreporter.stats.get(name, []):
+            if report.when == "call" and "tests/formats/hostile/" in report.nodeid.replace("\\", "/"):
+                kind = report.nodeid.partition("[")[2].rstrip("]") or report.nodeid.rpartition("::test_")[2]
+                counts = [value for key, value in report.user_properties if key == "tried"]
+                tried.update({kind: sum(counts)} if counts else {})
+    if tried:
+        terminalreporter.section("hostile files")
+        told = ", ".join(f"{kind} {count}" for kind, count in sorted(tried.items()))
+        terminalreporter.write_line(f"hostile: {sum(tried.values())} inputs tried ({told})")
 
 
 def _is_golden(report: object) -> bool:

@@ -1,49 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Step 1 of the demo: the data as sharded files, in two formats."""
+"""The words by which commands name files, and the formats and options that they have."""
 
-from pathlib import Path
+import argparse
+import json
+from typing import Any
 
-import distinput as di
-from distinput.cli.digits import Digits, load_digits
+from distinput.cli.arguments import suggest
+from distinput.errors import InvalidArgumentError
+from distinput.formats import FORMATS
+from distinput.inspect.files import Files, open_files
 
-__all__ = ["FORMATS", "SPLITS", "paths_of", "write_files"]
-
-FORMATS = ("tfrecord", "parquet")
-SPLITS = {"train": 4, "test": 2}
-"""The number of files of each part of the data."""
-
-
-def paths_of(directory: Path, split: str, file_format: str) -> list[Path]:
-    """The files of one part of the data in one format."""
-    count = SPLITS[split]
-    return [directory / f"digits-{split}-{i:05}-of-{count:05}.{file_format}" for i in range(count)]
+__all__ = ["add_files", "add_records", "opened", "pair", "together"]
 
 
-def write_files(directory: Path) -> tuple[dict[str, Digits], bool]:
-    """Write all files, unless all of them exist.
+def add_files(parser: argparse.ArgumentParser, what: str = "files") -> None:
+    """Let a command take files, and how they are read."""
+    text = f"{what}: paths, patterns, directories; local, or URLs such as s3://"
+    suggest(parser.add_argument("files", nargs="+", metavar="FILE", help=text), files=("*",))
+    text = "their format; by default their names or first bytes tell it"
+    suggest(parser.add_argument("--format", metavar="NAME", help=text), words=list(FORMATS))
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="NAME=VALUE",
+        help="an option of the format, such as delimiter=';' or columns='[\"x\"]'; JSON or text",
+    )
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="NAME=VALUE",
+        help="for the file systems that URLs name, such as anon=true",
+    )
 
-    Returns:
-      The contents of each part of the data, and whether anything was written.
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Let a command be told what records of bytes are."""
+    parser.add_argument(
+        "--records",
+        choices=("example", "sequence_example", "bytes"),
+        help="what records of bytes are; by default the first ones are looked at",
+    )
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """The kind of an argument: a name and a value, which is JSON, or else text.
+
+    >>> pair("rows=3"), pair("delimiter=;")
+    (('rows', 3), ('delimiter', ';'))
     """
-    digits = load_digits()
-    is_test = digits.id % 5 == 0
-    parts = {"train": digits.where(~is_test), "test": digits.where(is_test)}
-    wanted = [(s, f) for s in SPLITS for f in FORMATS]
-    if all(path.exists() for split, file_format in wanted for path in paths_of(directory, split, file_format)):
-        return parts, False
-    for split, file_format in wanted:
-        part, write = parts[split], {"tfrecord": _write_tfrecord, "parquet": _write_parquet}[file_format]
-        paths = paths_of(directory, split, file_format)
-        for i, path in enumerate(paths):
-            write(path, part.where(part.id % 7 % len(paths) == i))  # files of different lengths, as real ones are
-    return parts, True
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
-def _write_tfrecord(path: Path, digits: Digits) -> None:
-    with di.io.TFRecordWriter(path) as writer:
-        for number, image, label in zip(*digits, strict=True):
-            writer.write(di.io.encode_example({"id": number, "image": image, "label": label}))
+def opened(given: argparse.Namespace) -> list[Files]:
+    """What each of the words stands for."""
+    return [_open(given, [word]) for word in given.files]
 
 
-def _write_parquet(path: Path, digits: Digits) -> None:
-    di.io.write_parquet(str(path), digits._asdict(), row_group_size=100)
+def together(given: argparse.Namespace) -> Files:
+    """All files, which must have one format."""
+    return _open(given, given.files)
+
+
+def _open(given: argparse.Namespace, words: list[str]) -> Files:
+    try:
+        return open_files(
+            words if len(words) > 1 else words[0],
+            given.format,
+            storage_options=dict(given.storage_option) or None,
+            **dict(given.option),
+        )
+    except (TypeError, ValueError) as error:
+        if isinstance(error, OSError | InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(str(error)) from error

@@ -8,20 +8,19 @@ from typing import Any, Self
 
 __all__ = ["Progress"]
 
-_SECONDS = 0.1  # seconds between two updates of the plain line
+_SECONDS = 0.1  # between two updates of the plain line
 
 
 class Progress:
     """tqdm's bar if tqdm is installed, else one line that is overwritten; nothing unless standard error is a terminal.
 
     Args:
-      total: the number of steps.
-      what: a name for the task.
+      total: how many there are; None if that is not known.
+      what: of what.
     """
 
-    def __init__(self, total: int, what: str) -> None:
+    def __init__(self, total: int | None, what: str) -> None:
         self._total, self._what = total, what
-        self._done = 0
         self._shown = 0.0
         self._watched = sys.stderr.isatty()
         self._bar: Any = None
@@ -32,18 +31,17 @@ class Progress:
                 from tqdm import tqdm
             except ImportError:
                 return self
-            self._bar = tqdm(total=self._total, desc=f"  {self._what}", unit=" steps", leave=False, ncols=100)
+            self._bar = tqdm(total=self._total, unit=f" {self._what}", unit_scale=True, leave=False, ncols=100)
         return self
 
-    def step(self, note: str) -> None:
-        """Count a step that is done; `note` reports on it."""
-        self._done += 1
+    def reach(self, done: int) -> None:
+        """So many are done."""
         if self._bar is not None:
-            self._bar.set_postfix_str(note, refresh=False)
-            self._bar.update()
-        elif self._watched and (monotonic() - self._shown > _SECONDS or self._done == self._total):
+            self._bar.update(done - self._bar.n)
+        elif self._watched and (monotonic() - self._shown > _SECONDS or done == self._total):
             self._shown = monotonic()
-            sys.stderr.write(f"\r\033[K  {self._what}: step {self._done} of {self._total}, {note}")
+            of = "" if self._total is None else f" of {self._total:,}"
+            sys.stderr.write(f"\r\033[K{done:,}{of} {self._what}")
             sys.stderr.flush()
 
     def __exit__(

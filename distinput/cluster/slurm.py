@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tasks of a Slurm step."""
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -17,8 +18,7 @@ __all__ = ["SlurmClusterResolver", "deal_tasks"]
 class SlurmClusterResolver(LaunchedClusterResolver):
     """Reads the variables that `srun` sets for the tasks of a step; those of the job would count a batch script too.
 
-    Hosts keep Slurm's order (n9 before n10). The resolver starts no program and changes no variable: it leaves
-    CUDA_VISIBLE_DEVICES to `srun --gpus-per-task`.
+    Hosts keep Slurm's order (n9 before n10). The resolver starts no program: it counts no GPUs that it was not told of.
 
     Args:
       jobs: how many tasks each job has, in the order of ranks; all tasks are workers by default.
@@ -26,14 +26,15 @@ class SlurmClusterResolver(LaunchedClusterResolver):
       gpus_per_node: the number of GPUs of a host; needed only for `num_accelerators`.
       gpus_per_task: the number of GPUs of a task; by default the tasks of a host share `gpus_per_node`.
       tasks_per_node: how many tasks each host runs, a number or "2(x3),1"; SLURM_STEP_TASKS_PER_NODE by default.
-      auto_set_gpu: must be False, since the resolver changes no variables.
+      auto_set_gpu: let `cluster_spec` set CUDA_VISIBLE_DEVICES to the GPUs of this task, where their number is given and
+        nothing else has set it, such as `srun --gpus-per-task`. A program that has already opened its GPUs does not
+        notice.
       rpc_layer: the protocol written before addresses.
       environ: the variables to read; those of the process by default.
 
     Raises:
       RuntimeError: on access, this process is not a task of a step.
-      ValueError: `auto_set_gpu` is not False; on access, variables contradict each other, or `jobs` has another number
-        of tasks.
+      ValueError: on access, variables contradict each other, or `jobs` has another number of tasks.
 
     >>> import distinput as di
     >>> environ = {
@@ -57,21 +58,28 @@ class SlurmClusterResolver(LaunchedClusterResolver):
         gpus_per_node: int | None = None,
         gpus_per_task: int | None = None,
         tasks_per_node: int | str | None = None,
-        auto_set_gpu: bool = False,
+        auto_set_gpu: bool = True,
         rpc_layer: str | None = "grpc",
         *,
         environ: Environ | None = None,
     ) -> None:
         super().__init__(rpc_layer, environ=environ)
-        if auto_set_gpu:
-            raise ValueError(
-                "SlurmClusterResolver: auto_set_gpu must be False, got True; the resolver changes no variables: start "
-                "the step with `srun --gpus-per-task=N`, which sets CUDA_VISIBLE_DEVICES"
-            )
         self._jobs = None if jobs is None else dict(jobs)
         self._port_base = port_base
         self._gpus_per_node, self._gpus_per_task = gpus_per_node, gpus_per_task
         self._tasks_per_node = tasks_per_node
+        self._auto_set_gpu = auto_set_gpu
+
+    def cluster_spec(self) -> ClusterSpec:
+        spec = super().cluster_spec()
+        if self._auto_set_gpu and self._given is None:
+            self._show_gpus()
+        return spec
+
+    def _show_gpus(self) -> None:
+        count, local = self.num_accelerators().get("GPU", 0), self.seen().local_rank
+        if count and local is not None:
+            os.environ.setdefault("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(local * count, (local + 1) * count))))
 
     def get_task_info(self) -> tuple[str | None, int | None]:
         """(`task_type`, `task_id`) of this process.

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow arrays as columns; without a copy wherever both keep their values the same way. The way back is in `to_arrow`.
 
+The rule for nulls, which Parquet files, Arrow files and tables in memory share: a null becomes the replacement given for its
+column. Without one it becomes the value that NumPy has for this purpose: NaN among floats, NaT among dates, times and
+durations. NumPy has no such value for integers, truth values, text and lists: there a null is an error that names the column
+and the row. A null struct is a struct of nulls, each of which follows the rule of its own type.
+
 pyarrow is imported when the first function is called.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,18 +19,23 @@ import numpy as np
 from distinput.core.arrow_damage import ArrowDamageError, check_array
 from distinput.core.block import ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.nest import Structure
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
+from distinput.core.strings import Strings
 
 __all__ = [
     "NullsError",
     "UnsupportedTypeError",
     "block_of",
     "columns_of",
-    "is_arrow",
     "schema_spec",
     "to_column",
+    "to_columns",
+    "without_views",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -38,11 +49,11 @@ class UnsupportedTypeError(Exception):
 
 
 class NullsError(Exception):
-    """A column holds nulls and there is nothing to put in their place; `row` is the first such row."""
+    """A column holds nulls and there is nothing to put in their place; `row` is the first such row, `kind` their type."""
 
-    def __init__(self, column: str, count: int, row: int) -> None:
+    def __init__(self, column: str, count: int, row: int, kind: str = "") -> None:
         super().__init__(f"column {column!r} has {count} nulls, the first in row {row}")
-        self.column, self.count, self.row = column, count, row
+        self.column, self.count, self.row, self.kind = column, count, row, kind
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -77,28 +88,39 @@ def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def is_arrow(value: Any) -> bool:
-    """Whether a value is an array of pyarrow, which is not imported for this."""
-    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "null_count")
-
-
-def to_column(array: Any, name: str) -> Column:
-    """A pyarrow Array or ChunkedArray as a column, called `name` in errors.
+def to_column(array: Any, name: str, fill: Any = None) -> Column:
+    """A pyarrow Array or ChunkedArray as a column, called `name` in errors, with `fill` in the place of nulls.
 
     Raises:
       ArrowDamageError: its offsets, or other such numbers, lead outside of its memory.
-      NullsError: it holds nulls.
+      NullsError: it holds nulls that have no replacement.
+      TypeError: `fill` is of another type.
       UnsupportedTypeError: no column can hold it.
     """
+    column = to_columns(array, name, fill)
+    if not isinstance(column, Column):
+        raise UnsupportedTypeError(f"column {name!r} is of type {array.type}")
+    return column
+
+
+def to_columns(array: Any, name: str, fill: Any = None) -> Any:
+    """Like `to_column`; a struct is a dict of columns."""
     import pyarrow as pa
 
     check_array(array, name)
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    column = _to_columns(array, _Place(name, None))
-    if not isinstance(column, Column):
-        raise UnsupportedTypeError(f"column {name!r} is of type {array.type}")
-    return column
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    return _to_columns(array, _Place(name, fill))
+
+
+def without_views(array: Any) -> Any:
+    """An array of views of text, which few functions of Arrow take, with offsets instead; any other array as it is."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
 
 
 def _nest_of(kind: Any, name: str) -> Any:
@@ -107,7 +129,15 @@ def _nest_of(kind: Any, name: str) -> Any:
     from pyarrow import types
 
     if isinstance(kind, pa.BaseExtensionType):
-        return _nest_of(kind.storage_type, name)
+        shape, stored = _tensor_shape(kind), kind.storage_type
+        if shape is None:
+            return _nest_of(stored, name)
+        while _is_list(stored) or types.is_fixed_size_list(stored):
+            stored = stored.value_type
+        inner = _nest_of(stored, name)
+        if isinstance(inner, TensorSpec) and inner.shape == ():
+            return TensorSpec(shape, inner.dtype)
+        raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
     if types.is_dictionary(kind):
         return _nest_of(kind.value_type, name)
     if types.is_struct(kind):
@@ -119,11 +149,24 @@ def _nest_of(kind: Any, name: str) -> Any:
         size = kind.list_size if types.is_fixed_size_list(kind) else None
         if size is not None and size < 0:
             raise ArrowDamageError(f"column {name!r} holds lists of {size} values")
+        if isinstance(inner, RaggedTensorSpec):
+            return inner.with_shape((size, *inner.shape))
         if isinstance(inner, TensorSpec) and (inner.shape is None or None not in inner.shape):
             return TensorSpec((size, *(inner.shape or ())), inner.dtype)
+        if isinstance(inner, TensorSpec):  # lists of lists: each row is a ragged tensor
+            return RaggedTensorSpec((size, *(inner.shape or ())), inner.dtype, 1)
     elif (dtype := _dtype_of(kind)) is not None:
         return TensorSpec((), dtype)
     raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+
+
+def _tensor_shape(kind: Any) -> tuple[int, ...] | None:
+    """The shape of the arrays that an extension type keeps as lists of their values; None: it keeps something else."""
+    shape = getattr(kind, "shape", None)
+    if not isinstance(shape, tuple | list) or not all(isinstance(size, int) for size in shape):
+        return None
+    order = getattr(kind, "permutation", None)
+    return tuple(shape) if order is None or list(order) == sorted(order) else None
 
 
 @lru_cache(maxsize=1024)
@@ -182,17 +225,20 @@ def _to_columns(array: Any, place: _Place) -> Any:
 
     kind = array.type
     if _dtype_of(kind) is not None or _is_text(kind):
-        if types.is_string_view(kind) or types.is_binary_view(kind):
-            array = array.cast(pa.large_binary() if types.is_binary_view(kind) else pa.large_string())
+        array = without_views(array)
+        if array.null_count and place.fill is None and (missing := _missing(kind)) is not None:
+            values = _numbers(array).copy()
+            values[array.is_null().to_numpy(zero_copy_only=False)] = missing
+            return Dense(values)
         filled = _filled(array, place) if array.null_count else array
         return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
     if isinstance(kind, pa.BaseExtensionType):
-        return _to_columns(array.storage, place)
+        shape = _tensor_shape(kind)
+        return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
     if types.is_dictionary(kind):
-        return _to_columns(array.dictionary_decode(), place)
+        return _to_columns(without_views(array.dictionary).take(array.indices), place)
     if types.is_struct(kind):
-        if array.null_count:
-            raise _nulls(array, place)
+        # `flatten` makes each field of a null struct a null.
         return {
             field.name: _to_columns(part, _Place(f"{place.column}.{field.name}", place.fill))
             for field, part in zip(kind, array.flatten(), strict=True)
@@ -206,7 +252,15 @@ def _to_columns(array: Any, place: _Place) -> Any:
 
 def _nulls(array: Any, place: _Place) -> NullsError:
     where = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-    return NullsError(place.column, len(where), int(where[0]))
+    return NullsError(place.column, len(where), int(where[0]), str(array.type))
+
+
+def _missing(kind: Any) -> Any:
+    """What NumPy has for a null of this type; None: nothing."""
+    dtype = _dtype_of(kind)
+    if dtype is None or dtype.kind not in "fmM":
+        return None
+    return np.nan if dtype.kind == "f" else np.array("NaT", dtype)
 
 
 def _filled(array: Any, place: _Place) -> Any:
@@ -223,7 +277,7 @@ def _filled(array: Any, place: _Place) -> Any:
 
 
 def _numbers(array: Any) -> Array:
-    """The values of an array without nulls."""
+    """The values of an array; anything in the place of nulls."""
     from pyarrow import types
 
     kind = array.type
@@ -272,15 +326,15 @@ def _strings(array: Any) -> Strings:
     return Strings(data, offsets[:-1], _sizes(offsets))
 
 
-def _flat(array: Any, place: _Place) -> Dense | Strings:
-    """The values inside lists, which must have one shape."""
+def _flat(array: Any, place: _Place) -> Dense | Strings | Ragged | RaggedBatches:
+    """The values inside lists: of one shape, or lists themselves."""
     column = _to_columns(array, place)
-    if not isinstance(column, Dense | Strings):
+    if not isinstance(column, Dense | Strings | Ragged | RaggedBatches):
         raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
     return column
 
 
-def _lists(array: Any, place: _Place) -> Ragged:
+def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
     from pyarrow import types
 
     missing = None
@@ -300,6 +354,13 @@ def _lists(array: Any, place: _Place) -> Ragged:
         flat = _flat(array.values.slice(first, last - first), place)
     if missing is not None:
         sizes[missing] = 0  # a null list is an empty one, whatever its offsets say
+    return _spans(flat, starts, sizes)
+
+
+def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
+    """Lists as spans of their values; as ragged tensors where these are lists."""
+    if isinstance(flat, Ragged | RaggedBatches):
+        return RaggedBatches(flat, starts, sizes)
     return Ragged(flat, starts, sizes)
 
 
@@ -317,7 +378,22 @@ def _view_spans(array: Any) -> tuple[Ints, Ints]:
     return starts, sizes
 
 
-def _fixed_lists(array: Any, place: _Place) -> Dense | Strings:
+def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strings:
+    """Arrays of one shape, kept as lists of their values or as lists of lists."""
+    from pyarrow import types
+
+    values = array.storage
+    while _is_list(values.type) or types.is_fixed_size_list(values.type):
+        if values.null_count:
+            raise _nulls(values, place)
+        values = values.flatten()
+    flat, full = _to_columns(values, place), (len(array), *shape)
+    if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
+        raise UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
+    return Dense(flat.array.reshape(full)) if isinstance(flat, Dense) else flat.reshape(full)
+
+
+def _fixed_lists(array: Any, place: _Place) -> Column:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -332,6 +408,8 @@ def _fixed_lists(array: Any, place: _Place) -> Dense | Strings:
         valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), size)
         inner = pc.if_else(pa.array(valid), inner, pa.scalar(None, inner.type))
     flat = _flat(inner, place)
+    if isinstance(flat, Ragged | RaggedBatches):
+        return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
     if isinstance(flat, Dense):
         return Dense(flat.array.reshape(n, size, *flat.array.shape[1:]))
     shape = (n, size, *flat.starts.shape[1:])

@@ -8,13 +8,14 @@ all rows into memory.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from distinput.core.buffers import copy_of
-from distinput.core.column import Column, Ints, LazyColumn, StackError, column_of, column_of_values
+from distinput.core.column import Column, Ints, LazyColumn, StackError
 from distinput.core.concat import joined_columns
-from distinput.core.nest import Structure
+from distinput.core.nest import Structure, component
+from distinput.core.objects import column_of, column_of_values
 
 __all__ = ["Block", "ColumnBlock", "concat_blocks", "stack_prefix"]
 
@@ -175,10 +176,21 @@ class ColumnBlock(Block):
         return all(column.atomic for column in self.columns)
 
     def stack(self, size: int) -> "ColumnBlock":
-        return ColumnBlock(self.structure, [c.stack(size) for c in self.columns], self.size // size)
+        return ColumnBlock(self.structure, self._of_each(lambda column: column.stack(size)), self.size // size)
 
     def split(self, counts: Ints) -> "ColumnBlock":
-        return ColumnBlock(self.structure, [c.split(counts) for c in self.columns], len(counts))
+        return ColumnBlock(self.structure, self._of_each(lambda column: column.split(counts)), len(counts))
+
+    def _of_each(self, grouped: Callable[[Column], Column]) -> list[Column]:
+        """Each column with its rows put into groups; an error says which column it is."""
+        made: list[Column] = []
+        try:
+            made.extend(map(grouped, self.columns))  # keeps what was made before an error
+        except StackError as error:
+            path = self.structure.paths[len(made)]
+            error.where = f" in {component(path)}" if path else ""
+            raise
+        return made
 
     def unstack(self) -> "ColumnBlock":
         columns = [column.unstack() for column in self.columns]

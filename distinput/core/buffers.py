@@ -18,16 +18,19 @@ import numpy as np
 
 from distinput.core.references import alone, counts_are_exact
 
-__all__ = ["FEWEST_BYTES", "MOST_BYTES", "Buffers", "Bytes", "copy_of", "empty"]
+__all__ = ["ALIGNMENT", "FEWEST_BYTES", "MOST_BYTES", "Buffers", "Bytes", "aligned", "copy_of", "empty", "is_pooled"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 FEWEST_BYTES = 1 << 16
-"""Arrays smaller than this are not pooled: the allocator keeps their memory by itself."""
+"""Arrays smaller than this are neither pooled nor aligned: the allocator keeps their memory by itself."""
 
 MOST_BYTES = 1 << 26
 """The most memory that a pool remembers, all of which may wait for a next batch that never comes."""
+
+ALIGNMENT = 64
+"""Buffers begin at a multiple of so many bytes: JAX uses such memory without a copy, and a cache line belongs to one array."""
 
 _PROBES, _PROBE_BYTES = 4, 1 << 18
 """Buffers looked at before a new one is made, and one more for every so many bytes of it: a consumer that keeps what it gets
@@ -57,10 +60,15 @@ class Buffers:
         Args:
           shape: its dimensions.
           dtype: of plain numbers; arrays of objects come from NumPy.
+
+        Returns:
+          An array that begins at a multiple of `ALIGNMENT`, if it has at least `FEWEST_BYTES`.
         """
         size = prod(shape) * dtype.itemsize
-        if not FEWEST_BYTES <= size <= self.most_bytes // 4 or dtype.hasobject:
+        if size < FEWEST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
+        if size > self.most_bytes // 4:
+            return np.ndarray(shape, dtype, _fresh(size))
         grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
         capacity = -(-size // grain) * grain
         shelf = self._shelves.get(capacity)
@@ -85,7 +93,7 @@ class Buffers:
         return None
 
     def _new(self, capacity: int) -> Bytes:
-        buffer = np.empty(capacity, np.uint8)
+        buffer = _fresh(capacity)
         # Without a lock, which a fork could leave closed: where two threads meet here, a buffer may be forgotten too early or
         # its bytes not be counted, until everything is forgotten the next time.
         if self._bytes + capacity > self.most_bytes:
@@ -94,21 +102,60 @@ class Buffers:
         self._shelves.setdefault(capacity, deque()).appendleft([buffer])
         return buffer
 
+    def remembers(self, buffer: Any) -> bool:
+        """Whether this is the buffer of a view that was given out, and waits to be given out again.
+
+        False for a moment while another thread looks whether it is free.
+        """
+        shelf = self._shelves.get(buffer.nbytes)
+        return shelf is not None and any(held[0] is buffer for held in list(shelf))
+
     @property
     def nbytes(self) -> int:
         """The memory remembered, in use or waiting."""
         return self._bytes
 
 
+def _fresh(size: int) -> Bytes:
+    """New memory that begins at a multiple of `ALIGNMENT`."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    # Through a memoryview: the base of a view of a view is the array that owns the memory, and the count would not be seen.
+    return np.frombuffer(memory.data[start : start + size], np.uint8)
+
+
 _BUFFERS = Buffers()
 
-empty = _BUFFERS.empty
+empty, is_pooled = _BUFFERS.empty, _BUFFERS.remembers
 
 
-def copy_of(value: Any) -> Any:
-    """An array's copy that nobody else refers to; what cannot be changed is itself."""
+def copy_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """An array's copy that nobody else refers to; what cannot be changed is itself.
+
+    Args:
+      value: an array, or a value that cannot be changed.
+      dtype: of the copy, converted as `astype` does; None for the array's own.
+    """
     if not isinstance(value, np.ndarray):
-        return value
-    out = empty(value.shape, value.dtype)
-    np.copyto(out, value)
+        return value.copy() if getattr(value, "is_ragged", False) is True else value
+    out = empty(value.shape, value.dtype if dtype is None else dtype)
+    np.copyto(out, value, "same_kind" if dtype is None else "unsafe")
     return out
+
+
+def aligned(array: Array) -> Array:
+    """The array itself if it is C-contiguous and begins at a multiple of `ALIGNMENT`, else a copy that does.
+
+    Arrays that are not pooled are themselves: where small ones begin is not worth a copy, and into fresh memory whoever needs
+    large ones elsewhere copies them as quickly.
+
+    >>> rows = np.zeros((100, 1001))[1:]
+    >>> aligned(rows).ctypes.data % ALIGNMENT
+    0
+    """
+    if not FEWEST_BYTES <= array.nbytes <= _BUFFERS.most_bytes // 4:
+        return array
+    address: int = array.__array_interface__["data"][0]
+    if address % ALIGNMENT or not array.flags.c_contiguous:
+        return np.asarray(copy_of(array))
+    return array

@@ -10,6 +10,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.failure import Failure
+from distinput.core.leaves import is_ragged
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
 from distinput.core.sizes import MOST_BYTES
 from distinput.core.state import Mark
@@ -110,6 +111,7 @@ def applied(
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
+                error._distinput_mark = at(first + len(results))  # type: ignore[attr-defined]
                 (note or note_element)(error, rows.row(first + len(results)))
                 failure = error
             if results:
@@ -167,8 +169,10 @@ def bytes_of(result: Any) -> int:
         return max(1, result.nbytes)
     if isinstance(result, bytes | str):
         return max(1, len(result))
+    if is_ragged(result):
+        return int(result.nbytes)
     items = result if isinstance(result, tuple | list) else result.values() if isinstance(result, dict) else ()
-    return max(1, sum([bytes_of(item) for item in items if isinstance(item, _SIZED)]))
+    return max(1, sum([bytes_of(item) for item in items if isinstance(item, _SIZED) or is_ragged(item)]))
 
 
 _SIZED = (np.ndarray, bytes, str, tuple, list, dict)

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Arrays, Column, Datasets, Dense, Objects, Ragged, Strings
+from distinput.core.column import Array, Column
+from distinput.core.dense import Dense
+from distinput.core.objects import Arrays, Datasets, Objects
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 
 __all__ = ["concat_columns", "concatenated", "joined_columns"]
 
@@ -37,13 +41,17 @@ def joined_columns(columns: Sequence[Column]) -> Column:
         if len({c.starts.shape[1:] for c in strings}) == 1:
             return _concat_strings(strings)
     if all(isinstance(c, Arrays | Ragged | Dense | Strings) for c in columns):
-        ragged = [_as_ragged(c) for c in columns]
+        ragged = [as_ragged(c) for c in columns]
         # Empty rows keep their other dimensions too, so flat columns of other rows must not be joined.
         if all(r is not None for r in ragged) and len({r.flat.inner for r in ragged if r is not None}) == 1:
             flats = concat_columns([r.gathered() for r in ragged])  # type: ignore[union-attr]
             if isinstance(flats, Dense | Strings):
                 sizes = np.concatenate([r.sizes for r in ragged])  # type: ignore[union-attr]
-                return Ragged(flats, np.cumsum(sizes) - sizes, sizes)
+                return Ragged(flats, np.cumsum(sizes) - sizes, sizes, any(r.loose for r in ragged if r is not None))
+    if first.ragged_rank is not None:
+        from distinput.core.ragged_batches import join_ragged
+
+        return join_ragged(columns)
     return Objects([item for column in columns for item in column.values()], first.dtype)
 
 
@@ -90,7 +98,7 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
     )
 
 
-def _as_ragged(column: Column) -> Ragged | None:
+def as_ragged(column: Column) -> Ragged | None:
     """The same rows as spans over a flat column, when rows are not scalars."""
     if isinstance(column, Ragged):
         return column

@@ -9,7 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from distinput.core.column import Array, Column, Dense, Ints, Ragged, Strings
+from distinput.core.column import Array, Column, Ints
+from distinput.core.dense import Dense
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 
 __all__ = ["MOST_BYTES", "Digest", "common_folder", "evenly", "texts_of", "word_of"]
 
@@ -69,9 +72,12 @@ class Digest:
                 return self.array(column.array)
             case Strings():
                 return self.add(column.starts.shape).texts(texts_of(column))
+            case Column(ragged_rank=int()):
+                return self.array(np.asarray(column.lengths())).column(column.unstack())
             case Ragged():
                 self.array(column.sizes)
-                rows: Iterable[Any] = column.take(_some(len(column), int(column.sizes.mean() or 1))).values()
+                each = int(column.sizes.sum()) // max(1, len(column))
+                rows: Iterable[Any] = column.take(_some(len(column), max(1, each))).values()
             case _:
                 rows = column.take(evenly(len(column), _MOST_ITEMS)).values()
         for row in rows:

@@ -5,15 +5,36 @@ Numbers of Python become int32 or float32 and text becomes UTF-8 bytes, as `tf.c
 scalars keep their dtype.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["STRING", "as_dtype", "as_leaf", "dtype_name", "dtype_of", "shape_of", "zero"]
+__all__ = [
+    "STRING",
+    "array_of",
+    "as_dtype",
+    "as_leaf",
+    "as_leaves",
+    "dtype_name",
+    "dtype_of",
+    "is_arrow_array",
+    "is_hugging_face",
+    "is_ragged",
+    "is_stream",
+    "is_table",
+    "library_of",
+    "shape_of",
+    "zero",
+]
 
 STRING = np.dtype(object)
+_NUMBERS: dict[type, type[Any]] = {bool: np.bool_, complex: np.complex128, float: np.float32}
+"""What numbers of Python become, except for integers, whose size matters."""
+
 _INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
@@ -30,7 +51,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_leaf(value: Any) -> Any:
-    """`value` as a leaf: an array, a NumPy scalar, bytes, or the object itself when it is a nested dataset.
+    """`value` as a leaf: an array, a NumPy scalar, bytes, or the object itself if it is a ragged tensor or a nested dataset.
 
     Raises:
       TypeError: the value cannot be an array.
@@ -46,32 +67,56 @@ def as_leaf(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             return value[()]
         return value
-    if kind is bool:
-        return np.bool_(value)
+    if kind in _NUMBERS:
+        return _NUMBERS[kind](value)
     if kind is int:
         if not _INT64.min <= value <= _INT64.max:
             raise InvalidArgumentError(
                 f"the integer {value} does not fit into int64; give a NumPy value of another dtype"
             )
         return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
-    if kind is float:
-        return np.float32(value)
     if kind is str:
         return value.encode()
-    if kind is complex:
-        return np.complex128(value)
     if getattr(value, "nest_leaf", False):
         return getattr(value, "node", value)
+    if is_ragged(value):
+        return value
     if isinstance(value, list | tuple | range):
         return _from_list(value)
-    if isinstance(value, memoryview | bytearray):
-        return bytes(value)
-    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
-        return as_leaf(np.asarray(value))
+    found = array_of(value)
+    if found is not None:
+        return as_leaf(found)
     raise TypeError(
         f"cannot make an array of a {kind.__name__}; elements are nests (tuple, dict, namedtuple, dataclass) of arrays, "
         "numbers, str or bytes"
     )
+
+
+def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
+    """The values as leaves; an error names the component whose value it is.
+
+    Args:
+      values: the leaves of a nest as users write them.
+      paths: those of its structure.
+
+    Raises:
+      TypeError: a value cannot be an array.
+      InvalidArgumentError: an integer of Python does not fit into int64.
+    """
+    made: list[Any] = []
+    try:
+        made.extend(map(as_leaf, values))  # keeps what was made before an error
+    except (TypeError, InvalidArgumentError) as error:
+        path = paths[len(made)]
+        if not path:
+            raise
+        raise type(error)(f"component {path}: {error}") from error
+    return made
+
+
+def is_ragged(value: Any) -> bool:
+    """True for a `RaggedTensor`, whose module is loaded when the first one is made."""
+    return getattr(value, "is_ragged", False) is True
 
 
 def dtype_of(leaf: Any) -> np.dtype[Any]:
@@ -142,3 +187,118 @@ def _from_list(value: Any) -> Any:
     if array.dtype == np.int64 and (array.size == 0 or (array.min() >= _INT32.min and array.max() <= _INT32.max)):
         return array.astype(np.int32)
     return array
+
+
+def array_of(value: Any) -> Any:
+    """What other libraries, and Python itself, have as an array; without a copy wherever NumPy can look at the same memory.
+
+    A bytearray and a memoryview of bytes are text, as bytes are; every other buffer is an array of its numbers.
+
+    Returns:
+      None: it is no array.
+
+    Raises:
+      TypeError: an array that is not on the host, or a column that cannot be an array.
+
+    Source: NumPy's interoperability protocols, the DLPack and Arrow PyCapsule interfaces, PEP 3118.
+    """
+    if isinstance(value, bytearray) or (isinstance(value, memoryview) and value.format in _BYTES and value.ndim == 1):
+        return bytes(value)
+    if is_arrow_array(value):
+        return _from_arrow(value)
+    if any(hasattr(value, name) for name in _ARRAYS):
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"cannot read a {type(value).__name__} by DLPack: {error}; move it to the host") from error
+    try:
+        return np.asarray(memoryview(value))
+    except TypeError:  # no buffer
+        return None
+
+
+_BYTES = ("B", "b", "c", "@B", "<B")
+_ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def _from_arrow(value: Any) -> Any:
+    from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
+    from distinput.core.tabular import arrow_array_of
+
+    array = arrow_array_of(value)
+    try:
+        column = to_column(array, "of the array")
+    except (NullsError, UnsupportedTypeError) as error:
+        raise TypeError(str(error)) from None
+    if hasattr(column, "whole"):
+        return column.whole()
+    from distinput.core.ragged_batches import ragged_tensor
+
+    return ragged_tensor(column)  # type: ignore[arg-type]  # all other columns of Arrow arrays are those of lists
+
+
+_NAMES = ("column_names", "columns", "schema")
+"""A class with one of these attributes has columns; those of single arrays have none of them."""
+_EXPORTS = ("__arrow_c_stream__", "__arrow_c_array__")
+"""Source: "The Arrow PyCapsule Interface" in Arrow's documentation."""
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value has columns with names, recognized by what its class can do.
+
+    That is what pandas, polars, pyarrow, DuckDB and Hugging Face call a DataFrame, a Table, a relation or a Dataset, and
+    anything else with columns that exports Arrow's PyCapsules.
+
+    >>> import pyarrow as pa
+    >>> is_table(pa.table({"x": [1]})), is_table(pa.array([1])), is_table({"x": [1]})
+    (True, False, False)
+    """
+    kind: Any = type(value)
+    return _is_table_class(kind)
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a value exports an Arrow stream whose rows are not in memory: a reader, a query, a dataset of this library."""
+    kind = type(value)
+    if not hasattr(kind, "__arrow_c_stream__") or library_of(kind) in ("pandas", "polars"):
+        return False
+    return not hasattr(kind, "num_rows") and not hasattr(kind, "num_chunks")
+
+
+def is_arrow_array(value: Any) -> bool:
+    """Whether a value is a single Arrow array, in one chunk or several, or exports one.
+
+    A pandas Series whose values NumPy holds is not: NumPy reads it directly.
+    """
+    kind: Any = type(value)
+    if not _is_array_class(kind):
+        return False
+    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
+
+
+@lru_cache(maxsize=1024)
+def _is_table_class(kind: Any) -> bool:
+    if getattr(kind, "nest_leaf", False):
+        return False
+    if not any(hasattr(kind, name) for name in _EXPORTS):
+        return is_hugging_face(kind)
+    return any(hasattr(kind, name) for name in _NAMES)
+
+
+@lru_cache(maxsize=1024)
+def _is_array_class(kind: Any) -> bool:
+    if library_of(kind) == "distinput" or not any(hasattr(kind, name) for name in _EXPORTS):
+        return False
+    return not _is_table_class(kind)
+
+
+def library_of(kind: type) -> str:
+    """The name of the library that a class is of."""
+    return kind.__module__.partition(".")[0]
+
+
+def is_hugging_face(kind: type) -> bool:
+    """Whether a class is `datasets.Dataset`, which shows its columns but exports no capsule."""
+    return hasattr(kind, "with_format") and hasattr(kind, "column_names") and hasattr(kind, "num_rows")

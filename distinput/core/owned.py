@@ -6,17 +6,25 @@ given must be copied before the next call, unless its reference counts show that
 or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
 """
 
+from collections import OrderedDict
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Arrays, Column, Dense, Objects, Ragged, Strings
-from distinput.core.nest import map_leaves
+from distinput.core.buffers import FEWEST_BYTES, copy_of, is_pooled
+from distinput.core.column import Column
+from distinput.core.dense import Dense
+from distinput.core.leaves import array_of, is_arrow_array, is_ragged, is_table
+from distinput.core.nest import map_leaves, structure_of
+from distinput.core.objects import Arrays, Objects
+from distinput.core.ragged import Ragged
 from distinput.core.references import calibrated
+from distinput.core.strings import Strings
+from distinput.errors import InvalidArgumentError
 
-__all__ = ["frozen", "is_plain", "owned"]
+__all__ = ["Promise", "frozen", "is_plain", "lent", "owned"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +44,7 @@ def owned(value: Any) -> Any:
     if kind is _ndarray:
         if getrefcount(value) <= _ALONE and (value.base is None or _is_base_alone(value)):
             return value
-        return value.copy()
+        return _copy(value)
     if kind is not tuple and kind is not list and kind is not dict:
         return map_leaves(_copied, value)
     held = getrefcount(value) > _ALONE
@@ -54,6 +62,73 @@ def owned(value: Any) -> Any:
     return kind(map(_copy_of, value))
 
 
+_LENT_BYTES = 1 << 15
+"""Arrays of this size and larger are looked at again when they come again."""
+
+
+def lent(block: Block) -> Block:
+    """The same elements; arrays that somebody else holds, and does not change, are handed out as read-only views.
+
+    Only elements that are alone in a block, and items of several lengths, have not been copied side by side.
+    """
+    if block.size == 1:
+        return frozen(block)
+    columns = block.columnar().columns
+    if not any(isinstance(column, Objects | Arrays) for column in columns):
+        return block
+    kept = [_frozen_column(column) if isinstance(column, Objects | Arrays) else column for column in columns]
+    return ColumnBlock(block.structure, kept, block.size)
+
+
+class Promise:
+    """Lets through what a user's function gives, where the user says that it does not change an array after that.
+
+    Most false promises are noticed: a large array that comes again in the same memory must look as it did. A few of its values
+    are compared, at equal distances.
+
+    Args:
+      who: begins the message.
+    """
+
+    _SEEN, _VALUES = 256, 64
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._seen: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+
+    def __call__(self, value: Any) -> Any:
+        """The value itself.
+
+        Raises:
+          InvalidArgumentError: an array was changed after it had been given.
+        """
+        kind = type(value)
+        items = value.values() if kind is dict else value if kind is tuple or kind is list else (value,)
+        for item in items:
+            inner = type(item)
+            if inner is _ndarray:
+                if item.nbytes >= _LENT_BYTES:
+                    self._check(item)
+            elif inner not in _SIMPLE:
+                for leaf in structure_of(item, lists=True).flatten(item):
+                    self._check(leaf)
+        return value
+
+    def _check(self, leaf: Any) -> None:
+        if not isinstance(leaf, np.ndarray) or leaf.nbytes < _LENT_BYTES or leaf.dtype.hasobject:
+            return
+        place = leaf.__array_interface__["data"][0], leaf.nbytes
+        flat: Any = leaf.reshape(-1) if leaf.flags.c_contiguous else leaf.flat
+        look = np.asarray(flat[:: max(1, leaf.size // self._VALUES)]).tobytes()
+        if self._seen.setdefault(place, look) != look:
+            raise InvalidArgumentError(
+                f"{self._who} gave an array that it has changed since it gave it before; with copy=False an array must not "
+                "change any more once it was given: leave out copy=False, or make a new array each time"
+            )
+        if len(self._seen) > self._SEEN:
+            self._seen.popitem(last=False)
+
+
 def is_plain(value: Any) -> bool:
     """True for numbers and text, which nobody can change."""
     return isinstance(value, _PLAIN) or (type(value) is tuple and all(isinstance(item, _PLAIN) for item in value))
@@ -65,23 +140,38 @@ def _is_base_alone(array: Array) -> bool:
     if base is None:
         return True
     if type(base) is np.ndarray:
-        return base.base is None and getrefcount(base) <= _OF_VIEW
+        if base.base is None:
+            return getrefcount(base) <= _OF_VIEW
+        # Memory of ours, which images are decoded into: the pool holds it beside the view.
+        return getrefcount(base) <= _OF_VIEW + 1 and is_pooled(base)
     return type(base) is bytes
 
 
 def _copy_of(item: Any) -> Any:
     kind = type(item)
-    return item if kind in _SIMPLE else item.copy() if kind is _ndarray else map_leaves(_copied, item)
+    return item if kind in _SIMPLE else _copy(item) if kind is _ndarray else map_leaves(_copied, item)
+
+
+def _copy(array: Array) -> Array:
+    """Fresh memory is expensive, so that of large copies is used again."""
+    return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
 
 
 def _copied(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
+        return _copy(leaf)
+    if is_ragged(leaf):
         return leaf.copy()
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
-    if hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__"):
-        return np.asarray(leaf).copy()  # an array of another library, which may own the memory
-    return leaf
+    if is_table(leaf):
+        from distinput.core.tabular import arrays_of_table
+
+        return map_leaves(_copied, arrays_of_table(leaf))
+    if is_arrow_array(leaf):  # nobody can change one
+        return leaf
+    found = array_of(leaf)  # of another library, or a buffer, which may own the memory
+    return found.copy() if isinstance(found, np.ndarray) else leaf if found is None else found
 
 
 def frozen(block: Block) -> ColumnBlock:
@@ -96,7 +186,12 @@ def _frozen_column(column: Column) -> Column:
     if isinstance(column, Strings) and column.made is not None:
         return Strings(column.data, column.starts, column.sizes, _frozen_array(column.made))
     if isinstance(column, Ragged):
-        return Ragged(_frozen_column(column.flat), column.starts, column.sizes)  # type: ignore[arg-type]  # of its kind
+        flat: Any = _frozen_column(column.flat)
+        return Ragged(flat, column.starts, column.sizes, column.loose)
+    if column.ragged_rank is not None:
+        from distinput.core.ragged_batches import frozen_rows
+
+        return frozen_rows(column, _frozen_column)
     if isinstance(column, Objects | Arrays):
         items = [_frozen_array(item) if isinstance(item, np.ndarray) else item for item in column.items]
         return type(column)(items, column.dtype)

@@ -12,7 +12,10 @@ from typing import Any, final
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints, LazyColumn, Objects, Ragged
+from distinput.core.column import Array, Column, Ints, LazyColumn
+from distinput.core.dense import Dense
+from distinput.core.objects import Objects
+from distinput.core.ragged import Ragged
 from distinput.kernels.ragged import pad_spans
 
 __all__ = ["GROUP_BYTES", "Late", "Padded", "as_bytes", "groups", "room"]

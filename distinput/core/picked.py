@@ -15,7 +15,8 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Column, Dense, Ints, LazyColumn
+from distinput.core.column import Array, Column, Ints, LazyColumn
+from distinput.core.dense import Dense
 from distinput.kernels.gather import gather_rows, place_rows
 
 __all__ = ["Memory", "Picked", "Rows", "chosen", "in_order", "joined", "picked"]

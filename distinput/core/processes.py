@@ -24,7 +24,7 @@ from distinput.errors import FailedPreconditionError, UnavailableError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["Processes", "Workforce", "check_sendable"]
+__all__ = ["Processes", "Workforce", "check_sendable", "pickled"]
 
 _PATIENCE = 0.5
 """Seconds that an idle worker gets to end by itself."""
@@ -128,7 +128,7 @@ class Processes:
         for (process, channel), busy in zip(workers, self._unanswered, strict=False):
             channel.close()
             if busy:
-                process.terminate()
+                process.kill()
         for process, _ in workers:
             try:
                 process.wait(_PATIENCE)
@@ -255,6 +255,15 @@ def check_sendable(op: str, function: Any) -> None:
         raise _unsendable(op, function, "it has no name that another process could import")
 
 
+def pickled(op: str, function: Any) -> bytes:
+    """A function as bytes, from which `pickle.loads` makes it in a process that can import what it names.
+
+    Raises:
+      TypeError: it cannot be sent.
+    """
+    return _payload(op, function)[1]
+
+
 def _payload(op: str, function: Any) -> tuple[Any, bytes]:
     """What a worker needs to know about this program's main module, and the function as bytes."""
     if importlib.util.find_spec("cloudpickle") is not None:
@@ -278,5 +287,5 @@ def _payload(op: str, function: Any) -> tuple[Any, bytes]:
 def _unsendable(op: str, function: Any, why: str | None) -> TypeError:
     return TypeError(
         f"{op}: {function!r} cannot be sent to worker processes: {why}; define the function at the top level of a module, or "
-        "install cloudpickle, or leave out processes=True"
+        "install cloudpickle, or leave out processes=True or executor="
     )

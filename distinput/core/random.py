@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fresh_seed", "key_of", "uniform_at", "words_at"]
+__all__ = ["fresh_seed", "key_of", "uniform_at", "words_at", "words_of"]
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -45,8 +45,13 @@ def key_of(*parts: int) -> int:
 
 def words_at(key: int, start: int, count: int) -> Words:
     """The random words of positions start to start + count."""
+    return words_of(key, np.arange(start, start + count, dtype=np.uint64))
+
+
+def words_of(key: int, positions: np.ndarray[Any, Any]) -> Words:
+    """The random words of these positions."""
     with np.errstate(over="ignore"):
-        word = np.arange(start, start + count, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(key)
+        word = positions.astype(np.uint64) * np.uint64(_GOLDEN) + np.uint64(key)
         word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return word ^ (word >> np.uint64(31))

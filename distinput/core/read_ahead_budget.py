@@ -23,10 +23,15 @@ class ReadAheadBudget:
         self._pieces = self._bytes = 0
         self._lock = threading.Lock()
 
-    def enter(self, nbytes: int) -> bool:
-        """True when there is room for a piece of work that takes this much memory, which then has to `leave`."""
+    def enter(self, nbytes: int, times: int = 1) -> bool:
+        """True when there is room for a piece of work that takes this much memory, which then has to `leave`.
+
+        Args:
+          nbytes: its memory.
+          times: so many times as many pieces may be there for this one to enter, for those that mostly wait.
+        """
         with self._lock:
-            if self._pieces >= self.pieces or (self._pieces and self._bytes + nbytes > self.nbytes):
+            if self._pieces >= times * self.pieces or (self._pieces and self._bytes + nbytes > self.nbytes):
                 return False
             self._pieces += 1
             self._bytes += nbytes

@@ -11,9 +11,10 @@ from functools import partial
 from distinput.core.block import Block, concat_blocks
 from distinput.core.chunked import chunked
 from distinput.core.failure import Failure
+from distinput.core.spec import RaggedTensorSpec, Spec
 from distinput.core.state import Mark, State
 
-__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over"]
+__all__ = ["PACE_SECONDS", "RowQueue", "Stream", "passing_over", "stackable"]
 
 Stream = Iterator[tuple[Block, State]]
 
@@ -190,6 +191,15 @@ class RowQueue:
         while self._blocks and self._blocks[0][0].size == self._skip:
             self._state = self._blocks.popleft()[1]
             self._skip = 0
+
+
+def stackable(stream: Stream, spec: Spec | None) -> Stream:
+    """The stream, with what the spec calls rows of ragged tensors marked as such, so that their batches are ragged."""
+    if spec is None or not any(isinstance(leaf, RaggedTensorSpec) for leaf in spec.leaves):
+        return stream
+    from distinput.core.ragged_batches import loosened
+
+    return ((block if type(block) is Failure else loosened(block, spec), state) for block, state in stream)
 
 
 def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:

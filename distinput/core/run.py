@@ -4,7 +4,7 @@
 import copy
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from threading import get_ident
 from time import perf_counter
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, ParamSpec, Protocol, Self, TypeVar
 from distinput.core.failure import Failure
 from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
+from distinput.core.state import State
 from distinput.core.threads import Threads
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Step(Protocol):
     def where(self) -> str:
         """Both, for a note on an error."""
 
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        """Which record an error is about, for a note; None if it is not known, "" if it is the next one to be read."""
+
 
 @dataclass
 class Counter:
@@ -58,8 +62,10 @@ class Counter:
       outside: time from an element sent to the next one asked for.
       late: the part of `own` that was spent on elements when they were handed out, to the loop that takes them.
       thread: the thread on which it ran last.
+      nbytes: bytes of the blocks sent, counted only in a run that is recorded.
       choice: what AUTOTUNE chose for it, in words.
       dropped: elements that were left out because of an error.
+      dropped_before: those of them in passes before this one.
       error: the last such error, in words.
     """
 
@@ -73,8 +79,10 @@ class Counter:
     outside: float = 0.0
     late: float = 0.0
     thread: int = 0
+    nbytes: int = 0
     choice: str = ""
     dropped: int = 0
+    dropped_before: int = 0
     error: str = ""
 
     @property
@@ -89,6 +97,9 @@ class Counter:
             return call(*args, **kwargs)
         finally:
             self.waiting += Run.clock() - begin
+
+    def holds(self, rows: int) -> None:
+        """So many elements wait in its buffer; a run that is recorded takes note of it."""
 
 
 class Run:
@@ -115,6 +126,10 @@ class Run:
         self._reading: list[Callable[[], str]] = []
         self.tolerant = False
         """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
+        self.past_damage = False
+        """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
+        self._foreign: frozenset[int] = frozenset()
+        self._outside: Run | None = None
         self._threads = Threads()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
@@ -161,6 +176,27 @@ class Run:
         made.tolerant = tolerant
         return made
 
+    def skipping(self, foreign: frozenset[int]) -> "Run":
+        """The same run for a step that goes on after its own errors; for steps that it reads from it is as it was.
+
+        Args:
+          foreign: the ids of those steps.
+        """
+        made = copy.copy(self)
+        made.tolerant = made.past_damage = True
+        made._foreign, made._outside = foreign, self
+        return made
+
+    def at(self, step: Step) -> "Run":
+        """The same run for `step`, which may be one that a step with `skipping` reads from."""
+        outside = self._outside
+        if outside is None or id(step) not in self._foreign:
+            return self
+        made = copy.copy(self)
+        made.tolerant, made.past_damage = outside.tolerant, outside.past_damage
+        made._foreign, made._outside = outside._foreign, outside._outside
+        return made
+
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""
         found = self.counters.get(id(step))
@@ -182,12 +218,13 @@ class Run:
 
         return count
 
-    def watch(self, step: Step, stream: Stream) -> Stream:
-        """`stream`, counted, and with a note on its errors that says which step raised them and where it was made.
+    def watch(self, step: Step, stream: Stream, state: State | None = None) -> Stream:
+        """`stream`, counted, and with notes on its errors that say which step raised them, where it was made, and which record.
 
-        In a tolerant run an error that it raises, rather than hand it on as a failure, is one after which nothing follows.
+        `state` is the one that the stream begins at. In a tolerant run an error that it raises, rather than hand it on as a
+        failure, is one after which nothing follows.
         """
-        return self._watched(step, self.counter(step), stream)
+        return self._watched(step, self.counter(step), stream, state)
 
     def annotate(self, error: BaseException, where: Callable[[], str]) -> None:
         """Say with an error where it happened, unless a step further in has said so."""
@@ -195,10 +232,23 @@ class Run:
             return
         error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
         error.add_note(f"in {where()}")
-        if self.reading is not None:
-            error.add_note(f"last read: {self.reading()}")
 
-    def _watched(self, step: Step, counter: Counter, stream: Stream) -> Stream:
+    def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
+        """Say with an error of a step which record it is about, or how far was read if that is not known."""
+        if getattr(error, "_distinput_read", False):
+            return
+        error._distinput_read = True  # type: ignore[attr-defined]  # the innermost step knows
+        told: str | None = None
+        if state is not None and self._outside is None:  # what leaves errors out asks itself
+            with suppress(Exception):  # of looking for it, such as that the file is gone
+                told = step.told_record(error, state, ahead)
+        if told:
+            error.add_note(told)
+        elif self.reading is not None:
+            behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
+            error.add_note(f"last read: {self.reading()}{behind}")
+
+    def _watched(self, step: Step, counter: Counter, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner
         end: float | None = None
         try:
@@ -225,11 +275,16 @@ class Run:
                         inner[thread] = outer + spent
                 counter.blocks += 1
                 counter.rows += item[0].size
+                state = None if state is None else item[1]
                 if type(item[0]) is Failure:
                     self.annotate(item[0].error, step.where)
+                    self._note_record(item[0].error, step, state, -1)
+                    if not hasattr(item[0].error, "_distinput_step"):
+                        item[0].error._distinput_step = step  # type: ignore[attr-defined]
                 yield item
         except Exception as error:
             self.annotate(error, step.where)
+            self._note_record(error, step, state, 0)
             if self.tolerant and not getattr(error, "_distinput_last", False):
                 error._distinput_last = True  # type: ignore[attr-defined]
                 error.add_note(f"no element can follow: {step.op} does not go on after this error")

@@ -6,7 +6,7 @@ have followed. A state holds positions, seeds and counts, never elements; the on
 which only the user's function can make.
 """
 
-import base64
+from binascii import a2b_base64, b2a_base64
 from typing import Any
 
 import numpy as np
@@ -60,21 +60,25 @@ def _kind(leaf: Any) -> str:
 
 def _encode_leaf(leaf: Any) -> Any:
     if isinstance(leaf, bytes):
-        return {"bytes": base64.b64encode(leaf).decode()}
+        return {"bytes": _text(leaf)}
     array = np.asarray(leaf)
     if array.dtype.kind == "O":
-        items = [base64.b64encode(item).decode() for item in array.reshape(-1).tolist()]
+        items = [_text(item) for item in array.reshape(-1).tolist()]
         return {"strings": items, "shape": list(array.shape)}
-    data = base64.b64encode(array.tobytes()).decode()
+    data = _text(array.tobytes())
     return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def _text(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode()
 
 
 def _decode_leaf(coded: Any) -> Any:
     if "bytes" in coded:
-        return base64.b64decode(coded["bytes"])
+        return a2b_base64(coded["bytes"])
     if "strings" in coded:
         out = np.empty(len(coded["strings"]), dtype=object)
-        out[:] = [base64.b64decode(item) for item in coded["strings"]]
+        out[:] = [a2b_base64(item) for item in coded["strings"]]
         return out.reshape(coded["shape"])
-    data = np.frombuffer(base64.b64decode(coded["data"]), coded["dtype"]).reshape(coded["shape"]).copy()
+    data = np.frombuffer(a2b_base64(coded["data"]), coded["dtype"]).reshape(coded["shape"]).copy()
     return data if data.ndim else data[()]

@@ -25,7 +25,9 @@ def main(descriptor: int) -> None:
     """Serve the parent at the other end of a socket: the function first, then its arguments."""
     global _HERE
     _HERE = True
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent, which is interrupted as well, decides
+    # The parent, which gets these signals as well, decides: after SIGTERM it may still need elements until it has saved.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=descriptor))
     with contextlib.closing(channel), contextlib.suppress(Closed):
         function = _function(channel)

@@ -1,46 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of TensorFlow that distinput does not have, and what to write instead."""
+"""Names of TensorFlow that distinput does not have, and what to write instead: the one table of them."""
 
 from collections.abc import Collection
 
+from distinput.core.declined import CHANGE, EMBEDDING, GRAPHS, declined, told
 from distinput.core.meant import meant
 
-__all__ = ["absent"]
-
-CHANGE = "What to change"
-LATER = "Not there yet"
+__all__ = ["absent", "absent_member"]
 
 _FUNCTIONS = "inside of functions, values are NumPy's: use NumPy", CHANGE
 _MODELS = "it has input pipelines and distribution, not models: use those of PyTorch, JAX or Keras", CHANGE
 _RANDOM = "draw from a NumPy generator that is seeded by the element", CHANGE
-_VARIABLES = "variables are not there yet", LATER
-_RAGGED = "use a pyarrow array of lists for ragged rows, and padded_batch to make them even", CHANGE
-_CONSTANT = "use np.array with a dtype", CHANGE
-_OP = "this op is not there yet", LATER
-_FILES = "use pyarrow, or Dataset.from_generator over any reader", LATER
+_RAGGED = "use the methods of di.RaggedTensor and di.SparseTensor", CHANGE
 _PIECES = "use map, batch, shuffle and repeat, which are run together where that is quicker", CHANGE
+
+_IMAGES = "use Pillow or OpenCV inside of map", CHANGE
+_PROTO = "use the classes of the protobuf library inside of map", CHANGE
+_TABLES = "make a dict of the elements, and use it inside of map", GRAPHS
+_VARIANTS = "a dataset is a Python object: pass it on", GRAPHS
+
+_GRAPH_NAMES = "write the name of TensorFlow 2: there are no graphs and sessions", GRAPHS
 
 _TABLE: dict[str, dict[str, tuple[str, str]]] = {
     "distinput": {
         "GradientTape": _MODELS,
-        "RaggedTensor": _RAGGED,
-        "SparseTensor": _RAGGED,
-        "Tensor": ("values are NumPy arrays, NumPy scalars and bytes", CHANGE),
-        "Variable": _VARIABLES,
-        "VariableAggregation": _VARIABLES,
-        "VariableSynchronization": _VARIABLES,
         "autograph": ("functions run as plain Python", CHANGE),
         "cast": ("use x.astype(np.float32)", CHANGE),
-        "compat": ("only names of TensorFlow 2 are there", LATER),
         "concat": _FUNCTIONS,
         "config": ("devices are named where a strategy is made, threads in data.Options", CHANGE),
-        "constant": _CONSTANT,
-        "convert_to_tensor": _CONSTANT,
         "debugging": _FUNCTIONS,
-        "device": ("a strategy puts values on its devices", CHANGE),
         "equal": _FUNCTIONS,
         "expand_dims": _FUNCTIONS,
-        "function": ("functions run as plain Python: leave the decorator out", CHANGE),
         "gather": _FUNCTIONS,
         "gfile": ("use Python's files, or fsspec for remote ones", CHANGE),
         "image": ("use Pillow or OpenCV inside of map", CHANGE),
@@ -60,9 +50,11 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "ragged": _RAGGED,
         "random": _RANDOM,
         "reduce_max": _FUNCTIONS,
-        "reduce_mean": _FUNCTIONS,
-        "reduce_sum": _FUNCTIONS,
-        "reshape": _FUNCTIONS,
+        "SparseTensorSpec": (
+            "its spec is a di.SparseTensor of the specs of three arrays",
+            CHANGE,
+        ),
+        "TypeSpec": ("use TensorSpec, RaggedTensorSpec or data.DatasetSpec", CHANGE),
         "saved_model": _MODELS,
         "shape": _FUNCTIONS,
         "sparse": _RAGGED,
@@ -70,55 +62,89 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
         "squeeze": _FUNCTIONS,
         "stack": _FUNCTIONS,
         "strings": ("strings are bytes: use their methods, or np.strings", CHANGE),
-        "tpu": ("TPUs are not there yet", LATER),
-        "train": ("iterators save their state themselves: it.state() and dataset.restore(state)", CHANGE),
         "transpose": _FUNCTIONS,
+        "variable_creator_scope": ("call a function of your own that makes the variables", GRAPHS),
         "where": _FUNCTIONS,
         "zeros": _FUNCTIONS,
     },
+    "distinput.compat.v1": {"*": _GRAPH_NAMES},
+    "distinput.compat.v1.distribute": {"*": _GRAPH_NAMES},
+    "distinput.compat.v1.distribute.experimental": {"*": _GRAPH_NAMES},
     "distinput.io": {
-        "decode_csv": ("use Python's csv module inside of map", LATER),
-        "decode_image": ("use Pillow or OpenCV inside of map", CHANGE),
-        "decode_jpeg": ("use Pillow or OpenCV inside of map", CHANGE),
-        "decode_png": ("use Pillow or OpenCV inside of map", CHANGE),
-        "decode_raw": ("use np.frombuffer(x, np.uint8)", CHANGE),
+        "SparseFeature": (
+            "parse both keys with VarLenFeature, and make a di.SparseTensor of them inside of map",
+            CHANGE,
+        ),
+        "decode_and_crop_jpeg": _IMAGES,
+        "decode_bmp": _IMAGES,
+        "decode_gif": _IMAGES,
+        "decode_jxl": _IMAGES,
+        "decode_proto": _PROTO,
+        "decode_webp": _IMAGES,
+        "encode_jpeg": _IMAGES,
+        "encode_png": _IMAGES,
+        "encode_proto": _PROTO,
+        "extract_jpeg_shape": _IMAGES,
         "gfile": ("use Python's files, or fsspec for remote ones", CHANGE),
-        "matching_files": ("use data.Dataset.list_files", CHANGE),
-        "parse_tensor": ("use np.load or np.frombuffer", CHANGE),
-        "read_file": ("use Path(name).read_bytes(), with name.decode() for a name that is an element", CHANGE),
-        "serialize_tensor": ("use np.save or x.tobytes()", CHANGE),
-        "write_file": ("use Python's files", CHANGE),
-    },
-    "distinput.data": {
-        "Iterator": ("it is called DatasetIterator", CHANGE),
-        "NumpyIterator": ("it is called DatasetIterator", CHANGE),
+        "is_jpeg": ("use contents.startswith(bytes([255, 216, 255]))", CHANGE),
+        "match_filenames_once": ("use io.matching_files, which lists them at once", GRAPHS),
+        "write_graph": ("there are no graphs to write: dataset.explain() prints the pipeline", GRAPHS),
     },
     "distinput.data.experimental": {
-        "Counter": ("use Dataset.range", LATER),
-        "CsvDataset": _FILES,
-        "SqlDataset": _FILES,
-        "TFRecordWriter": ("use distinput.io.TFRecordWriter", CHANGE),
-        "bucket_by_sequence_length": ("use Dataset.bucket_by_sequence_length", CHANGE),
-        "choose_from_datasets": ("use Dataset.choose_from_datasets", CHANGE),
-        "dense_to_ragged_batch": _OP,
-        "dense_to_sparse_batch": _OP,
-        "enumerate_dataset": ("use Dataset.enumerate", CHANGE),
-        "group_by_window": ("use Dataset.group_by_window", CHANGE),
-        "load": _OP,
-        "make_csv_dataset": _FILES,
-        "map_and_batch": _PIECES,
-        "prefetch_to_device": ("a strategy puts values on its devices", CHANGE),
-        "rejection_resample": _OP,
-        "sample_from_datasets": ("use Dataset.sample_from_datasets", CHANGE),
-        "save": _OP,
-        "scan": ("use Dataset.scan", CHANGE),
-        "shuffle_and_repeat": _PIECES,
-        "snapshot": _OP,
-        "take_while": ("use Dataset.take_while", CHANGE),
-        "unbatch": ("use Dataset.unbatch", CHANGE),
-        "unique": ("use Dataset.unique", CHANGE),
+        "DatasetInitializer": _TABLES,
+        "distributed_save": ("write the shard of each worker: the data service does not exist here", GRAPHS),
+        "enable_debug_mode": ("functions run as plain Python, step by step: leave it out", GRAPHS),
+        "from_variant": _VARIANTS,
+        "get_model_proto": ("use iterator.stats(), which says what each step costs", GRAPHS),
+        "index_table_from_dataset": _TABLES,
+        "make_saveable_from_iterator": ("use train.Checkpoint(iterator=...), or iterator.state()", GRAPHS),
+        "service": ("workers share the data without a service: use a strategy, or Dataset.shard", GRAPHS),
+        "table_from_dataset": _TABLES,
+        "to_variant": _VARIANTS,
+    },
+    "distinput.tpu.experimental": {
+        "embedding": ("keep the table in a di.Variable and look rows up with jax.numpy.take", EMBEDDING),
     },
 }
+
+
+_RUN = "use iter(strategy.experimental_distribute_dataset(dataset))", GRAPHS
+_SESSION = "there are no sessions to configure: leave it out", GRAPHS
+_UPDATE = "use strategy.extended.update", GRAPHS
+
+_MEMBERS: dict[str, dict[str, tuple[str, str]]] = {
+    "Strategy": {
+        "colocate_vars_with": ("use strategy.extended.colocate_vars_with", GRAPHS),
+        "configure": _SESSION,
+        "experimental_run": ("use strategy.run(fn, args=(next(iterator),))", GRAPHS),
+        "group": ("calls run at once, so there is no operation to group: leave it out", GRAPHS),
+        "make_dataset_iterator": _RUN,
+        "make_input_fn_iterator": ("use iter(strategy.distribute_datasets_from_function(input_fn))", GRAPHS),
+        "unwrap": ("use strategy.experimental_local_results(value)", GRAPHS),
+        "update_config_proto": _SESSION,
+    },
+    "StrategyExtended": {
+        "broadcast_to": ("values that are not distributed reach every replica in run: pass them on", GRAPHS),
+        "experimental_between_graph": _SESSION,
+        "experimental_make_numpy_dataset": ("use strategy.experimental_make_numpy_dataset", GRAPHS),
+        "experimental_run_steps_on_iterator": ("call strategy.run in a loop", GRAPHS),
+        "experimental_should_init": _SESSION,
+        "non_slot_devices": _UPDATE,
+        "read_var": ("use variable.read_value()", GRAPHS),
+        "should_checkpoint": ("use cluster_resolver.is_chief", GRAPHS),
+        "should_save_summary": ("use cluster_resolver.is_chief", GRAPHS),
+        "update_non_slot": _UPDATE,
+    },
+    "Variable": {
+        "SaveSliceInfo": ("checkpoints save sharded variables whole: leave it out", GRAPHS),
+        "eval": ("use variable.numpy()", GRAPHS),
+        "from_proto": ("use train.Checkpoint", GRAPHS),
+        "graph": ("there is no graph: leave it out", GRAPHS),
+        "op": ("there is no graph: leave it out", GRAPHS),
+        "to_proto": ("use train.Checkpoint", GRAPHS),
+    },
+}
+"""By the name of the class; classes derived from it have the same."""
 
 
 def absent(module: str, name: str, known: Collection[str]) -> str:
@@ -129,13 +155,28 @@ def absent(module: str, name: str, known: Collection[str]) -> str:
       name: the missing name.
       known: the names that the module has.
 
-    >>> print(absent("distinput.data", "NumpyIterator", []))
-    module 'distinput.data' has no attribute 'NumpyIterator': it is called DatasetIterator ("What to change" in docs/porting.md)
+    >>> print(absent("distinput.data", "Datasets", ["Dataset"]))
+    module 'distinput.data' has no attribute 'Datasets'; did you mean Dataset?
     """
     start = f"module {module!r} has no attribute {name!r}"
-    cure = _TABLE.get(module, {}).get(name)
-    if cure is not None:
-        return f'{start}: {cure[0]} ("{cure[1]}" in docs/porting.md)'
+    cures = _TABLE.get(module, {})
+    cure = cures.get(name, cures.get("*"))
+    if cure is not None and not name.startswith("__"):
+        return f"{start}: {told(cure)}"
     if name.startswith("__"):  # Python itself looks these up
         return start
     return f"{start}; {meant(name, sorted(known), 'it has')}"
+
+
+def absent_member(cls: type, name: str) -> str:
+    """The error message for a member that the objects of a class do not have.
+
+    Args:
+      cls: the class.
+      name: the missing member.
+
+    >>> import distinput as di
+    >>> print(absent_member(di.distribute.MirroredStrategy, "unwrap").partition(": ")[2])
+    use strategy.experimental_local_results(value) ("Graph mode" in docs/declined.md)
+    """
+    return str(declined(cls, name, _MEMBERS))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypeVar, overload
 import numpy as np
 
 from distinput import ops
+from distinput.core.leaves import is_stream, is_table
 from distinput.core.nest import structure_of
+from distinput.core.spec import DatasetSpec
 from distinput.data.element import T_co
-from distinput.data.extension import method_of_an_extension
 from distinput.data.transformations import Transformations
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import callable_argument, integer
@@ -93,6 +94,59 @@ class Dataset(Transformations[T_co]):
         first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
         return Dataset(ops.range.Range(first, stop, step, output_type, name=name))
 
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64, name: str | None = None) -> "Dataset[Any]":
+        """The numbers `start`, `start + step`, `start + 2 * step`, ..., without an end.
+
+        Integers wrap around at the end of their dtype. Floats are computed from their position, so that errors of rounding do
+        not add up, as they do in TensorFlow.
+
+        Shapes: scalars of `dtype`.
+
+        Args:
+          start: the first number.
+          step: the distance between numbers.
+          dtype: their dtype.
+          name: a label.
+
+        Raises:
+          TypeError: `dtype` is no dtype of numbers, or a float is given where it is one of integers.
+
+        >>> import distinput as di
+        >>> di.data.Dataset.counter(start=5, step=-2).take(4).to_list()
+        [5, 3, 1, -1]
+
+        Source: `tf.data.Dataset.counter`.
+        """
+        return Dataset(ops.counter.Counter(start, step, dtype, name=name))
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> "Dataset[np.int64]":
+        """Random integers from 0 to 2 ** 32 - 1, each equally likely, without an end.
+
+        Each number is a function of the seed, the pass and its position. They are not TensorFlow's numbers for that seed.
+
+        Shapes: int64 scalars.
+
+        Args:
+          seed: any integer; None draws one, which a saved state remembers, and gives other numbers in each pass.
+          rerandomize_each_iteration: True: other numbers in each pass, with a seed too.
+          name: a label.
+
+        Raises:
+          TypeError: `seed` is no integer.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.random(seed=4).take(3)
+        >>> ds.to_list() == ds.to_list()
+        True
+
+        Source: `tf.data.Dataset.random`.
+        """
+        return Dataset(ops.random.Random(seed, rerandomize_each_iteration, name=name))
+
     @overload
     @staticmethod
     def from_tensors(tensors: Value, name: str | None = None) -> "Dataset[Value]": ...
@@ -168,13 +222,15 @@ class Dataset(Transformations[T_co]):
         """One element for each index of the first axis that all arrays share.
 
         Args:
-          tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. An array of pyarrow may hold
-            lists of several lengths; its values are not copied. A list of n datasets gives each of them as an element.
+          tensors: a nest of arrays of equal first dimension; [n, ...] gives n elements [...]. A `RaggedTensor` gives its
+            rows, and an Arrow array may hold lists of several lengths; their values are not copied. A table (a
+            DataFrame, for example) is a dict of its columns; alone it is read as `from_arrow` does. A list of n datasets
+            gives each of them as an element.
           name: a label.
 
         Raises:
-          InvalidArgumentError: an array is a scalar, or the first dimensions differ; an array of pyarrow holds nulls; the
-            elements of datasets in a list differ in structure or dtype.
+          InvalidArgumentError: an array is a scalar, or the first dimensions differ; an Arrow array holds nulls that
+            have no replacement (see `from_arrow`); the elements of datasets in a list differ in structure or dtype.
 
         >>> import distinput as di
         >>> list(di.data.Dataset.from_tensor_slices((np.array([1, 2]), ["a", "b"])))
@@ -183,9 +239,112 @@ class Dataset(Transformations[T_co]):
         >>> di.data.Dataset.from_tensor_slices(pa.array([[1, 2], [], [3]])).padded_batch(3).to_list()
         [[[1, 2], [0, 0], [3, 0]]]
 
-        Source: `tf.data.Dataset.from_tensor_slices`; TensorFlow's takes a `tf.RaggedTensor` for lists of several lengths.
+        Source: `tf.data.Dataset.from_tensor_slices`.
         """
+        if is_table(tensors) or (is_stream(tensors) and not isinstance(tensors, Dataset)):
+            return Dataset(_named(ops.tables.from_arrow(tensors, who="from_tensor_slices"), name))
         return Dataset(_named(from_tensor_slices(tensors), name))
+
+    @staticmethod
+    def from_arrow(
+        source: Any,
+        *,
+        nulls: Mapping[str, Any] | None = None,
+        valid: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The rows of a table or an Arrow stream, as dicts from column name to value.
+
+        Columns are not copied where NumPy holds them as Arrow does: numbers, dates and times, the bytes of text, the values of
+        lists. Text becomes UTF-8 bytes, lists of several lengths and fixed-size lists become arrays, lists of lists ragged
+        tensors, structs dicts, dictionaries (categories) their values, times UTC. The index of a pandas DataFrame is left out.
+
+        Tables in memory have random access: they are counted, shuffled globally, sharded and restored by row. A stream (a
+        `RecordBatchReader`, a DuckDB relation, anything else with `__arrow_c_stream__` whose rows are not in memory) is opened
+        in each pass, and a batch of it is in memory at a time; its rows are not counted, and must come in the same order
+        when it is opened again. A `RecordBatchReader` can be opened once: give a function that opens it, to read it again.
+
+        Args:
+          source: a table of pyarrow, pandas, polars, DuckDB or Hugging Face, anything with `__arrow_c_stream__` or
+            `__arrow_c_array__`, a dict of columns (arrays, Series, lists), a single such column, whose values are the
+            elements then, or a function that opens a stream.
+          nulls: what to put in the place of nulls, by column; a null list becomes an empty one. Nulls of other columns become
+            NaN among floats and NaT among dates and times, and are errors in columns of any other type.
+          valid: by column, the name of a further column of truth values that says which rows are not null; nulls of these
+            columns then become 0, False or b"" unless `nulls` says otherwise.
+          name: a label.
+
+        Raises:
+          InvalidArgumentError: nothing of the above; a column that no array can hold; nulls that have no replacement, while
+            the dataset is made, or at iteration if it is a stream; a stream that can be read once is read again.
+
+        >>> import distinput as di
+        >>> import pyarrow as pa
+        >>> di.data.Dataset.from_arrow(pa.table({"x": [1, 2], "t": ["a", "b"]})).to_list()
+        [{'x': 1, 't': b'a'}, {'x': 2, 't': b'b'}]
+        >>> table = pa.table({"age": [30, None]})
+        >>> di.data.Dataset.from_arrow(table, valid={"age": "age_known"}).to_list()
+        [{'age': 30, 'age_known': True}, {'age': 0, 'age_known': False}]
+
+        Source: the Arrow PyCapsule interface; TensorFlow has no counterpart.
+        """
+        return Dataset(_named(ops.tables.from_arrow(source, nulls, valid), name))
+
+    @staticmethod
+    def from_sql(
+        query: str,
+        connect: Callable[[], Any],
+        *,
+        schema: Any = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        order_by: str | None = None,
+        nulls: Mapping[str, Any] | None = None,
+        valid: Mapping[str, str] | None = None,
+        paramstyle: str | None = None,
+        fetch_size: int | None = None,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The rows of a query through any DB-API connection, as dicts from column name to value.
+
+        The query is run in each pass, through a connection of its own, and some rows of it are fetched at a time. Types of
+        columns are stated by `schema`, or inferred from the first 1,024 rows; then they hold for all rows, and a value that
+        does not fit is an error with row and column. Rows are not counted: say how many there are with `assert_cardinality`.
+
+        A restart with `order_by` asks the database for the rows from the last key on. Without it the query is run again and
+        the rows before are dropped, so they must come in the same order: end the query with ORDER BY.
+
+        Args:
+          query: a SELECT.
+          connect: a function without arguments that returns a connection, which threads other than its own may use.
+          schema: types by column, as a dict or a pyarrow Schema: dtypes or their names, `TensorSpec`, pyarrow types.
+          parameters: values for the placeholders of the query.
+          order_by: the name of a column of integers or text without NULL, in which each value is there once. Rows come in its
+            order, whatever order the query has.
+          nulls: what to put in the place of NULL, by column; see `from_arrow`.
+          valid: by column, the name of a further column of truth values that says which rows are not NULL; see `from_arrow`.
+          paramstyle: how the driver writes placeholders, as in the DB-API; that of its module when None.
+          fetch_size: rows that are fetched at a time; when None 1,024, and then up to 32,768 by their size.
+          name: a label.
+
+        Raises:
+          InvalidArgumentError: an argument is invalid; the query fails, or gives other columns; at iteration, a value does not
+            fit, or a key is there twice.
+          UnavailableError: `connect` fails.
+          DataLossError: at iteration, rows cannot be read, or are not there any more after a restart.
+
+        >>> import distinput as di
+        >>> import sqlite3
+        >>> with sqlite3.connect("a.db") as connection:
+        ...     _ = connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
+        ...     _ = connection.execute("INSERT INTO people VALUES (1, 'Ada'), (2, 'Alan')")
+        >>> connection.close()
+        >>> di.data.Dataset.from_sql("SELECT * FROM people", lambda: sqlite3.connect("a.db"), order_by="id").to_list()
+        [{'id': 1, 'name': b'Ada'}, {'id': 2, 'name': b'Alan'}]
+
+        Source: PEP 249, the Python database API; `di.data.experimental.SqlDataset` is TensorFlow's.
+        """
+        node = ops.sql.from_sql(query, connect, schema, parameters, order_by, nulls, valid, paramstyle, fetch_size)
+        return Dataset(_named(node, name))
 
     @staticmethod
     def from_generator(
@@ -195,6 +354,8 @@ class Dataset(Transformations[T_co]):
         args: tuple[Any, ...] | None = None,
         output_signature: Any = None,
         name: str | None = None,
+        *,
+        copy: bool = True,
     ) -> "Dataset[Any]":
         """The elements of `generator(*args)`, which is called again for each pass.
 
@@ -208,9 +369,13 @@ class Dataset(Transformations[T_co]):
           args: arguments of `generator`, converted to arrays, NumPy scalars and bytes.
           output_signature: a nest of `TensorSpec`.
           name: a label.
+          copy: True: an array that the generator still refers to when it yields it is copied, since it may be filled again.
+            False: it does not change an array after it has yielded it, so large ones are handed on as read-only views.
+            For the items of a list or tuple this always holds.
 
         Raises:
           TypeError: `generator` is not callable, or there is no signature; at iteration, an element does not fit it.
+          InvalidArgumentError: at iteration, an array was seen to change despite `copy=False`.
 
         >>> import distinput as di
         >>> spec = di.TensorSpec([], "int64")
@@ -219,20 +384,84 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.from_generator`.
         """
-        node = ops.generator.from_generator(generator, output_types, output_shapes, args, output_signature)
+        node = ops.generator.from_generator(generator, output_types, output_shapes, args, output_signature, copy=copy)
+        return Dataset(_named(node, name))
+
+    @staticmethod
+    def from_source(
+        source: Any,
+        *,
+        element_spec: Any = None,
+        num_parallel_calls: int | None = None,
+        processes: bool = False,
+        copy: bool = True,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """The items of an object that has a length and gives them by position, such as a PyTorch map-style dataset.
+
+        The elements are `source[0]`, `source[1]` and so on. They are counted, so they can be shuffled globally, sharded and
+        distributed by position, and a restart goes straight to its position. A source with `__getitems__` is called with a
+        list of positions, and returns a list of items. What the items look like is found by reading a few of them, and every
+        other one is held to it.
+
+        Args:
+          source: an object with `__len__` and `__getitem__`: a list, an array, a dataset of PyTorch or Hugging Face, a
+            `RandomAccessDataSource` of Grain. Its length must not change while it is read.
+          element_spec: a nest of `TensorSpec` for an item, with None for a dimension that varies; integers become as wide as it
+            says.
+          num_parallel_calls: threads that read, useful when reading waits or releases the GIL; AUTOTUNE measures whether they
+            are. The order is kept.
+          processes: read in `num_parallel_calls` worker processes (one for each core if that is None or AUTOTUNE) instead of
+            threads. The source must be picklable: of a class at the top level of a module, or anything if cloudpickle is
+            installed. It is sent to each worker once.
+          copy: True: an array that the source still refers to when it gives it is copied, since it may be filled again. False:
+            it does not change an array that it has given, so large ones are handed on as read-only views. For a list or tuple
+            this always holds.
+          name: a label.
+
+        Raises:
+          TypeError: `source` has no length or gives no items by position, or cannot be sent to worker processes; at iteration,
+            an item does not fit `element_spec`, or is of another kind than the others.
+          FailedPreconditionError: at iteration, the source has another length than when the dataset was made.
+          InvalidArgumentError: at iteration, an array was seen to change despite `copy=False`.
+
+        >>> import distinput as di
+        >>> class Squares:
+        ...     def __len__(self):
+        ...         return 5
+        ...     def __getitem__(self, index):
+        ...         return {"root": index, "square": np.full(2, index**2)}
+        >>> ds = di.data.Dataset.from_source(Squares())
+        >>> ds.skip(3).to_list()
+        [{'root': 3, 'square': [9, 9]}, {'root': 4, 'square': [16, 16]}]
+        >>> sorted(ds.global_shuffle(seed=1).map(lambda x: x["root"]).to_list())
+        [0, 1, 2, 3, 4]
+
+        Source: distinput's own; such an object is a map-style `torch.utils.data.Dataset`, and a data source of Grain.
+        """
+        node = ops.source.from_source(source, element_spec, num_parallel_calls, processes=processes, copy=copy)
         return Dataset(_named(node, name))
 
     @staticmethod
     def list_files(
-        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
     ) -> "Dataset[bytes]":
         """The names of all files that match, sorted, then shuffled unless `shuffle=False`.
 
         Args:
-          file_pattern: a glob pattern or a list of them; any fsspec URL.
+          file_pattern: a glob pattern or a list of them; any URL of fsspec or obstore. One that ends with `/` stands for all
+            files below this directory.
           shuffle: True when None.
           seed: the seed of the shuffle.
           name: a label.
+          storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+          filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
         Raises:
           NoMatchError: no file matches; an InvalidArgumentError, as TensorFlow's is, and a FileNotFoundError.
@@ -245,11 +474,56 @@ class Dataset(Transformations[T_co]):
 
         Source: `tf.data.Dataset.list_files`.
         """
-        from distinput.files.paths import list_matching
+        from distinput.files.directory import list_files
+        from distinput.files.paths import as_paths
+        from distinput.files.storage import stored
 
-        names = list_matching(file_pattern)
-        node: Node = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
+        patterns, storage = stored(as_paths(file_pattern), storage_options, filesystem)
+        names = list_files(patterns)
+        found = from_tensor_slices(np.array([path.encode() for path in names], dtype=object))
+        node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
+
+    @staticmethod
+    def load(
+        path: Any,
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: "Callable[[Dataset[Any]], Dataset[Any]] | None" = None,
+        wait: bool = False,
+    ) -> "Dataset[Any]":
+        """The elements that `save` kept in a folder, in their order.
+
+        They are counted, shuffled globally, sharded and restored by row; numbers are views of the mapped files. Nothing that is
+        read is executed.
+
+        Args:
+          path: the folder.
+          element_spec: the spec of the elements, to check it or to leave sizes open; needed for dataclasses. None: as they were
+            saved.
+          compression: that of `save`, if it is to be checked.
+          reader_func: a dataset with a dataset for each file -> the dataset to read; None: one file after the other, where
+            TensorFlow reads as many in turns as the machine has cores.
+          wait: wait until another process has saved the dataset.
+
+        Raises:
+          NotFoundError: there is no complete dataset, or a file of it is gone.
+          InvalidArgumentError: the elements are not as `element_spec` says; `write` wrote the folder in another format.
+          DataLossError: the manifest is damaged, or a file has another size than when it was saved.
+
+        >>> import distinput as di
+        >>> _ = di.data.Dataset.range(5).save("numbers", shard_func=lambda x: x % 2)
+        >>> di.data.Dataset.load("numbers").to_list()
+        [0, 2, 4, 1, 3]
+        >>> in_turn = di.data.Dataset.load("numbers", reader_func=lambda files: files.interleave(lambda file: file, 2))
+        >>> in_turn.to_list()
+        [0, 1, 2, 3, 4]
+
+        Source: `tf.data.Dataset.load`.
+        """
+        from distinput.data.saving import load
+
+        return load(path, element_spec, compression, reader_func, wait)
 
     @overload
     @staticmethod
@@ -354,8 +628,11 @@ class Dataset(Transformations[T_co]):
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
+        *,
+        balanced: bool = False,
+        on_end: str | None = None,
     ) -> "Dataset[A]":
-        """Elements of datasets drawn at random by weight.
+        """Elements of datasets mixed by weight: drawn at random, or in turns.
 
         Args:
           datasets: at least one; same structure and dtypes.
@@ -364,21 +641,33 @@ class Dataset(Transformations[T_co]):
           seed: any integer; None draws one, which a saved state remembers.
           stop_on_empty_dataset: True to end at the first exhausted dataset; False to skip it.
           rerandomize_each_iteration: True draws differently in each pass; otherwise all passes draw the same.
+          balanced: take turns instead of drawing: after any number of elements, the count of each of k datasets differs from
+            the sum of its shares so far by at most 1 - 1 / (2k - 2). Weights may change by the step, which is the number of
+            elements before: `{0: [0.9, 0.1], 10_000: [0.5, 0.5]}` has the second ones from step 10,000 on.
+          on_end: what happens when a dataset has no element for its turn. "stop": the sample ends, as with
+            `stop_on_empty_dataset`. "skip", the default: the others go on. With `balanced`, also "repeat": it begins its next
+            pass, and the sample ends when every dataset that still has a weight has ended once.
 
         Raises:
-          InvalidArgumentError: there is no dataset, or the number of weights is wrong.
+          InvalidArgumentError: there is no dataset, or the number of weights is wrong; `balanced` with a seed, which it has no
+            use for; `on_end` is none of these, or contradicts `stop_on_empty_dataset`.
           TypeError: the datasets differ in structure or dtype.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(3)
         >>> di.data.Dataset.sample_from_datasets([ds, ds], weights=[1.0, 0.0]).to_list()
         [0, 1, 2]
+        >>> tens = di.data.Dataset.range(10, 20)
+        >>> di.data.Dataset.sample_from_datasets([ds, tens], weights=[1, 2], balanced=True, on_end="stop").to_list()
+        [10, 0, 11, 12, 1, 13, 14, 2, 15, 16]
 
         Source: `tf.data.Dataset.sample_from_datasets`.
         """
         nodes = [_node("sample_from_datasets", d) for d in datasets]
         shares = weights.node if isinstance(weights, Dataset) else weights
-        made = ops.choose.sample_from_datasets(nodes, shares, seed, stop_on_empty_dataset, rerandomize_each_iteration)
+        made = ops.balanced_sample.sample(
+            nodes, shares, seed, stop_on_empty_dataset, rerandomize_each_iteration, balanced=balanced, on_end=on_end
+        )
         if made is None:
             return Dataset(ops.take.Take(nodes[0], 0))
         for dataset in datasets:
@@ -432,9 +721,12 @@ class Dataset(Transformations[T_co]):
 
         def __getattr__(self, name: str) -> Any:
             """The method of an op that the extension of an installed package adds; see `distinput.extend`."""
+            from distinput.data.extension import method_of_an_extension
+
             return method_of_an_extension(self, name)
 
 
+DatasetSpec.value_type = Dataset
 Node.handle = staticmethod(Dataset)  # users see a node inside an element as its dataset
 
 

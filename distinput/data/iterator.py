@@ -2,11 +2,11 @@
 """Iterators of a dataset, whose position can be saved after any element."""
 
 import sys
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
-from typing import Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.failure import Failure
@@ -16,16 +16,16 @@ from distinput.data.element import T_co
 from distinput.data.iteration import Iteration
 from distinput.data.optional import Optional
 from distinput.data.passes import Passes
-from distinput.data.seal import Seal, place_in
-from distinput.data.stats import Stats, stats_of, steps_of
 from distinput.errors import AbortedError, CancelledError, OutOfRangeError, StateError, UnavailableError
-from distinput.ops.identity import WithOptions
-from distinput.plan.node import Node
-from distinput.plan.options import options_of
+from distinput.plan.node import Node, walk
 from distinput.plan.seeds import drawn_seeds, stores, with_drawn_seeds
 from distinput.rewrite.running import Running
 
-__all__ = ["BlockIterator", "DatasetIterator", "resumed"]
+if TYPE_CHECKING:
+    from distinput.data.seal import Seal
+    from distinput.data.stats import Stats
+
+__all__ = ["BlockIterator", "DatasetIterator", "resumed", "run_of"]
 
 _EMPTY: Iterator[Any] = iter(())
 
@@ -46,6 +46,7 @@ class DatasetIterator(Generic[T_co]):
       running: the tree that runs.
       place: where to begin, as returned by `place()`.
       passes: the counter of the dataset; None for a new one.
+      make_run: makes the runs that it needs, of the steps and `run_ahead`; a recording gives one that takes notes.
 
     >>> import distinput as di
     >>> with iter(di.data.Dataset.range(4)) as it:
@@ -54,12 +55,20 @@ class DatasetIterator(Generic[T_co]):
     [1, 2, 3]
     """
 
-    def __init__(self, plan: Node, running: Running, place: State, passes: Passes | None = None) -> None:
+    def __init__(
+        self,
+        plan: Node,
+        running: Running,
+        place: State,
+        passes: Passes | None = None,
+        make_run: Callable[..., Run] = Run,
+    ) -> None:
         node = running.node
         self._plan, self._running, self._node, self._passes = plan, running, node, passes or Passes()
-        self._seal = Seal(plan, running)
+        self._made_seal: Seal | None = None
         self._seeds, self._stores = drawn_seeds(plan), stores(plan)
-        self._run = _run_of(node)
+        self._make_run = make_run
+        self._run = run_of(node, make_run)
         self._run.by_element = True
         self._lock = RLock()
         self._run.tolerant = place.get("tolerant", False)
@@ -71,6 +80,8 @@ class DatasetIterator(Generic[T_co]):
         self._over: int = place["skip"]
         self._after: State = self._at
         self._size = 0  # of the current block
+        # Elements before the current block, if they are known; elements that an error stands for are missing.
+        self._before = None if self._run.resumed or self._run.tolerant else 0
         self._elements: Iterator[T_co] = _EMPTY
         self._left = _EMPTY  # its length hint is the number of elements left in the current block
         self._failure: BaseException | None = None
@@ -85,6 +96,26 @@ class DatasetIterator(Generic[T_co]):
             return element
         return self._in_turn()
 
+    def __length_hint__(self) -> int:
+        """The number of elements left, if it is known, as for a list that is made of them."""
+        if self._ended:
+            return 0
+        try:
+            whole = self._plan.cardinality
+        except Exception:  # noqa: BLE001 - the next element raises it
+            return NotImplemented  # type: ignore[no-any-return]
+        if whole < 0 or self._before is None:
+            return NotImplemented  # type: ignore[no-any-return]
+        with self._lock:
+            left = length_hint(self._left)
+            return max(0, whole - self._before - self._size + left)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a DatasetIterator cannot be copied or sent to another process, since its threads stay here; send the dataset and "
+            "the result of state(), and call dataset.restore(state) there"
+        )
+
     def _in_turn(self) -> T_co:
         """The next element, while no other thread gets one."""
         with self._lock:
@@ -97,6 +128,8 @@ class DatasetIterator(Generic[T_co]):
         if self._failure is not None and not self._ended:
             self._go_on(self._failure)
         while not self._ended:
+            if self._before is not None:
+                self._before += self._size
             self._at, self._size, self._left = self._after, 0, _EMPTY
             self._elements = _EMPTY  # drops the block, so that its memory can be reused for the next one
             try:
@@ -139,7 +172,7 @@ class DatasetIterator(Generic[T_co]):
         if isinstance(error, _LAST) or (isinstance(error, Exception) and self._run.tolerant):
             raise error
         place, counters = self._place(), self._run.counters
-        self._run = _run_of(self._node)
+        self._run = run_of(self._node, self._make_run)
         self._run.counters, self._run.by_element, self._run.tolerant = counters, True, True
         self._at = self._after = place["at"]
         self._over, self._failure, self._rows_since = place["skip"], None, False
@@ -219,7 +252,11 @@ class DatasetIterator(Generic[T_co]):
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
-        return self._seal(place)
+        if self._made_seal is None:
+            from distinput.data.seal import Seal
+
+            self._made_seal = Seal(self._plan, self._running)
+        return self._made_seal(place)
 
     def state_dict(self) -> State:
         """The same as `state()`, under the name that PyTorch's tools expect."""
@@ -235,15 +272,38 @@ class DatasetIterator(Generic[T_co]):
         Raises:
           StateError: the state is of another pipeline or version.
         """
+        from distinput.data.seal import place_in
+
         place, running = place_in(self._plan, self._running, state, may_differ)
         plan, running = resumed(self._plan, running, place)
         self.close()
         self._passes.goes_on(place["epoch"])
-        self.__init__(plan, running, place, self._passes)  # type: ignore[misc]
+        self.__init__(plan, running, place, self._passes, self._make_run)  # type: ignore[misc]
 
-    def stats(self) -> Stats:
+    def get_state(self) -> bytes:
+        """The same as `state()`, as the JSON text that Grain's tools expect."""
+        from json import dumps  # saved states are few
+
+        return dumps(self.state()).encode()
+
+    def set_state(self, state: bytes | State) -> None:
+        """The same as `load_state_dict`, of a result of `get_state` or `state`."""
+        from json import loads
+
+        self.load_state_dict(loads(state) if isinstance(state, bytes | str) else state)
+
+    def start_prefetch(self) -> None:
+        """Do nothing; Grain's tools call it after `set_state`. What is read ahead begins with the first element."""
+
+    def stats(self) -> "Stats":
         """Statistics of each step so far, the choices of AUTOTUNE, and the step that the others wait for."""
+        from distinput.data.stats import stats_of
+
         return stats_of(*self.counted)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the statistics so far."""
+        return self.stats()._repr_html_()
 
     @property
     def counted(self) -> tuple[Node, Mapping[Hashable, Counter]]:
@@ -278,7 +338,7 @@ class BlockIterator:
     """
 
     def __init__(self, node: Node, state: State) -> None:
-        self._iteration = Iteration(node, state, _run_of(node))
+        self._iteration = Iteration(node, state, run_of(node))
 
     def __iter__(self) -> Self:
         return self
@@ -340,14 +400,17 @@ class _Turns:
             return next(self._elements)
 
 
-def _run_of(node: Node) -> Run:
-    steps = steps_of(node)
-    if any(isinstance(step, WithOptions) for step in steps):
+def run_of(node: Node, make_run: Callable[..., Run] = Run) -> Run:
+    """What one iteration of a tree shares, as its options say."""
+    steps = list(walk(node))
+    if any(step.own_options is not None for step in steps):
+        from distinput.plan.options import options_of
+
         options = options_of(node)
-        run = Run(steps, run_ahead=options.run_ahead)
+        run = make_run(steps, run_ahead=options.run_ahead)
         run.ram_budget = options.autotune.ram_budget or run.ram_budget
         return run
-    return Run(steps)
+    return make_run(steps)
 
 
 def resumed(plan: Node, running: Running, place: State) -> tuple[Node, Running]:

@@ -2,6 +2,7 @@
 """Iterating a dataset in worker processes of PyTorch's DataLoader: pass numbers, and warnings of silent mistakes."""
 
 import os
+import sys
 import warnings
 
 from distinput.core.loader_worker import LoaderWorker, loader_worker
@@ -9,7 +10,10 @@ from distinput.errors import InputWarning
 from distinput.plan.node import Node, walk
 from distinput.plan.seeds import walk_made
 
-__all__ = ["first_pass", "look_again", "look_around"]
+__all__ = ["advice", "first_pass", "look_again", "look_around", "look_at_positions"]
+
+_NEAR = 6
+"""Frames between a method of a dataset and the DataLoader that calls it, at most."""
 
 _DRAWS = 1 << 31
 """Range of the pass numbers that are drawn for an epoch of a DataLoader."""
@@ -71,6 +75,45 @@ def look_again(node: Node, number: int) -> None:
             "see what the main process sets later, so every epoch will have the same order; such a worker counts the "
             "passes itself: iterate the dataset without a number"
         )
+
+
+def look_at_positions(node: Node) -> None:
+    """Warn that a DataLoader takes elements by position from a dataset that has another order in every pass.
+
+    Args:
+      node: the pipeline.
+    """
+    worker = loader_worker()
+    if _is_in_loader() and _reshuffles(node) and (worker is None or not worker.number):
+        warnings.warn(
+            "a DataLoader reads this dataset by position, in the order of its first pass, so every epoch has the same order; "
+            "give it interop.torch.IterableView(dataset) and batch_size=None, or leave the shuffle to the DataLoader "
+            "(shuffle=True)",
+            InputWarning,
+            stacklevel=6,
+        )
+
+
+def advice() -> str:
+    """What to add to an error of a dataset that a DataLoader cannot read as it is; empty for anybody else."""
+    if not _is_in_loader():
+        return ""
+    return (
+        " A DataLoader reads such a dataset through a view: torch.utils.data.DataLoader(interop.torch.IterableView(dataset), "
+        "batch_size=None), or interop.torch.Loader(dataset)"
+    )
+
+
+def _is_in_loader() -> bool:
+    """True if PyTorch's DataLoader or a sampler of it made this call."""
+    if "torch.utils.data" not in sys.modules:
+        return False
+    frame, depth = sys._getframe(2), 0
+    while frame is not None and depth < _NEAR:
+        if frame.f_globals.get("__name__", "").startswith("torch.utils.data."):
+            return True
+        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
+    return False
 
 
 def _reshuffles(node: Node) -> bool:

@@ -45,12 +45,19 @@ class Optional(Generic[T_co]):
         """An Optional without a value; `element_spec` describes the missing one."""
         return Optional(element_spec=element_spec)
 
-    def has_value(self) -> bool:
-        """True if there is a value."""
+    def has_value(self, name: str | None = None) -> bool:
+        """True if there is a value.
+
+        Args:
+          name: ignored.
+        """
         return self._value is not _NOTHING
 
-    def get_value(self) -> T_co:
+    def get_value(self, name: str | None = None) -> T_co:
         """The value.
+
+        Args:
+          name: ignored.
 
         Raises:
           InvalidArgumentError: there is none.

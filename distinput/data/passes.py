@@ -3,7 +3,6 @@
 
 import os
 
-from distinput.data.loader import first_pass, look_again, look_around
 from distinput.plan.node import Node
 
 __all__ = ["Passes"]
@@ -19,11 +18,15 @@ class Passes:
     def begin(self, node: Node, number: int | None = None) -> int:
         """The number of the pass over `node` that begins now: `number`, or the one after the latest pass."""
         if self.process != os.getpid():  # the counter of another process does not apply here
+            from distinput.data.loader import first_pass, look_around
+
             self.process = os.getpid()
             look_around(node)
             if number is None:
                 self.begun = first_pass(node, self.begun)
         elif number is not None and number == self.begun - 1:
+            from distinput.data.loader import look_again
+
             look_again(node, number)
         self.begun = (self.begun if number is None else number) + 1
         return self.begun - 1

@@ -5,9 +5,9 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from distinput.core.run import Counter
-from distinput.plan.node import Node
+from distinput.plan.node import Node, walk
 
-__all__ = ["Stats", "stats_of", "steps_of"]
+__all__ = ["Stats", "stats_of"]
 
 
 class Stats(dict[str, dict[str, Any]]):
@@ -15,9 +15,9 @@ class Stats(dict[str, dict[str, Any]]):
 
     An entry has `blocks` and `rows` sent, `seconds` in the step and what it reads from on the same thread, `busy` seconds of
     work in the step alone, `waiting` seconds for other threads or processes and, where it has them, `workers`, the `worked`
-    seconds of all of them together, and what AUTOTUNE `chose`; that of `ignore_errors` how many elements it has `dropped`, and
-    the `last_error`. Steps of datasets that functions made (`interleave`) are
-    named `inner`, one for each line that makes them.
+    seconds of all of them together, and what AUTOTUNE `chose`; in a recorded pass (`distinput.reports.Recording`) the `bytes`
+    sent; that of `ignore_errors` how many elements it has `dropped`, and the `last_error`. Steps of datasets that functions
+    made (`interleave`) are named `inner`, one for each line that makes them.
 
     Attributes:
       slowest: the name of the step that the others wait for; "consumer" for the loop that takes the elements; "" before any
@@ -41,6 +41,12 @@ class Stats(dict[str, dict[str, Any]]):
         super().__init__(entries)
         self.slowest, self.bottleneck, self.outside = slowest, bottleneck, outside
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: a table, and the bottleneck in a sentence."""
+        from distinput.reports.notebook import stats_html
+
+        return stats_html(self)
+
     def __str__(self) -> str:
         head = ("step", "blocks", "rows", "busy s", "waiting s", "workers", "chosen")
         lines: list[tuple[str, ...]] = [head]
@@ -57,11 +63,6 @@ class Stats(dict[str, dict[str, Any]]):
         return "\n".join([*table, self.bottleneck])
 
 
-def steps_of(node: Node) -> list[Node]:
-    """The node and all its inputs, inputs first."""
-    return [*[step for source in node.inputs for step in steps_of(source)], node]
-
-
 def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
     """The statistics of a run.
 
@@ -69,12 +70,14 @@ def stats_of(node: Node, counters: Mapping[Hashable, Counter]) -> Stats:
       node: the tree that ran.
       counters: the counters of the run.
     """
-    steps = steps_of(node)
+    steps = list(walk(node))
     named: dict[str, Counter] = {}
     where: dict[str, Any] = {}
+    seen: set[int] = set()
     for number, step in enumerate(steps):
         counter = counters.get(id(step))
-        if counter is not None and (counter.seconds or counter.blocks):
+        if counter is not None and id(step) not in seen and (counter.seconds or counter.blocks):
+            seen.add(id(step))  # a step that several read from is counted once
             named[f"{number}:{step.op}"] = counter
             where[f"{number}:{step.op}"] = step.where()
     for key, counter in counters.items():
@@ -97,6 +100,8 @@ def _entry(counter: Counter) -> dict[str, Any]:
         "busy": counter.busy,
         "waiting": counter.waiting,
     }
+    if counter.nbytes:
+        told["bytes"] = counter.nbytes
     if counter.workers:
         told |= {"workers": counter.workers, "worked": counter.worked}
     if counter.choice:

@@ -10,11 +10,13 @@ from typing import Any, Never, TypeAlias, TypeVar, TypeVarTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from distinput.core.sparse_tensor import SparseTensor
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co
 from distinput.data.handle import Handle
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
+from distinput.plan.skip_errors import SkipErrors
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -124,6 +126,51 @@ class Transformations(Handle[T_co]):
         name: str | None = None,
     ) -> Dataset[Any]: ...
 
+    def batch_by_tokens(
+        self,
+        max_tokens: int,
+        layout: str = 'padded',
+        length_func: Callable[..., Any] | None = None,
+        max_rows: int | None = None,
+        on_longer: str = 'raise',
+        padding_values: Any = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Put as many consecutive elements into a batch as have at most `max_tokens` tokens together.
+
+        A batch ends before the element with which it would have more. Padding counts: a padded batch has as many tokens as its
+        elements times the longest of them. To get less padding, let elements of similar length share batches: call it in the
+        `reduce_func` of `group_by_window`, with lengths as keys; or take `layout="ragged"`.
+
+        Shapes: [...] becomes [elements, ...], padded to the longest of the batch as by `padded_batch`, or ragged as by
+        `ragged_batch`. Order: unchanged. State: where the first element of the next batch stands in the input.
+
+        Args:
+          max_tokens: tokens in a batch, from 1 to 2**31 - 1.
+          layout: "padded" or "ragged".
+          length_func: element -> its tokens. None: the first dimension of the longest component; of those alone whose first
+            dimension the element spec leaves open, if there are any.
+          max_rows: elements in a batch; None: any number.
+          on_longer: what to do with an element that has more than `max_tokens`: "raise" an error, or deliver it "alone", as a batch
+            of its own.
+          padding_values: for "padded", as for `padded_batch`.
+
+        Raises:
+          InvalidArgumentError: an argument is none of these; a component has an unknown rank; without `length_func`, none has
+            a first dimension; at iteration, an element has more than `max_tokens`.
+          TypeError: `padding_values` do not fit the elements; at iteration, `length_func` returns no whole number.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(1, 6).map(lambda n: np.full(n, n))
+        >>> [batch.shape for batch in ds.batch_by_tokens(8)]
+        [(2, 2), (2, 4), (1, 5)]
+        >>> [batch.to_list() for batch in ds.batch_by_tokens(6, "ragged")]
+        [[[1], [2, 2], [3, 3, 3]], [[4, 4, 4, 4]], [[5, 5, 5, 5, 5]]]
+
+        Source: batches by a number of tokens are those of Vaswani and others: Attention is all you need (2017), section 5.1.
+        """
+
     def bucket_by_sequence_length(
         self,
         element_length_func: Callable[..., Any],
@@ -165,23 +212,32 @@ class Transformations(Handle[T_co]):
         Source: `tf.data.Dataset.bucket_by_sequence_length`.
         """
 
-    def cache(self, filename: str = '', name: str | None = None) -> Dataset[T_co]:
+    def cache(self, filename: str = '', name: str | None = None, *, max_bytes: int | None = None) -> Dataset[T_co]:
         """Keep the elements of the first complete pass in memory and serve later passes from there.
 
         Shapes and order: those of the first pass. State: the row, the epoch of the pass that is kept, and the input's state while
         that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
         An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
+        With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
+        or nothing: a process that is killed leaves nothing that is read, and a pass that ends early is not kept. One pass writes;
+        others that run meanwhile, in any process, make their elements themselves.
+
         Args:
-          filename: must be empty; there is only the cache in memory.
+          filename: a folder, local or a URL, for a cache on disk; empty: in memory.
+          max_bytes: with a `filename`, a pass that needs more is not kept, with a warning; None: no limit.
 
         Raises:
-          UnimplementedError: a file name is given.
+          InvalidArgumentError: `max_bytes` is less than 1, or given without a `filename`; at iteration, `filename` is a file.
+          FailedPreconditionError: at iteration, the folder was written by another pipeline; the message says how it differs.
+          OSError: at iteration, the files could not be written; nothing is left of them.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.range(3).shuffle(3, seed=1).cache()
         >>> ds.to_list() == ds.to_list()
         True
+        >>> di.data.Dataset.range(3).cache("numbers").to_list(), di.data.Dataset.range(3).cache("numbers").to_list()
+        ([0, 1, 2], [0, 1, 2])
 
         Source: `tf.data.Dataset.cache`.
         """
@@ -231,14 +287,21 @@ class Transformations(Handle[T_co]):
         Shapes and order: unchanged. State: where the next element stands in the input.
 
         Args:
-          predicate: called as `map` calls its function; must return one boolean.
+          predicate: called as `map` calls its function; must return one boolean. Or an expression of pyarrow over the names of
+            components, such as `pyarrow.compute.field("x") > 3`: elements stay for which it is true, not null, and row groups of
+            Parquet files whose statistics rule it out are not read.
 
         Raises:
           TypeError: `predicate` cannot be called, or returns anything but a boolean.
+          InvalidArgumentError: the expression names a component that is not there, or is not boolean.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(6).filter(lambda x: x % 2 == 1).to_list()
         [1, 3, 5]
+        >>> import pyarrow.compute as pc
+        >>> rows = di.data.Dataset.from_tensor_slices({"x": [1, 4, 5], "y": [2.0, 0.5, 3.0]})
+        >>> rows.filter((pc.field("x") > 3) & (pc.field("y") > 1)).to_list()
+        [{'x': 5, 'y': 3.0}]
 
         Source: `tf.data.Dataset.filter`.
         """
@@ -451,6 +514,11 @@ class Transformations(Handle[T_co]):
         *,
         output_signature: Any = None,
         processes: bool = False,
+        on_error: str | SkipErrors | None = None,
+        rng: bool = False,
+        seed: int | None = None,
+        executor: Any = None,
+        vectorize: bool | str = 'auto',
     ) -> Dataset[U]:
         """Call `map_func` on every element.
 
@@ -473,12 +541,26 @@ class Transformations(Handle[T_co]):
             threads, for a `map_func` that holds the GIL. It must be picklable: a function at the top level of a module, or
             anything if cloudpickle is installed. Workers are fresh interpreters, started by the first pass and kept for later ones
             until the dataset is dropped; arrays go through shared memory.
+          on_error: what happens when `map_func` raises: "raise" that error; "skip" the element, up to a budget; `SkipErrors(...)`,
+            with the budget and a file for what was left out. None: as `Options.on_error` says, or "raise".
+          rng: call it with a `numpy.random.Generator` of the element's own as last argument. Its numbers follow from the seed, the
+            pass, the step and the position of the element, so they are the same on any number of threads, processes and workers
+            and after a restart, and others in each pass. Files are not dealt to workers below this map (policy FILE).
+          seed: with `rng`, any integer; None draws one, which a saved state remembers.
+          executor: any `concurrent.futures.Executor` that calls it, such as those of Dask, mpi4py and `ProcessPoolExecutor`; or a
+            function that makes one, which is called again when one has broken. Results come in order, `num_parallel_calls` parts
+            are under way (two for each worker if that is None), and a part whose worker was lost is sent again.
+          vectorize: whether a function of NumPy is called once for a whole block where its results stay the same to the bit; what
+            the function returns never depends on it. "auto": for small elements, by rules that are exact by construction. True:
+            for all elements, also by rules that are found exact when they are measured. False: never. `explain()` says what
+            happens, and why.
 
         Raises:
           InvalidArgumentError: both `synchronous` and `num_parallel_calls` are given.
           TypeError: `map_func` cannot be called, or cannot be sent to worker processes; at iteration, a result does not fit
             `output_signature`, or is of another kind than the other results.
-          UnavailableError: at iteration, a worker process has died.
+          UnavailableError: at iteration, a worker process has died, or `executor` is broken.
+          DataLossError: at iteration, more elements failed than `on_error` allows.
 
         >>> import distinput as di
         >>> list(di.data.Dataset.range(3).map(lambda x: x * 10).as_numpy_iterator())
@@ -498,6 +580,11 @@ class Transformations(Handle[T_co]):
         *,
         output_signature: Any = None,
         processes: bool = False,
+        on_error: str | SkipErrors | None = None,
+        rng: bool = False,
+        seed: int | None = None,
+        executor: Any = None,
+        vectorize: bool | str = 'auto',
     ) -> Dataset[Any]: ...
     @overload
     def map(
@@ -511,6 +598,11 @@ class Transformations(Handle[T_co]):
         *,
         output_signature: Any = None,
         processes: bool = False,
+        on_error: str | SkipErrors | None = None,
+        rng: bool = False,
+        seed: int | None = None,
+        executor: Any = None,
+        vectorize: bool | str = 'auto',
     ) -> Dataset[U]: ...
     @overload
     def map(
@@ -524,6 +616,11 @@ class Transformations(Handle[T_co]):
         *,
         output_signature: Any = None,
         processes: bool = False,
+        on_error: str | SkipErrors | None = None,
+        rng: bool = False,
+        seed: int | None = None,
+        executor: Any = None,
+        vectorize: bool | str = 'auto',
     ) -> Dataset[Any]: ...
     @overload
     def map(
@@ -537,6 +634,11 @@ class Transformations(Handle[T_co]):
         *,
         output_signature: Any = None,
         processes: bool = False,
+        on_error: str | SkipErrors | None = None,
+        rng: bool = False,
+        seed: int | None = None,
+        executor: Any = None,
+        vectorize: bool | str = 'auto',
     ) -> Dataset[U]: ...
 
     def map_rows(
@@ -544,20 +646,27 @@ class Transformations(Handle[T_co]):
         map_func: Callable[..., Any],
         output_signature: Any = None,
         name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
     ) -> Dataset[Any]:
         """Call `map_func` on many elements at once: every leaf has a first axis of rows, in its arguments and its results.
 
         Shapes: elements [...] are passed as [n, ...], and a result [n, ...] is n elements [...]. How many rows are passed at once
-        is not defined; the function must treat rows independently. Leaves whose rows differ in shape are passed as a list of
-        arrays. State: where the next element stands in the input.
+        is not defined; the function must treat rows independently. Rows that differ in length are passed as a `RaggedTensor`, and
+        may be returned as one; rows that differ otherwise are passed as a list of arrays. State: where the next element stands in
+        the input.
 
         Args:
           map_func: called with the components of a tuple as arguments, with anything else as one argument.
           output_signature: a nest of `TensorSpec` for one element that it returns; elements are checked against it, and integers
             become as wide as it says.
+          on_error: what happens when `map_func` raises for an element, alone or among others: "raise" that error; "skip" the
+            element, up to a budget; `SkipErrors(...)`, with the budget and a file for what was left out. None: as
+            `Options.on_error` says, or "raise".
 
         Raises:
           TypeError: at iteration, a result does not fit `output_signature`.
+          DataLossError: at iteration, more elements failed than `on_error` allows.
           InvalidArgumentError: at iteration, `map_func` returns another number of rows than it was given.
 
         >>> import distinput as di
@@ -565,6 +674,53 @@ class Transformations(Handle[T_co]):
         [1, 3, 5, 7, 9]
 
         Source: the idea of `datasets.Dataset.map(batched=True)`; TensorFlow writes `batch(n).map(f).unbatch()`.
+        """
+
+    def pack(
+        self,
+        length: int,
+        strategy: str = 'best_fit',
+        on_longer: str = 'raise',
+        window: int | None = None,
+        padding_values: Any = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Put sequences side by side into rows of `length` tokens, so that little of a row is padding.
+
+        Consecutive sequences are planned together, as many as fill about `window` rows: the longest first, each into a row that
+        has room for it. Rows are delivered in the order of their first sequences, and a row holds its sequences in their order.
+        Every sequence is in exactly one row, and moves by less than a window. A sequence without tokens takes no place.
+
+        Shapes: each component [n, ...] becomes [length, ...]. A dict gets two more components, `segment_ids` and `positions`,
+        int32 [length]; anything else becomes a tuple (packed, segment_ids, positions). `segment_ids` numbers the sequences of a row
+        from 1, and is 0 where there is padding; `positions` counts the tokens of each sequence from 0. State: where the first
+        sequence of the window stands, and how many of the window's rows were sent; a restart plans the window again.
+
+        Args:
+          length: tokens in a row.
+          strategy: "best_fit" puts a sequence into the row with the least room that suffices, "first_fit" into the first row with
+            room. They fill rows equally well; best fit plans faster.
+          on_longer: what to do with a sequence longer than a row: "raise" an error, "split" it into several sequences of `length`
+            tokens and a rest, whose positions each begin at 0, or "truncate" it.
+          window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
+            padding and need more memory.
+          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+
+        Raises:
+          InvalidArgumentError: an argument is none of these; a component has no first dimension, or other unknown dimensions; at
+            iteration, the components of an element differ in length, or a sequence is longer than a row.
+          TypeError: a component is text or a dataset.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(1, 5).map(lambda n: np.full(n, n))
+        >>> for tokens, segment_ids, positions in ds.pack(6):
+        ...     print(tokens, segment_ids, positions)
+        [1 3 3 3 0 0] [1 2 2 2 0 0] [0 0 1 2 0 0]
+        [2 2 4 4 4 4] [1 1 2 2 2 2] [0 1 0 1 2 3]
+
+        Source: the rule is that of Johnson, Demers, Ullman, Garey and Graham (SIAM Journal on Computing 3, 1974); segment ids and
+        positions are those of T5X and Grain.
         """
 
     @overload
@@ -665,26 +821,34 @@ class Transformations(Handle[T_co]):
         name: str | None = None,
     ) -> Dataset[Any]: ...
 
+    @overload
     def parse_example(
         self: Dataset[bytes],
         features: Mapping[str, Feature],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
     ) -> Dataset[dict[str, Any]]:
         """Parse serialized Examples into dicts from feature name to value.
 
         Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
-        a vector of k strings becomes k of each, [k, *shape], and then features must have a fixed length. Order: unchanged. State:
-        where the next element stands in the input. All records of a block are parsed by one call of compiled code.
+        a vector of k strings becomes k of each, [k, *shape], with a `RaggedTensor` of k rows for `VarLenFeature` and
+        `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. Order: unchanged. State: where the
+        next element stands in the input. All records of a block are parsed by one call of compiled code.
 
         Args:
           features: dict from name to `FixedLenFeature`, `VarLenFeature` or another feature of `distinput.io`.
           num_parallel_calls, deterministic: accepted as TensorFlow's.
+          on_error: what happens when a record cannot be parsed: "raise" that error; "skip" the element (a vector of records as a
+            whole), up to a budget; `SkipErrors(...)`, with the budget and a file for what was left out. None: as
+            `Options.on_error` says, or "raise".
 
         Raises:
           TypeError: elements are not strings.
           InvalidArgumentError: at iteration, a record is malformed or lacks a feature; the message names record and feature.
+          DataLossError: at iteration, more elements failed than `on_error` allows.
 
         >>> import distinput as di
         >>> record = di.io.encode_example({"x": [1, 2], "y": [0.5]})
@@ -693,6 +857,51 @@ class Transformations(Handle[T_co]):
         [{'x': array([1, 2]), 'y': np.float32(0.5)}]
 
         Source: `tf.data.experimental.parse_example_dataset`; TensorFlow's `tf.io.parse_single_example` for the rules.
+        """
+    @overload
+    def parse_example(
+        self: Dataset[NDArray[np.object_]],
+        features: Mapping[str, Feature],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+    ) -> Dataset[dict[str, Any]]: ...
+
+    def parse_sequence_example(
+        self,
+        context_features: Mapping[str, Any] | None = None,
+        sequence_features: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        *,
+        on_error: str | SkipErrors | None = None,
+    ) -> Dataset[T_co]:
+        """Parse serialized SequenceExamples into tuples of a dict of the context and a dict of the sequences.
+
+        Shapes: a string becomes (context, sequences). In the context, [*shape] for `FixedLenFeature` and [number of values] for
+        `VarLenFeature` and `RaggedFeature`; in the sequences, [steps, *shape] for `FixedLenSequenceFeature` and a `RaggedTensor`
+        [steps, values] for the others. Order: unchanged. State: where the next element stands in the input. `padded_batch` and
+        `ragged_batch` make batches of them.
+
+        Args:
+          context_features: features of the whole, by key; None: none.
+          sequence_features: features of each step, by key: `FixedLenSequenceFeature`, `VarLenFeature` or `RaggedFeature`.
+          on_error: "raise", "skip" or `SkipErrors(...)`, for a record that cannot be parsed. None: as `Options.on_error` says, or
+            "raise".
+
+        Raises:
+          TypeError: elements are not strings.
+          InvalidArgumentError: there are no features, or one is of a class that does not fit its place; at iteration, a record is
+            malformed or lacks a feature; the message names record and feature.
+
+        >>> import distinput as di
+        >>> record = di.io.encode_sequence_example({"id": 7}, {"x": [[1, 2], [3, 4], [5, 6]]})
+        >>> steps = {"x": di.io.FixedLenSequenceFeature([2], "int64")}
+        >>> di.data.Dataset.from_tensors(record).parse_sequence_example({"id": di.io.FixedLenFeature([], "int64")}, steps).to_list()
+        [({'id': 7}, {'x': [[1, 2], [3, 4], [5, 6]]})]
+
+        Source: `tf.io.parse_single_sequence_example` for the rules.
         """
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset[T_co]:
@@ -714,6 +923,42 @@ class Transformations(Handle[T_co]):
         [0, 1, 2]
 
         Source: `tf.data.Dataset.prefetch`.
+        """
+
+    def ragged_batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: Any = 'int64',
+        name: str | None = None,
+    ) -> Dataset[Any]:
+        """Stack `batch_size` consecutive elements, which may differ in shape, into one.
+
+        The element spec decides, never the data: a component whose shape is known is stacked as `batch` does. One with unknown
+        dimensions becomes a `RaggedTensor`, which is ragged up to the last unknown dimension. One that is a `RaggedTensor` already
+        becomes a ragged tensor of one more dimension.
+
+        Shapes: [...] becomes [batch_size, ...]; the last batch may have fewer rows. Order: unchanged. State: where the first
+        element of the next batch stands in the input. No value is copied where rows lie one after the other.
+
+        Args:
+          batch_size: elements in a batch, at least 1.
+          drop_remainder: leave out a last batch that is not full.
+          row_splits_dtype: accepted as TensorFlow's, int32 or int64; row splits are int64.
+
+        Raises:
+          InvalidArgumentError: `batch_size` is below 1, or another `row_splits_dtype`; at iteration, elements of a batch differ in
+            a dimension that is not ragged, or in rank.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(4).map(lambda n: np.arange(n), output_signature=di.TensorSpec([None], "int64"))
+        >>> for batch in ds.ragged_batch(2):
+        ...     print(batch)
+        RaggedTensor([[], [0]], dtype=int64)
+        RaggedTensor([[0, 1], [0, 1, 2]], dtype=int64)
+
+        Source: `tf.data.Dataset.ragged_batch`.
         """
 
     def rebatch(
@@ -741,6 +986,43 @@ class Transformations(Handle[T_co]):
         [array([0]), array([1, 2]), array([3]), array([4, 5])]
 
         Source: `tf.data.Dataset.rebatch`.
+        """
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Leave out elements at random so that the classes of those that stay are distributed as `target_dist` says.
+
+        An element stays with the probability `target_dist[c] / initial_dist[c]` of its class `c`, divided by the largest such
+        ratio. Whether it does is a function of the seed, the pass, and its position. No element is delivered twice; TensorFlow may
+        repeat elements, and delivers others for the same seed.
+
+        Shapes: (class, element), as many as stay. Order: unchanged. State: where the next element stands, its position, and,
+        without `initial_dist`, how many elements of each class there were.
+
+        Args:
+          class_func: element -> its class, an integer from 0 to `len(target_dist) - 1`.
+          target_dist: the wanted share of each class.
+          initial_dist: the share that each class has; None: estimated from the elements so far.
+          seed: any integer; None draws one, which a saved state remembers.
+
+        Raises:
+          InvalidArgumentError: a distribution is no vector of numbers from 0 on, or its sum is 0; they differ in length; a wanted
+            class does not occur; at iteration, `class_func` returns a number that is no class.
+          TypeError: `class_func` is not callable; at iteration, it returns no integer.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.range(1000).rejection_resample(lambda x: np.int32(x % 4 == 0), [0.5, 0.5], [0.75, 0.25], seed=1)
+        >>> classes = [int(c) for c, _ in ds]
+        >>> 0.45 < sum(classes) / len(classes) < 0.55
+        True
+
+        Source: `tf.data.Dataset.rejection_resample`; ADR 0054 says what differs.
         """
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset[T_co]:
@@ -781,6 +1063,28 @@ class Transformations(Handle[T_co]):
         [0, 1, 3, 6]
 
         Source: `tf.data.Dataset.scan`.
+        """
+
+    def select(self, columns: Sequence[str], name: str | None = None) -> Dataset[T_co]:
+        """Keep these components of elements that are dicts, in this order.
+
+        Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors.
+
+        Shapes: dicts with these keys. Order: unchanged. State: that of the input.
+
+        Args:
+          columns: names of components, at least one.
+
+        Raises:
+          InvalidArgumentError: elements have no such component, or `columns` is one name, empty, or names one twice.
+          TypeError: elements are no dicts.
+
+        >>> import distinput as di
+        >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4], "z": [5, 6]})
+        >>> ds.select(["z", "x"]).to_list()
+        [{'z': 5, 'x': 1}, {'z': 6, 'x': 2}]
+
+        Source: `datasets.Dataset.select_columns`.
         """
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset[T_co]:
@@ -868,6 +1172,65 @@ class Transformations(Handle[T_co]):
         [3, 4]
 
         Source: `tf.data.Dataset.skip`.
+        """
+
+    def snapshot(
+        self,
+        path: str,
+        compression: str | None = 'AUTO',
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Dataset[T_co]:
+        """Keep the elements of the first complete pass in a folder; later passes, here and in other processes, read them there.
+
+        As `cache(filename)` does, but below `path` each pipeline has a folder of its own, named by its fingerprint: a pipeline that
+        changed is written anew beside the old one, which stays until you remove it.
+
+        Shapes: unchanged. Order: that of the first pass, or that of `reader_func`. State: as for a cache on disk.
+
+        Args:
+          path: the folder of the snapshots, local or a URL.
+          compression: None, "LZ4" or "ZSTD"; "SNAPPY" and "GZIP" stand for these two, and "AUTO" for None.
+          reader_func: a dataset with a dataset for each file -> the dataset that later passes give; None: one file after the other.
+          shard_func: element -> the number of its file, an integer from 0 on; None: files of 256 MiB, in order.
+
+        Raises:
+          InvalidArgumentError: the compression is unknown; at iteration, `path` is a file, or `shard_func` returns no number.
+          OSError: at iteration, the files could not be written; nothing is left of them.
+
+        >>> import distinput as di
+        >>> shuffled = di.data.Dataset.range(100).shuffle(100).snapshot("shuffled")
+        >>> shuffled.to_list() == shuffled.to_list()
+        True
+
+        Source: `tf.data.Dataset.snapshot`.
+        """
+
+    def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset[SparseTensor]:
+        """Collect `batch_size` consecutive elements, arrays of one rank, in a `SparseTensor` of all their values.
+
+        Shapes: arrays [...] become a nest of `indices` [m, rank + 1], `values` [m] and `dense_shape` [rank + 1] for m values; the
+        last batch may have fewer rows. Order: unchanged, values in the order of rows. State: where the first element of the next
+        batch stands in the input.
+
+        Args:
+          batch_size: elements in a batch, at least 1.
+          row_shape: the shape of each row, at least that of every element; None or -1 in a dimension: the largest of the batch.
+
+        Raises:
+          TypeError: elements are not single arrays.
+          InvalidArgumentError: `batch_size` is below 1; at iteration, an element has another rank than `row_shape`.
+          DataLossError: at iteration, an element is larger than `row_shape`.
+
+        >>> import distinput as di
+        >>> import numpy as np
+        >>> ds = di.data.Dataset.range(1, 3).map(lambda n: np.full(n, n), output_signature=di.TensorSpec([None], "int64"))
+        >>> batch, = ds.sparse_batch(2, row_shape=[4])
+        >>> batch.indices.tolist(), batch.values.tolist(), batch.dense_shape.tolist()
+        ([[0, 0], [1, 0], [1, 1]], [1, 2, 2], [2, 4])
+
+        Source: `tf.data.Dataset.sparse_batch`.
         """
 
     def take(self, count: int, name: str | None = None) -> Dataset[T_co]:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tasks a cluster has and which one this process is: the names of `tf.distribute.cluster_resolver`.
 
-In addition to TensorFlow's names: resolvers for torchrun, MPI and JAX; `Cluster` and `resolve`, which find out from
-arguments and the environment which process this is and how many there are; and the rules for the role of a task.
+In addition to TensorFlow's names: resolvers for torchrun, MPI, JAX and threads of this process; `Cluster` and `resolve`,
+which find out from arguments and the environment which process this is and how many there are; and the rules for the role of
+a task.
 """
 
 from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.cluster.dask import DaskClusterResolver
+from distinput.cluster.gce import GCEClusterResolver
 from distinput.cluster.jax import JaxClusterResolver
-from distinput.cluster.kubernetes import KubernetesClusterResolver
+from distinput.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
+from distinput.cluster.local import LocalClusterResolver
 from distinput.cluster.mpi import OpenMPIClusterResolver, PMIClusterResolver, PMIxClusterResolver
 from distinput.cluster.resolve import RESOLVERS, resolve
 from distinput.cluster.resolver import ClusterResolver
@@ -17,6 +21,7 @@ from distinput.cluster.slurm import SlurmClusterResolver
 from distinput.cluster.tf_config import TFConfigClusterResolver
 from distinput.cluster.topology import Cluster
 from distinput.cluster.torchrun import TorchrunClusterResolver
+from distinput.cluster.tpu import TPUClusterResolver
 from distinput.cluster.union import UnionResolver
 
 __all__ = [
@@ -24,14 +29,19 @@ __all__ = [
     "Cluster",
     "ClusterResolver",
     "ClusterSpec",
+    "DaskClusterResolver",
+    "GCEClusterResolver",
     "JaxClusterResolver",
     "KubernetesClusterResolver",
+    "KubernetesExecutableLocation",
+    "LocalClusterResolver",
     "OpenMPIClusterResolver",
     "PMIClusterResolver",
     "PMIxClusterResolver",
     "SimpleClusterResolver",
     "SlurmClusterResolver",
     "TFConfigClusterResolver",
+    "TPUClusterResolver",
     "TorchrunClusterResolver",
     "UnionResolver",
     "collective_leader",

@@ -24,6 +24,9 @@ def default_strategy() -> Strategy:
     return strategy
 
 
+outside.make = default_strategy
+
+
 def _default_replica() -> ReplicaContext:
     if outside.replica is None:
         outside.replica = ReplicaContext(default_strategy(), 0)

@@ -6,10 +6,20 @@ strategies and replica contexts by identity only, so it imports neither class; `
 """
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Mode", "Scope", "in_replica_of", "modes", "outside", "require_cross_replica"]
+__all__ = [
+    "Mode",
+    "Scope",
+    "UpdateMode",
+    "current_strategy",
+    "in_replica_of",
+    "modes",
+    "outside",
+    "require_cross_replica",
+]
 
 _CROSS_REPLICA = "Method requires being in cross-replica context, use get_replica_context().merge_call()"
 
@@ -20,6 +30,9 @@ class Mode:
     """One level of the stack: a strategy, and the context of the running replica; None in cross-replica context."""
 
     __slots__ = ("replica", "strategy")
+
+    copy: int | None = None
+    """The copy of variables that `StrategyExtended.update` is changing; None outside of it."""
 
     def __init__(self, strategy: Any, replica: Any) -> None:
         self.strategy, self.replica = strategy, replica
@@ -33,6 +46,16 @@ class Mode:
         modes.stack.remove(self)
 
 
+class UpdateMode(Mode):
+    """Cross-replica context in which one copy of a variable is updated."""
+
+    __slots__ = ("copy",)
+
+    def __init__(self, strategy: Any, copy: int) -> None:
+        super().__init__(strategy, None)
+        self.copy = copy
+
+
 class _Modes(threading.local):
     def __init__(self) -> None:
         self.stack: list[Mode] = []
@@ -41,8 +64,24 @@ class _Modes(threading.local):
 
 modes = _Modes()
 
-outside = Mode(None, None)
-"""The default strategy and its replica context, current while the stack is empty; None before their first use."""
+
+class _Outside(Mode):
+    __slots__ = ("make",)
+
+    make: Callable[[], Any]
+
+
+outside = _Outside(None, None)
+"""The default strategy and its replica context, current while the stack is empty; None before their first use.
+
+`make` makes the strategy on first use; `context` sets it.
+"""
+
+
+def current_strategy() -> Any:
+    """The strategy of the innermost scope or `run`, or the default one."""
+    stack = modes.stack
+    return stack[-1].strategy if stack else outside.make()
 
 
 def in_replica_of(strategy: object) -> bool:

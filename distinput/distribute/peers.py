@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from distinput.distribute.collectives.message import packed, unpacked
 if TYPE_CHECKING:
     from distinput.distribute.collectives.collectives import Collectives
 
-__all__ = ["CallDescription", "Peers"]
+__all__ = ["CallDescription", "Peers", "only_peers"]
 
 _ANYWHERE = "anywhere"
 
@@ -62,8 +63,21 @@ class Peers:
         self._name = "" if compare_call_sites else _ANYWHERE
         self._progress = _Progress()
         self._iterations = 0
+        self._channels: list[Collectives] = []
         self.replicas = [int(n[0]) for n in group.all_gather(np.array([replicas], np.int64), name=self._name)]
         """How many replicas each worker has."""
+        _open.add(self)
+
+    def channel(self, name: str) -> "Collectives":
+        """Another group of these workers, for another purpose; all workers call this together."""
+        self._channels.append(self.group.dup(name))
+        return self._channels[-1]
+
+    def close(self) -> None:
+        """Close all groups but the one for calls of the program."""
+        _open.discard(self)
+        for group in (self.control, *self._channels):
+            group.close()
 
     def reached(self, step: int) -> None:
         """Note that this thread has taken `step` steps of a distributed dataset; its next calls belong to that step."""
@@ -100,6 +114,7 @@ class Peers:
         description: CallDescription,
         make: Callable[[], tuple[Any, Sequence[Array]]],
         group: "Collectives | None" = None,
+        timeout: float | None = None,
     ) -> list[tuple[Any, list[Array]]]:
         """The results of `make` on all workers, each a JSON value and arrays, in worker order.
 
@@ -107,6 +122,7 @@ class Peers:
           description: describes the exchange.
           make: returns this worker's contribution.
           group: the channel to use, regardless of the step that workers have reached; None for `self.group`.
+          timeout: seconds to wait for the others; None for as long as the group's calls wait.
 
         Raises:
           Mismatch: not all workers made this call.
@@ -120,7 +136,7 @@ class Peers:
         except Exception as error:  # noqa: BLE001 - raised below, once the others know
             failure = error
             mine = packed({"error": type(error).__name__, "text": str(error)}, [])
-        received = [unpacked(data) for data in self._gathered(description, mine, group)]
+        received = [unpacked(data) for data in self._gathered(description, mine, group, timeout)]
         if failure is not None:
             raise failure
         for worker, (note, _) in enumerate(received):
@@ -128,15 +144,27 @@ class Peers:
                 raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
         return [(note["ok"], arrays) for note, arrays in received]
 
-    def _gathered(self, description: CallDescription, mine: Array, group: "Collectives | None") -> list[Array]:
+    def _gathered(
+        self, description: CallDescription, mine: Array, group: "Collectives | None", timeout: float | None
+    ) -> list[Array]:
         if group is None:
-            return self.group.all_gather(mine, **self.said(description))
-        return group.all_gather(mine, name=description.name, purpose=Purpose(description.text, description.given))
+            return self.group.all_gather(mine, timeout=timeout, **self.said(description))
+        purpose = Purpose(description.text, description.given)
+        return group.all_gather(mine, name=description.name, purpose=purpose, timeout=timeout)
 
     def everywhere(self, description: CallDescription, parts: Sequence[Any]) -> list[Any]:
         """The arrays of all replicas of all workers, in replica order; `parts` are those of this worker's replicas."""
         found = self.exchange(description, lambda: (None, [np.asarray(part) for part in parts]))
         return [array for _, arrays in found for array in arrays]
+
+
+_open: "WeakSet[Peers]" = WeakSet()
+
+
+def only_peers() -> Peers | None:
+    """The workers of the only strategy of this process that has several; None if there is no such strategy, or several."""
+    found = [peers for peers in list(_open) if peers.size > 1]
+    return found[0] if len(found) == 1 else None
 
 
 _KINDS: dict[str, type[Exception]] = {

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic on the values of replicas: sums, means over the true number of rows, concatenation.
 
-Pure functions on sequences of arrays. Values are added in replica order, so every run gives the same bits.
+Pure functions on sequences of arrays. Values are added in replica order, so every run gives the same bits. The rules are the
+same for the arrays of all libraries: the argument `ops` is the library, NumPy if it is not given, and all arrays of a call are
+arrays of it on one device.
 """
 
 import operator
@@ -10,16 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from distinput.distribute.devices.arrays import NUMPY, ArrayOps
 from distinput.distribute.exact_sum import Bands, bands_of, joined, rounded
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.errors import InvalidArgumentError
 
 __all__ = [
+    "all_integers",
+    "check_alike",
     "check_axis",
+    "check_gather",
     "check_numbers",
+    "check_sums",
     "exact_rows",
     "exact_total",
     "gather_parts",
+    "mean_of",
+    "mean_of_rows",
     "reduce_parts",
     "reduce_rows",
     "reduce_undistributed",
@@ -28,10 +37,8 @@ __all__ = [
     "wide_dtype",
 ]
 
-Array = np.ndarray[Any, Any]
 
-
-def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
+def reduce_parts(op: ReduceOp, parts: Sequence[Any], ops: ArrayOps = NUMPY) -> Any:
     """The elementwise sum or mean of n parts of one shape: `[...] * n -> [...]`.
 
     SUM keeps the dtype. MEAN divides by n: integers become float64 when n > 1.
@@ -41,21 +48,35 @@ def reduce_parts(op: ReduceOp, parts: Sequence[Any]) -> Any:
 
     Source: `tf.distribute.Strategy.reduce` with `axis=None`.
     """
-    arrays = check_numbers(parts, op)
-    first = arrays[0]
+    arrays = check_numbers(parts, op, ops)
+    dtype = arrays[0].dtype
     if op is ReduceOp.SUM or len(arrays) == 1:
-        return _total(arrays, first.dtype)[()]
-    total = _total(arrays, wide_dtype(first.dtype))
-    return _keep(np.true_divide(total, len(arrays)), first.dtype)
+        return ops.total(arrays, dtype)
+    return ops.mean(ops.total(arrays, ops.wide(dtype)), len(arrays), dtype)
 
 
-def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
+def mean_of(total: Any, count: int, dtype: np.dtype[Any]) -> Any:
+    """The mean of `count` values of a dtype whose sum is `total`; integers become float64."""
+    return NUMPY.mean(total, count, dtype)
+
+
+def check_numbers(parts: Sequence[Any], op: ReduceOp, ops: ArrayOps = NUMPY) -> list[Any]:
     """The parts as numeric arrays of one shape and dtype.
 
     Raises:
       InvalidArgumentError: shapes or dtypes differ, or a part is not numeric.
     """
-    arrays = [_numbers(part, op) for part in parts]
+    arrays = [_numbers(part, op, ops) for part in parts]
+    check_alike(arrays, ops)
+    return arrays
+
+
+def check_alike(arrays: Sequence[Any], ops: ArrayOps = NUMPY) -> None:
+    """Check that arrays, or what is known of them, have one shape and dtype.
+
+    Raises:
+      InvalidArgumentError: they do not.
+    """
     first = arrays[0]
     for i, array in enumerate(arrays):
         if array.shape != first.shape:
@@ -65,13 +86,17 @@ def check_numbers(parts: Sequence[Any], op: ReduceOp) -> list[Array]:
             )
         if array.dtype != first.dtype:
             raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {first.dtype} on replica 0 and {array.dtype} on "
-                f"replica {i}"
+                f"reduce: all values must have the same dtype, got {ops.name(first.dtype)} on replica 0 and "
+                f"{ops.name(array.dtype)} on replica {i}"
             )
-    return arrays
 
 
-def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
+def all_integers(parts: Sequence[Any]) -> bool:
+    """True if all parts are of integers, whose sums are exact in any order."""
+    return all(np.asarray(part).dtype.kind in "iu" for part in parts)
+
+
+def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> Any:
     """Sum or mean over the axes of each part, then over the parts; sizes along these axes may differ.
 
     MEAN divides by the true number of items, so an empty part has no weight; integers become float64. The mean of no
@@ -81,6 +106,7 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
       op: SUM or MEAN.
       parts: one array for each replica.
       axis: an int or a tuple of ints.
+      ops: the library of the arrays.
 
     Raises:
       ValueError: an axis that a part does not have.
@@ -89,29 +115,51 @@ def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
 
     Source: `tf.distribute.Strategy.reduce` with an axis.
     """
-    sums, counts, dtype = row_sums(op, parts, axis)
-    return total_of_rows(op, sums, counts, dtype, axis)
+    sums, counts, dtype = row_sums(op, parts, axis, ops)
+    return total_of_rows(op, sums, counts, dtype, axis, ops)
 
 
-def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Array], list[int], np.dtype[Any]]:
+def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> tuple[list[Any], list[int], Any]:
     """The sum of each part over its axes, the number of items summed, and the dtype of the parts.
+
+    Parts may be on several devices; the sum of each stays on its device.
 
     Raises:
       As `reduce_rows`, as far as a single part can show it.
     """
-    arrays = [_numbers(part, op) for part in parts]
+    arrays = [_numbers(part, op, ops) for part in parts]
     axes = [check_axis(axis, array.ndim) for array in arrays]
     dtype = arrays[0].dtype
-    wide = dtype if op is ReduceOp.SUM else wide_dtype(dtype)
-    sums = [_row_sum(array, of, wide, dtype) for array, of in zip(arrays, axes, strict=True)]
+    wide = dtype if op is ReduceOp.SUM else ops.wide(dtype)
+    for array in arrays:
+        if array.dtype != dtype:
+            raise InvalidArgumentError(
+                f"reduce: all values must have the same dtype, got {ops.name(dtype)} and {ops.name(array.dtype)}"
+            )
+    sums = [ops.sum(array, of, wide) for array, of in zip(arrays, axes, strict=True)]
     return sums, [_count(array, of) for array, of in zip(arrays, axes, strict=True)], dtype
 
 
-def total_of_rows(op: ReduceOp, sums: Sequence[Array], counts: Sequence[int], dtype: np.dtype[Any], axis: Any) -> Any:
+def total_of_rows(
+    op: ReduceOp, sums: Sequence[Any], counts: Sequence[int], dtype: Any, axis: Any, ops: ArrayOps = NUMPY
+) -> Any:
     """The sum or mean of the results of `row_sums`, in the order of the parts.
 
     Raises:
       InvalidArgumentError: the sums differ in shape or dtype.
+    """
+    check_sums(sums, axis, ops)
+    total = ops.total(sums, sums[0].dtype)
+    if op is ReduceOp.SUM:
+        return total
+    return mean_of_rows(total, sum(counts), dtype, ops)
+
+
+def check_sums(sums: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> None:
+    """Check that sums over an axis, or what is known of them, have one shape and dtype.
+
+    Raises:
+      InvalidArgumentError: they do not.
     """
     for i, total in enumerate(sums):
         if total.shape != sums[0].shape:
@@ -122,29 +170,29 @@ def total_of_rows(op: ReduceOp, sums: Sequence[Array], counts: Sequence[int], dt
             )
         if total.dtype != sums[0].dtype:
             raise InvalidArgumentError(
-                f"reduce: all values must have the same dtype, got {sums[0].dtype} on replica 0 and {total.dtype} on "
-                f"replica {i}"
+                f"reduce: all values must have the same dtype, got {ops.name(sums[0].dtype)} on replica 0 and "
+                f"{ops.name(total.dtype)} on replica {i}"
             )
-    total = _total(sums, sums[0].dtype)
-    if op is ReduceOp.SUM:
-        return total[()]
-    rows = sum(counts)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the mean of no rows is NaN on purpose: no warning
-        return _keep(np.true_divide(total, rows), dtype)
+
+
+def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> Any:
+    """The mean of the rows of a dtype whose sum is `total`; NaN if there are none."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # on purpose: no warning
+        return ops.mean(total, rows, dtype)
 
 
 def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Bands], list[int], np.dtype[Any]]:
     """As `row_sums`, with exact sums; `axis=None` keeps all axes and counts each part once."""
-    arrays = [_numbers(part, op) for part in parts]
+    arrays = [_numbers(part, op, NUMPY) for part in parts]
     for array in arrays:
-        if array.dtype.kind != "f":
-            raise InvalidArgumentError(
-                f"reduce: deterministic=True is for floats, got {array.dtype}; sums of integers are exact without it"
-            )
         if array.dtype != arrays[0].dtype:
             raise InvalidArgumentError(
                 f"reduce: all values must have the same dtype, got {arrays[0].dtype} and {array.dtype}"
             )
+    if arrays[0].dtype.kind != "f":
+        raise InvalidArgumentError(
+            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; reduce .real and .imag one by one"
+        )
     axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
     counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]
     return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
@@ -165,8 +213,16 @@ def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtyp
     return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), dtype)
 
 
-def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
+def reduce_undistributed(
+    op: ReduceOp, value: Any, replicas: int, cure: str = "reduce the result of `run`, or use MEAN"
+) -> Any:
     """Reduce a value that is the same on all replicas: its mean is itself; a sum is allowed only for zero.
+
+    Args:
+      op: SUM or MEAN.
+      value: the value.
+      replicas: how many there are.
+      cure: what to do instead of a sum, for the message.
 
     Raises:
       ValueError: a sum over several replicas of anything other than zero.
@@ -176,18 +232,18 @@ def reduce_undistributed(op: ReduceOp, value: Any, replicas: int) -> Any:
     if op is ReduceOp.MEAN or replicas == 1:
         return value
     try:
-        zero = bool(np.all(np.asarray(value) == 0))
-    except (TypeError, ValueError):
+        zero = bool(((value if hasattr(value, "ndim") else np.asarray(value)) == 0).all())
+    except (AttributeError, TypeError, ValueError):
         zero = False
     if zero:
         return value
     raise ValueError(
         f"A non-DistributedValues value {value!r} cannot be reduced with the given reduce op {op.name}: it would be "
-        f"counted once or {replicas} times; reduce the result of `run`, or use MEAN"
+        f"counted once or {replicas} times; {cure}"
     )
 
 
-def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
+def gather_parts(parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> Any:
     """Concatenate along one axis, along which sizes may differ: `[.., n_i, ..] -> [.., sum n_i, ..]`.
 
     The axis may be negative. All dtypes are allowed, text and bool included.
@@ -198,7 +254,16 @@ def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
 
     Source: `tf.distribute.Strategy.gather`.
     """
-    arrays = [np.asarray(part) for part in parts]
+    arrays = [ops.array(part) for part in parts]
+    return ops.concatenate(arrays, check_gather(arrays, axis, ops))
+
+
+def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int:
+    """The axis along which arrays, or what is known of them, can be concatenated, from 0.
+
+    Raises:
+      As `gather_parts`.
+    """
     first = arrays[0]
     if any(array.ndim == 0 for array in arrays):
         raise InvalidArgumentError("gather: Can't concatenate scalars; give each of them an axis first")
@@ -228,10 +293,10 @@ def gather_parts(parts: Sequence[Any], axis: Any) -> Any:
                 )
         if array.dtype != first.dtype:
             raise InvalidArgumentError(
-                f"gather: all values must have the same dtype, got {first.dtype} on replica 0 and {array.dtype} on "
-                f"replica {i}"
+                f"gather: all values must have the same dtype, got {ops.name(first.dtype)} on replica 0 and "
+                f"{ops.name(array.dtype)} on replica {i}"
             )
-    return np.concatenate(arrays, axis=where)
+    return int(where)
 
 
 def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
@@ -256,40 +321,21 @@ def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
     return axes
 
 
-def _numbers(value: Any, op: ReduceOp) -> Array:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iufc":
-        kind = "strings" if array.dtype.kind in "SUO" else str(array.dtype)
+def _numbers(value: Any, op: ReduceOp, ops: ArrayOps) -> Any:
+    array = ops.array(value)
+    if ops.kind(array.dtype) not in "iufc":
+        kind = "strings" if ops.kind(array.dtype) in "SUO" else ops.name(array.dtype)
         raise InvalidArgumentError(f"reduce: {op.name} needs numbers, got {kind}; convert them with astype first")
     return array
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which integers are added for a mean, so that it does not wrap around."""
-    return {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(dtype.kind, dtype)
+    wide: np.dtype[Any] = NUMPY.wide(dtype)
+    return wide
 
 
-def _keep(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A mean keeps a float dtype; that of integers is float64."""
-    if dtype.kind in "iu":
-        return value[()]
-    return np.asarray(value).astype(dtype, copy=False)[()]
-
-
-def _total(arrays: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    total = np.array(arrays[0], dtype)
-    for array in arrays[1:]:
-        np.add(total, array, out=total, casting="unsafe")
-    return total
-
-
-def _row_sum(array: Array, axes: tuple[int, ...], wide: np.dtype[Any], dtype: np.dtype[Any]) -> Array:
-    if array.dtype != dtype:
-        raise InvalidArgumentError(f"reduce: all values must have the same dtype, got {dtype} and {array.dtype}")
-    return np.asarray(np.add.reduce(array, axis=axes, dtype=wide))
-
-
-def _count(array: Array, axes: tuple[int, ...]) -> int:
+def _count(array: Any, axes: tuple[int, ...]) -> int:
     rows = 1
     for a in axes:
         rows *= array.shape[a]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distinput.distribute.collectives.call_site import CURE, CallPaths, CallSite, call_site
+from distinput.distribute.creations import Creations
 from distinput.errors import AbortedError, Mismatch
 
 __all__ = ["Arrival", "Rendezvous"]
@@ -56,10 +57,10 @@ class Rendezvous:
     __slots__ = (
         "_arrivals",
         "_broken",
+        "_creations",
         "_gates",
         "_given",
         "_lock",
-        "_merge",
         "_parts",
         "_states",
         "_waiting",
@@ -76,9 +77,9 @@ class Rendezvous:
         self._ways = CallPaths(one_place=True)
         self._given: list[Any] = [None] * replicas
         self._parts: list[Any] = [None] * replicas
-        self._merge: Callable[[Sequence[Any]], Any] | None = None
         self._gates: list[Any] = []
         self._broken = False
+        self._creations: Creations | None = None
         self.failures: list[tuple[int, BaseException]] = []
         """The replicas that failed, in order of time, without those that were merely released."""
         self.uneven = False
@@ -103,6 +104,8 @@ class Rendezvous:
             self._given[index] = given
             self._arrivals[index] = arrival
             self._waiting += 1
+            if self._creations is not None and not index:
+                self._creations.wake()
             complete = self._waiting == len(self._states)
             if complete and index:
                 self._gates[0].release()
@@ -143,10 +146,43 @@ class Rendezvous:
             told = "\n".join(f"  replica {index}: {one}" for index, one in enumerate(arrivals))
             raise Mismatch(f"{first.what}: all replicas {why}; they called\n{told}\n{cure}")
 
+    def created(self, index: int, keys: Sequence[Any], what: str, make: Callable[[], Any]) -> Any:
+        """The result of `make` on replica 0; the other replicas get the same object, without calling `make`.
+
+        Args:
+          index: the replica.
+          keys: what the object is recognized by, from the most to the least precise key.
+          what: the object in words.
+          make: called on replica 0.
+
+        Raises:
+          RuntimeError: replica 0 made no such object.
+          AbortedError: replica 0 failed.
+        """
+        with self._lock:
+            if self._creations is None:
+                self._creations = Creations(lambda: self._states[0] != _RUNNING)
+            creations = self._creations
+        if not index:
+            made = make()
+            creations.add(keys, made)
+            return made
+        made = creations.find(index, keys)
+        if made is None:
+            if self.failures:
+                raise AbortedError(self._reason(index))
+            raise RuntimeError(
+                f"Tried to create {what} with mismatching name on replica {index}: replica 0 did not create it before it "
+                "ended or waited for the others; all replicas must create the same variables"
+            )
+        return made
+
     def ended(self, index: int) -> None:
         """Note that replica `index` returned."""
         with self._lock:
             self._states[index] = _ENDED
+            if self._creations is not None and not index:
+                self._creations.wake()
             if self._waiting and not self._broken:
                 self.uneven = True
                 self._break()
@@ -157,6 +193,8 @@ class Rendezvous:
             if not (self._broken and isinstance(error, AbortedError)) and all(error is not e for _, e in self.failures):
                 self.failures.append((index, error))
             self._states[index] = _ENDED
+            if self._creations is not None and not index:
+                self._creations.wake()
             if not self._broken:
                 self._break()
 

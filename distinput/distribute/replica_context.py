@@ -7,10 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from distinput.core.leaves import is_ragged
+from distinput.distribute.cross_replica import aggregate
 from distinput.distribute.modes import Mode, modes, outside
+from distinput.distribute.ragged_values import gather_ragged
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.rendezvous import Arrival, Rendezvous
-from distinput.distribute.values import regroup, replica_leaves, select_replica
+from distinput.distribute.values import regroup, replica_leaves, rows_of, select_replica
+from distinput.distribute.variables.distributed_variable import DistributedVariable
+from distinput.distribute.variables.policy import VariableAggregation
 
 __all__ = ["ReplicaContext"]
 
@@ -36,13 +41,19 @@ class ReplicaContext:
     Source: `tf.distribute.ReplicaContext`.
     """
 
-    __slots__ = ("_entered", "_id", "_local", "_meeting", "_strategy")
+    __slots__ = ("_entered", "_given", "_id", "_local", "_meeting", "_strategy")
 
     def __init__(
-        self, strategy: Any, replica_id_in_sync_group: int, meeting: Rendezvous | None = None, local: int = 0
+        self,
+        strategy: Any,
+        replica_id_in_sync_group: int,
+        meeting: Rendezvous | None = None,
+        local: int = 0,
+        given: Any = None,
     ) -> None:
         self._strategy, self._id, self._meeting, self._local = strategy, replica_id_in_sync_group, meeting, local
         self._entered: list[Mode] = []
+        self._given = given  # the arguments of the run, with those of all replicas
 
     @property
     def strategy(self) -> Any:
@@ -64,6 +75,30 @@ class ReplicaContext:
     def devices(self) -> tuple[str]:
         """The device of this replica."""
         return (self._strategy.extended.worker_devices[self._local],)
+
+    @property
+    def row_mask(self) -> Any:
+        """True for the rows of this replica's arguments that are data: a vector with a value for each row.
+
+        It matters to functions that `TPUStrategy` compiles: where a replica has fewer rows than others, its arrays get
+        added rows, for which this is false. A function that sums over rows only where it is true may be used for all
+        steps of an epoch. Everywhere else each row is data.
+
+        Raises:
+          RuntimeError: the arguments of `run` have no rows, or different numbers of rows.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> uneven = di.distribute.PerReplica([np.array([1, 2, 3]), np.array([4])])
+        >>> strategy.run(lambda x: di.distribute.get_replica_context().row_mask, args=(uneven,))
+        PerReplica:{
+          0: array([ True,  True,  True]),
+          1: array([ True])
+        }
+        """
+        mask = np.ones(rows_of(self._given, self._local), bool)
+        on_devices = self._strategy._arithmetic.arrays is not None
+        return self._strategy._replicas.devices.put(mask, self._local, owned=True) if on_devices else mask
 
     def __enter__(self) -> Self:
         mode = Mode(self._strategy, self)
@@ -113,12 +148,12 @@ class ReplicaContext:
         return select_replica(self._local, self._meet(what, "", mine, merge))
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, name: str = "") -> Any:
-        """The sum or mean of every leaf over all replicas; each replica gets its own copy.
+        """The sum or mean of every leaf over all replicas; each replica gets its own copy, on its device.
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
           value: a nest of arrays or numbers, of the same structure, shapes and dtypes on every replica.
-          options: ignored in one process.
+          options: handed to the strategy's `cross_device_ops`; ignored without them.
           name: a name for the call, the same on every replica. The replicas compare it instead of the call site.
 
         Raises:
@@ -132,15 +167,16 @@ class ReplicaContext:
         op = ReduceOp.of(reduce_op)
         if self._strategy.is_default:
             return value
-        reduce = self._strategy._arithmetic.reduce
+        reduce_each = self._strategy._arithmetic.reduce_each
 
-        def combine(parts: Sequence[Any], call: str) -> Any:
-            return reduce(op, parts, None, call=call, name=name)
+        def combine(given: Sequence[tuple[Sequence[Any], str]]) -> list[Any]:
+            made: list[Any] = reduce_each(op, given, name=name, options=options)
+            return made
 
         return self._all(value, f"all_reduce {op.name}", name, combine)
 
     def all_gather(self, value: Any, axis: int, options: Any = None, *, name: str = "") -> Any:
-        """The values of all replicas, one after the other along `axis`; each replica gets its own copy.
+        """The values of all replicas, one after the other along `axis`; each replica gets its own copy, on its device.
 
         Args:
           value: a nest of arrays, of the same structure on every replica; sizes may differ along `axis`.
@@ -157,12 +193,44 @@ class ReplicaContext:
         """
         if self._strategy.is_default:
             return value
-        gather = self._strategy._arithmetic.gather
+        arithmetic = self._strategy._arithmetic
 
-        def combine(parts: Sequence[Any], call: str) -> Any:
-            return gather(parts, axis, call=call, name=name)
+        def combine(given: Sequence[tuple[Sequence[Any], str]]) -> list[Any]:
+            return [
+                gather_ragged(arithmetic, parts, axis, call=call, name=name)
+                if any(map(is_ragged, parts))
+                else arithmetic.gather(parts, axis, call=call, name=name)
+                for parts, call in given
+            ]
 
         return self._all(value, f"all_gather, axis={axis}", name, combine)
+
+    def _aggregate(
+        self, aggregation: VariableAggregation, value: Any, apply: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """The aggregate of the values that all replicas write to a variable.
+
+        Args:
+          aggregation: SUM, MEAN or ONLY_FIRST_REPLICA.
+          value: this replica's.
+          apply: called once with the aggregate while all replicas wait.
+
+        Raises:
+          ValueError: a sum of a plain number that is the same on all replicas.
+
+        Source: the writes of distributed variables in replica context.
+        """
+        self._require_current()
+        strategy = self._strategy
+
+        def merge(given: Sequence[Any]) -> Any:
+            with Mode(strategy, None):
+                total = aggregate(strategy._arithmetic, strategy._replicas, aggregation, given)
+                if apply is not None:
+                    apply(total)
+            return total
+
+        return self._meet(f"write with aggregation {aggregation.name}", "", value, merge)
 
     def _meet(self, what: str, name: str, mine: Any, merge: Callable[[Sequence[Any]], Any]) -> Any:
         """The result of `merge` of the values of all replicas of this process."""
@@ -170,10 +238,13 @@ class ReplicaContext:
             return merge([mine])
         return self._meeting.meet(self._local, Arrival.here(what, name), mine, merge)
 
-    def _all(self, value: Any, what: str, name: str, combine: Callable[[Sequence[Any], str], Any]) -> Any:
-        """Apply `combine` to each leaf of all replicas; the nest of results, copied for this replica."""
+    def _all(
+        self, value: Any, what: str, name: str, combine: Callable[[Sequence[tuple[Sequence[Any], str]]], list[Any]]
+    ) -> Any:
+        """Apply `combine` to the leaves of all replicas; the nest of results, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
+        leaves = [leaf.value() if isinstance(leaf, DistributedVariable) else leaf for leaf in leaves]
         call = what.partition(" ")[0].rstrip(",")
 
         def merge(given: Sequence[tuple[Any, list[Any]]]) -> list[Any]:
@@ -185,15 +256,15 @@ class ReplicaContext:
                         f"keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
                     )
             calls = [f"{call} of {path}:" if path else call for path in structure.paths]
-            return [
-                combine(parts, call)
-                for parts, call in zip(zip(*[parts for _, parts in given], strict=True), calls, strict=True)
-            ]
+            return combine(list(zip(zip(*[parts for _, parts in given], strict=True), calls, strict=True)))
 
         mine = (structure, leaves)
         made = self._meet(what, name, mine, merge)
         # Replicas run at the same time and may modify their results, so each of them gets a copy of the shared arrays.
-        return structure.build([np.array(part)[()] for part in made])
+        if self._strategy._replicas.devices.host_memory:
+            return structure.build([part.copy() if is_ragged(part) else np.array(part)[()] for part in made])
+        own_copy = self._strategy._arithmetic.own_copy
+        return structure.build([own_copy(part, self._local) for part in made])
 
     def _require_current(self) -> None:
         stack = modes.stack

@@ -10,7 +10,7 @@ from distinput.distribute.replica_context import ReplicaContext
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.values import has_distributed, marked, present_in, regroup, select_replica
 
-__all__ = ["run_on_replicas"]
+__all__ = ["run_on_replicas", "wrong_arguments"]
 
 
 def run_on_replicas(
@@ -30,9 +30,11 @@ def run_on_replicas(
     spread_named = any(map(has_distributed, named.values()))
     meeting = Rendezvous(count)
 
+    arguments = given, named
+
     def replica(index: int) -> Any:
         stack = modes.stack
-        mode = Mode(strategy, ReplicaContext(strategy, first + index, meeting, index))
+        mode = Mode(strategy, ReplicaContext(strategy, first + index, meeting, index, arguments))
         stack.append(mode)
         try:
             result = fn(
@@ -77,3 +79,10 @@ def _raise_first(replicas: Replicas, fn: Callable[..., Any], meeting: Rendezvous
         raise error
     finally:
         del error, failures  # a traceback that refers to itself would keep the strategy and its threads
+
+
+def wrong_arguments(args: object) -> ValueError:
+    """The error for positional arguments that are neither a list nor a tuple, of the type that TensorFlow raises."""
+    return ValueError(
+        f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
+    )

@@ -2,7 +2,8 @@
 """A strategy: how many replicas there are, and what is done for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from distinput.data import Dataset
 from distinput.distribute.arithmetic import Arithmetic
@@ -12,13 +13,18 @@ from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.distribution import distribute_dataset, distribute_from_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, RunOptions
+from distinput.distribute.missing import missing
 from distinput.distribute.modes import Scope, require_cross_replica
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.replicas import Replicas
-from distinput.distribute.run import run_on_replicas
+from distinput.distribute.run import run_on_replicas, wrong_arguments
 from distinput.distribute.strategy_extended import StrategyExtended
 from distinput.distribute.value_context import ValueContext
-from distinput.distribute.values import local_results, only_masked, regroup
+from distinput.distribute.values import local_results, only_masked, regroup, row_counts
+from distinput.distribute.variables.creation import mirrored
+from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.store import HostStore, Store
+from distinput.distribute.variables.variable import Variable
 
 __all__ = ["Strategy"]
 
@@ -41,12 +47,17 @@ class Strategy:
     """False if iterating drops a last step that lacks elements for some replicas, as TensorFlow does in this case."""
     per_replica_input: Literal["made", "ignored", "refused"] = "refused"
     """What `InputReplicationMode.PER_REPLICA` does in `distribute_datasets_from_function`."""
+    puts_only_numbers = False
+    """True if steps that are put on the devices must consist of numbers."""
+
+    _mirrors = True
+    """True if variables have a copy for each replica."""
 
     def __init__(self, devices: Sequence[str], *, backend: str = "threads") -> None:
         self._backend = backend
         self._replicas = Replicas.of(open_devices(backend, devices))
         self._parameter_devices = self._replicas.devices.local
-        self._arithmetic = Arithmetic()
+        self._arithmetic = Arithmetic(None, self._replicas.devices)
 
     # ---- facts
 
@@ -72,20 +83,22 @@ class Strategy:
 
         Source: `tf.distribute.Strategy.extended`.
         """
-        return StrategyExtended(self._replicas.devices.local, self._parameter_devices, self.run, self.reduce)
+        return StrategyExtended(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._replicas.devices.local)})"
 
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            return missing(self, name)
+
     def __copy__(self) -> "Strategy":
         raise RuntimeError("Must only deepcopy DistributionStrategy: a shallow copy would share its threads")
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Strategy":
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        Strategy.__init__(made, self._replicas.devices.local, backend=self._backend)
-        made._parameter_devices = self._parameter_devices
-        return made
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy, or the strategy in another process, has threads of its own.
+        return _remade, (type(self), self._replicas.devices.local, self._backend, self._parameter_devices)
 
     # ---- contexts and running
 
@@ -138,9 +151,7 @@ class Strategy:
         Source: `tf.distribute.Strategy.run`.
         """
         if not isinstance(args, tuple | list):
-            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
-                f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
-            )
+            raise wrong_arguments(args)
         require_cross_replica(self)
         return run_on_replicas(self, self._replicas, fn, tuple(args), dict(kwargs) if kwargs else {})
 
@@ -160,24 +171,26 @@ class Strategy:
 
         Args:
           reduce_op: "SUM", "MEAN" or a `ReduceOp`.
-          value: a distributed value; with `axis=None` also a nest of them.
+          value: a distributed value, or a nest of them, each leaf of which is reduced.
           axis: None reduces element by element; all shapes must be equal. An int or a tuple of ints first sums over
             these axes of each component, along which sizes may differ; the mean then divides by the true number of
             items, so a row of a short batch weighs as much as any other and empty replicas have no weight.
           deterministic: round exact sums of floats once: the same bits however the rows are divided among replicas and
-            workers. Slower.
+            workers. Slower for floats, and computed on the host; sums of integers are exact anyway.
           mask: a distributed value that is true for the rows of `value`, `[n, ...]`, that count; `tail="pad"` of
-            `InputOptions` makes one.
+            `InputOptions` makes one. The mask is looked at on the host; the rows stay where they are.
           name: a name for the call, the same on every worker. The workers compare it instead of the call site.
 
         Returns:
-          A nest of arrays or scalars. Sums keep the dtype; means of integers are float64.
+          A nest of arrays or scalars. Sums keep the dtype; means of integers are float64. Values on JAX or PyTorch devices are
+          reduced there, and the result is an array of that framework on the device of the first replica, without a gradient;
+          without 64 bits JAX's means of integers are float32.
 
         Raises:
           RuntimeError: inside `run`, or inside another strategy's scope.
           Mismatch: the workers did not make the same call, or made it at different places of the program.
           ValueError: an unknown reduce_op, an axis out of range, or a sum of a value that is not distributed.
-          TypeError: reduce_op or axis is of the wrong type, or a nest is given together with an axis.
+          TypeError: reduce_op or axis is of the wrong type.
           InvalidArgumentError: shapes or dtypes that must agree do not, or values are text or bool.
 
         >>> import distinput as di
@@ -192,7 +205,7 @@ class Strategy:
         require_cross_replica(self)
         op = ReduceOp.of(reduce_op)
         if mask is not None:
-            value = only_masked("reduce", value, mask)
+            value = only_masked("reduce", value, mask, self._arithmetic.arrays)
         return reduce_nest(self._arithmetic, self._replicas, op, value, axis, deterministic=deterministic, name=name)
 
     def gather(self, value: Any, axis: int, *, mask: Any = None, name: str = "") -> Any:
@@ -201,7 +214,7 @@ class Strategy:
         Args:
           value: a distributed value or a nest of them; other leaves stay as they are.
           axis: the axis to concatenate along, along which sizes may differ. It may be negative.
-          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, to keep.
+          mask: a distributed value that is true for the rows of `value`, `[n, ...]`, to keep; see `reduce`.
           name: as in `reduce`.
 
         Raises:
@@ -222,8 +235,32 @@ class Strategy:
             "get_replica_context().all_gather()",
         )
         if mask is not None:
-            value = only_masked("gather", value, mask)
+            value = only_masked("gather", value, mask, self._arithmetic.arrays)
         return gather_nest(self._arithmetic, self._replicas, value, axis, name=name)
+
+    def row_counts(self, value: Any) -> tuple[int, ...]:
+        """The number of rows of data of each replica of this process, however many there are.
+
+        Args:
+          value: a step of a distributed dataset, or any other nest; all its leaves must have as many rows.
+
+        Returns:
+          For each replica the first dimension of its part: `PerReplica.row_counts`, or the number of rows of a plain value
+          where there is one replica; 1 for a scalar, 0 for a placeholder.
+
+        Raises:
+          InvalidArgumentError: a value without leaves, or leaves with different numbers of rows.
+
+        >>> import distinput as di
+        >>> batches = di.data.Dataset.range(3).batch(2)
+        >>> one = di.distribute.OneDeviceStrategy("CPU:0")
+        >>> [one.row_counts(step) for step in one.experimental_distribute_dataset(batches)]
+        [(2,), (1,)]
+        >>> two = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> [two.row_counts(step) for step in two.experimental_distribute_dataset(batches)]
+        [(1, 1), (1, 0)]
+        """
+        return row_counts(value, self._replicas.count)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a value, one for each replica of this process.
@@ -265,6 +302,39 @@ class Strategy:
         """
         first, count, total = self._replicas.first, self._replicas.count, self._replicas.total
         return regroup([value_fn(ValueContext(i, total)) for i in range(first, first + count)], always_wrap=True)
+
+    # ---- variables
+
+    def _create_variable(
+        self, make_value: Callable[[], Any], policy: VariablePolicy, *, name: str, dtype: Any, shape: Any
+    ) -> Variable:
+        """The variable that `Variable(...)` makes under this strategy.
+
+        Args:
+          make_value: makes the initial value, a NumPy array of the final dtype that belongs to the variable.
+          policy: what the user asked for.
+          name: the name.
+          dtype: the dtype that the user asked for; None if they did not.
+          shape: the shape that the user asked for, a `TensorShape`; None if they did not.
+        """
+        return mirrored(self, make_value, policy, name, shape, self._replicas.peers)
+
+    def _beside(self, variable: Variable) -> AbstractContextManager[None]:
+        """A block in which variables are created on the devices of another one."""
+        return nullcontext()
+
+    def _open_store(self, value: Any, policy: VariablePolicy, name: str) -> Store:
+        """Where the copies of a variable are kept, all with this first value."""
+        devices = self._replicas.devices
+        to_host = None if devices.host_memory else devices.get
+        return HostStore(value, self._parameter_devices, to_host, getattr(devices, "variable_value", None))
+
+    def _read_other(self, store: Store, copy: int) -> Any:
+        """The value of a variable that was created outside of all scopes, read while this strategy is current."""
+        return store.read(copy)
+
+    def _check_write_other(self, name: str) -> None:
+        """Called before such a variable is written while this strategy is current."""
 
     # ---- input
 
@@ -336,6 +406,15 @@ class Strategy:
         """
         return distribute_from_function(self._consumer(), dataset_fn, options or InputOptions())
 
+    def experimental_distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: InputOptions | None = None
+    ) -> Any:
+        """`distribute_datasets_from_function` under its older name.
+
+        Source: `tf.distribute.Strategy.experimental_distribute_datasets_from_function`.
+        """
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
     def _consumer(self) -> Consumer:
         return Consumer(
             self._replicas,
@@ -344,6 +423,7 @@ class Strategy:
             self.splits_batches,
             self.keeps_partial_steps,
             self.per_replica_input,
+            self.puts_only_numbers,
         )
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Any:
@@ -352,3 +432,10 @@ class Strategy:
         Source: `tf.distribute.Strategy.experimental_make_numpy_dataset`.
         """
         return Dataset.from_tensor_slices(numpy_input)
+
+
+def _remade(kind: type[Strategy], devices: Sequence[str], backend: str, parameter_devices: tuple[str, ...]) -> Strategy:
+    made = kind.__new__(kind)
+    Strategy.__init__(made, devices, backend=backend)
+    made._parameter_devices = parameter_devices
+    return made

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a strategy that libraries need and training loops do not."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from distinput.distribute.missing import missing
+from distinput.distribute.modes import UpdateMode, modes, require_cross_replica
+from distinput.distribute.values import Mirrored, regroup, replica_leaves, select_replica
+from distinput.distribute.variables.distributed_variable import DistributedVariable
+from distinput.distribute.variables.variable import Variable
 
 __all__ = ["StrategyExtended"]
 
@@ -11,35 +18,32 @@ class StrategyExtended:
     """The interface of a strategy for libraries; `Strategy.extended` returns it.
 
     Args:
-      worker_devices: the devices of this process's replicas.
-      parameter_devices: the devices that variables live on.
-      run: the strategy's `run`.
-      reduce: the strategy's `reduce`.
+      container_strategy: the strategy.
 
     Source: `tf.distribute.StrategyExtended`.
     """
 
-    __slots__ = ("_parameter_devices", "_reduce", "_run", "_worker_devices")
+    __slots__ = ("_strategy",)
 
-    def __init__(
-        self,
-        worker_devices: tuple[str, ...],
-        parameter_devices: tuple[str, ...],
-        run: Callable[..., Any],
-        reduce: Callable[..., Any],
-    ) -> None:
-        self._worker_devices, self._parameter_devices = worker_devices, parameter_devices
-        self._run, self._reduce = run, reduce
+    def __init__(self, container_strategy: Any) -> None:
+        self._strategy = container_strategy
+
+    if not TYPE_CHECKING:  # a type checker that saw this would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            return missing(self, name)
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """The devices of this process's replicas."""
-        return self._worker_devices
+        devices: tuple[str, ...] = self._strategy._replicas.devices.local
+        return devices
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """The devices that variables live on."""
-        return self._parameter_devices
+        devices: tuple[str, ...] = self._strategy._parameter_devices
+        return devices
 
     @property
     def experimental_require_static_shapes(self) -> bool:
@@ -50,11 +54,11 @@ class StrategyExtended:
         self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """The same as `Strategy.run`."""
-        return self._run(fn, args, kwargs)
+        return self._strategy.run(fn, args, kwargs)
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
         """`Strategy.reduce` of one value with `axis=None`; in one process every destination is the host."""
-        return self._reduce(reduce_op, value, axis=None)
+        return self._strategy.reduce(reduce_op, value, axis=None)
 
     def batch_reduce_to(
         self, reduce_op: Any, value_destination_pairs: Sequence[tuple[Any, Any]], options: Any = None
@@ -62,6 +66,88 @@ class StrategyExtended:
         """`reduce_to` of several values."""
         return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]
 
+    def update(
+        self,
+        var: Any,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """Call `fn(copy, *args, **kwargs)` for each copy of a variable, in cross-replica context.
+
+        Args:
+          var: a variable of this strategy.
+          fn: called with the copy, and its components of distributed values; with distributed values as they are if the
+            strategy keeps one value of a variable.
+          args: positional arguments.
+          kwargs: named arguments.
+          group: False returns the nest with a tuple of local results in the place of each leaf.
+
+        Returns:
+          The results, each leaf a `Mirrored` unless it is the same object for all copies.
+
+        Source: `tf.distribute.StrategyExtended.update`.
+        """
+        strategy = self._strategy
+        stack = modes.stack
+        context = stack[-1].replica if stack else None
+        if context is not None:
+
+            def merge(_: Any, *merged: Any, **named: Any) -> Any:
+                return self.update(var, fn, merged, named, group)
+
+            return context.merge_call(merge, args, kwargs)
+        require_cross_replica(strategy)
+        results = []
+        if not isinstance(var, Variable):
+            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
+                f"You can not update `var` {var!r}. It must be a Variable."
+            )
+        parts = var._parts()
+        if strategy._mirrors and not isinstance(var, DistributedVariable):
+            raise AssertionError(
+                f"update: the strategy keeps a copy for each replica, but {var!r} is a single value, created outside of its "
+                "scope; create it in the scope, or write to it directly"
+            )
+        given, named = tuple(args), dict(kwargs or {})
+        for copy, part in enumerate(parts):
+            with UpdateMode(strategy, copy):
+                if strategy._mirrors:  # else values of several replicas stay together: there is one value to update
+                    results.append(fn(part, *select_replica(copy, given), **select_replica(copy, named)))
+                else:
+                    results.append(fn(part, *given, **named))
+        made = regroup(results, wrap=Mirrored) if len(parts) > 1 else results[0]
+        if group:
+            return made
+        structure, leaves = replica_leaves(made)
+        return structure.build([strategy.experimental_local_results(leaf) for leaf in leaves])
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Whether a variable was created under this strategy.
+
+        Source: `tf.distribute.StrategyExtended.variable_created_in_scope`.
+        """
+        return getattr(v, "_strategy", None) is self._strategy
+
+    @contextmanager
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
+        """A scope in which variables are created on the devices of another variable.
+
+        Raises:
+          ValueError: the variable belongs to another strategy.
+
+        Source: `tf.distribute.StrategyExtended.colocate_vars_with`.
+        """
+        if not self.variable_created_in_scope(colocate_with_variable):
+            raise ValueError(
+                "`colocate_vars_with` must only be passed a variable created in this tf.distribute.Strategy.scope(), not: "
+                f"{colocate_with_variable!r}"
+            )
+        with self._strategy._beside(colocate_with_variable):
+            yield
+
     def value_container(self, value: Any) -> Any:
-        """The container that a component belongs to; the value itself if there is none."""
-        return value
+        """The distributed variable that a copy belongs to; the value itself if there is none."""
+        container = getattr(value, "_container", None)
+        return value if container is None else container()

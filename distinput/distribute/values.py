@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import is_ragged
 from distinput.core.nest import Structure, map_leaves, structure_of
+from distinput.distribute.devices.arrays import NUMPY, ArrayOps
 from distinput.distribute.operators import LocalOperators, WithoutOperators
 from distinput.errors import InvalidArgumentError
 
@@ -23,6 +25,8 @@ __all__ = [
     "present_in",
     "regroup",
     "replica_leaves",
+    "row_counts",
+    "rows_of",
     "select_replica",
 ]
 
@@ -47,12 +51,21 @@ class DistributedValues:
     passed_whole = False
     """True for classes whose values `Strategy.run` passes to every replica unchanged, such as variables."""
 
+    mirrored = False
+    """True for classes whose components are copies of one value, such as mirrored variables."""
+
     values: tuple[Any, ...]
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = tuple(values)
         if not self.values:
             raise ValueError(f"{type(self).__name__}: needs the value of at least one replica, got none")
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a row for each replica."""
+        from distinput.reports.notebook import values_html
+
+        return values_html(self)
 
     def __repr__(self) -> str:
         lines = ",\n".join([f"  {i}: {value!r}" for i, value in enumerate(self.values)])
@@ -191,24 +204,70 @@ def marked(value: Any, present: Sequence[bool]) -> Any:
     return map_leaves(leaf, value, lists=True)
 
 
-def only_masked(what: str, value: Any, mask: Any) -> Any:
+def rows_of(given: Any, replica: int) -> int:
+    """The rows of the arrays that a replica got of distributed arguments.
+
+    Raises:
+      RuntimeError: there is no such array, or their numbers of rows differ.
+    """
+    leaves = [x for x in replica_leaves(given)[1] if isinstance(x, DistributedValues) and not x.passed_whole]
+    found = {shape[0] for shape in [np.shape(leaf.values[replica]) for leaf in leaves] if shape}
+    if len(found) != 1:
+        raise RuntimeError(
+            "row_mask: the arguments of run must have rows, and all as many, got "
+            f"{f'arrays of {sorted(found)} rows' if found else 'no distributed array with rows'}; pass a mask as an argument"
+        )
+    return int(found.pop())
+
+
+def row_counts(value: Any, count: int) -> tuple[int, ...]:
+    """The rows of data of each of `count` replicas in a value or nest; see `Strategy.row_counts`.
+
+    Raises:
+      InvalidArgumentError: there is no leaf, or leaves have different numbers of rows.
+    """
+    found: dict[tuple[int, ...], str] = {}
+    structure, leaves = replica_leaves(value)
+    for leaf, path in zip(leaves, structure.paths, strict=True):
+        each = leaf if isinstance(leaf, PerReplica) else PerReplica(local_results(leaf, count))
+        counts = each.row_counts if len(each.values) == count else each.row_counts * count
+        found.setdefault(counts, path)
+    if len(found) != 1:
+        had = ", ".join([f"{counts} of {path or 'the value'}" for counts, path in found.items()])
+        raise InvalidArgumentError(
+            f"row_counts: all leaves must have as many rows, got {had or 'no leaf'}; ask for one leaf"
+        )
+    return next(iter(found))
+
+
+def only_masked(what: str, value: Any, mask: Any, ops: ArrayOps | None = None) -> Any:
     """The rows of a distributed value, or of a nest of them, for which the mask is true: `[n, ...] -> [m, ...]`.
+
+    Args:
+      what: the method, for messages.
+      value: the value.
+      mask: true for the rows to keep. It is looked at on the host, since the number of rows depends on it.
+      ops: the library of arrays on devices, whose rows stay there; None if all arrays are NumPy's.
 
     Raises:
       TypeError: the mask is not one vector of booleans for each replica.
       InvalidArgumentError: a component and its mask have different numbers of rows.
     """
-    masks = [np.asarray(part) for part in (mask.values if isinstance(mask, DistributedValues) else (mask,))]
+    given = mask.values if isinstance(mask, DistributedValues) else (mask,)
+    masks = [ops.to_host(part) if ops is not None and ops.owns(part) else np.asarray(part) for part in given]
     if any(part.dtype != bool or part.ndim != 1 for part in masks):
         raise TypeError(f"{what}: mask must be one vector of booleans for each replica, got {mask!r}")
 
     def rows(part: Any, mask: Any) -> Any:
-        array = np.asarray(part)
+        if is_ragged(part) and len(part) == len(mask):
+            return part if mask.all() else part[mask]
+        library = NUMPY if ops is None or not ops.owns(part) else ops
+        array = library.array(part)
         if array.shape[:1] != mask.shape:
             raise InvalidArgumentError(
                 f"{what}: a value must have a row for each of the {len(mask)} values of its mask, got shape {list(array.shape)}"
             )
-        return array if mask.all() else array[mask]
+        return array if mask.all() else library.take(array, np.flatnonzero(mask))
 
     def leaf(part: Any) -> Any:
         if isinstance(part, DistributedValues):
@@ -247,7 +306,7 @@ def select_replica(index: int, value: Any) -> Any:
     return structure.build([select_replica(index, leaf) for leaf in leaves])
 
 
-def regroup(results: Sequence[Any], always_wrap: bool = False) -> Any:
+def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: type[DistributedValues] = PerReplica) -> Any:
     """Combine the nests that the replicas returned into one nest.
 
     A leaf is plain if it is the same object on every replica, or an equal Python number, text, bytes or None of the
@@ -256,6 +315,7 @@ def regroup(results: Sequence[Any], always_wrap: bool = False) -> Any:
     Args:
       results: one nest for each replica.
       always_wrap: wrap every leaf, even equal ones.
+      wrap: the class that leaves are wrapped in.
 
     Raises:
       AssertionError: the structures differ.
@@ -274,16 +334,18 @@ def regroup(results: Sequence[Any], always_wrap: bool = False) -> Any:
     if not isinstance(first, _PLAIN):
         structure = structure_of(first, lists=True, is_leaf=is_distributed)
         if not structure.is_leaf:
-            return _regroup_nest(structure, results, always_wrap)
+            return _regroup_nest(structure, results, always_wrap, wrap)
     for other in results:
         if isinstance(other, _NESTS):
             raise AssertionError(_differs(results))  # noqa: TRY004 - the type that TensorFlow raises
     if not always_wrap and _same(results):
         return first
-    return PerReplica(results)
+    return wrap(results)
 
 
-def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: bool) -> Any:
+def _regroup_nest(
+    structure: Structure, results: Sequence[Any], always_wrap: bool, wrap: type[DistributedValues]
+) -> Any:
     members: list[Sequence[Any]] = []
     for result in results:
         other = structure_of(result, lists=True, is_leaf=is_distributed)
@@ -295,7 +357,7 @@ def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: boo
         ):
             raise AssertionError(_differs(results))
         members.append(_members(structure, result))
-    made = [regroup(parts, always_wrap) for parts in zip(*members, strict=True)]
+    made = [regroup(parts, always_wrap, wrap) for parts in zip(*members, strict=True)]
     # One level at a time: each member is a leaf of its parent's structure.
     shallow = replace(structure, children=(_LEAF,) * len(made))
     return shallow.build(made)

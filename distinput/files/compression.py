@@ -1,119 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed streams: GZIP and ZLIB, in bounded memory; damage of any kind is detected and reported."""
+"""Compressed streams: read and written in bounded memory; damage is reported with the file and the byte.
+
+`CODECS` is the one table of codecs. GZIP, ZLIB, BZ2 and SNAPPY have checksums, so any damage is detected. ZSTD and LZ4 streams
+have them where the program that wrote them added them; those that are written here have none.
+"""
 
 import zlib
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple, cast
 
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.codecs import (
+    ArrowDecoder,
+    ArrowEncoder,
+    Bz2Decoder,
+    Decoder,
+    Encoder,
+    Read,
+    ZlibDecoder,
+    ZlibEncoder,
+    bz2_encoder,
+)
+from distinput.files.snappy_frames import SnappyDecoder, SnappyEncoder
 
-__all__ = ["Compression", "Deflater", "Inflater", "as_compression"]
+__all__ = ["Compression", "Deflater", "Inflater", "as_compression", "compression_of"]
 
-Compression = Literal["", "GZIP", "ZLIB"]
+Compression = Literal["", "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", "AUTO"]
+"""How a file is compressed. "AUTO": as the suffix of its name says."""
 
-_WINDOW_BITS: dict[str, int] = {"GZIP": 31, "ZLIB": 15}
+
+class Codec(NamedTuple):
+    """A codec.
+
+    Args:
+      suffixes: of the files that it compresses.
+      levels: lowest and highest level; None if it has none.
+      decoder: makes a decoder of what a function reads.
+      encoder: makes an encoder of a level, -1 for the default.
+    """
+
+    suffixes: tuple[str, ...]
+    levels: tuple[int, int] | None
+    decoder: Callable[[Read], Decoder]
+    encoder: Callable[[int], Encoder]
+
+
+CODECS: dict[str, Codec] = {
+    "GZIP": Codec((".gz", ".gzip", ".tgz"), (0, 9), lambda read: ZlibDecoder(31, read), lambda n: ZlibEncoder(31, n)),
+    "ZLIB": Codec((".zz", ".zlib"), (0, 9), lambda read: ZlibDecoder(15, read), lambda n: ZlibEncoder(15, n)),
+    "BZ2": Codec((".bz2", ".tbz2"), (1, 9), Bz2Decoder, bz2_encoder),
+    "ZSTD": Codec(
+        (".zst", ".zstd"), (1, 22), lambda read: ArrowDecoder("zstd", read), lambda n: ArrowEncoder("zstd", n)
+    ),
+    "LZ4": Codec((".lz4",), (1, 12), lambda read: ArrowDecoder("lz4", read), lambda n: ArrowEncoder("lz4", n)),
+    "SNAPPY": Codec((".snappy", ".sz"), None, SnappyDecoder, lambda _: SnappyEncoder()),
+}
+"""The codecs by the names that `compression_type` takes."""
 
 
 def as_compression(name: str | bytes | None) -> Compression:
-    """A compression type as TensorFlow names it; None means no compression.
+    """A compression type by its name; None means no compression.
 
     Raises:
-      InvalidArgumentError: the name is not "", "GZIP" or "ZLIB".
+      InvalidArgumentError: there is no such compression.
     """
-    text = name.decode() if isinstance(name, bytes) else name
-    match text:
-        case None | "":
-            return ""
-        case "GZIP":
-            return "GZIP"
-        case "ZLIB":
-            return "ZLIB"
-    raise InvalidArgumentError(f"Unsupported compression_type: {name!r}; known are '', 'GZIP' and 'ZLIB'")
+    text = name.decode() if isinstance(name, bytes) else name or ""
+    if text not in ("", "AUTO", *CODECS):
+        known = ", ".join(repr(codec) for codec in CODECS)
+        raise InvalidArgumentError(
+            f"Unsupported compression_type: {name!r}; known are '' for none, {known}, and 'AUTO', which goes by suffixes"
+        )
+    return cast(Compression, text)
+
+
+def compression_of(compression: Compression, path: str) -> Compression:
+    """The compression of a file: the one that is given or, for "AUTO", the one that its suffix stands for.
+
+    >>> compression_of("AUTO", "s3://bucket/a.json.zst"), compression_of("AUTO", "a.txt"), compression_of("GZIP", "a.txt")
+    ('ZSTD', '', 'GZIP')
+    """
+    if compression != "AUTO":
+        return compression
+    name = path.partition("::")[0].partition("?")[0].lower() if "://" in path else path.lower()
+    found = (codec for codec, traits in CODECS.items() if name.endswith(traits.suffixes))
+    return cast(Compression, next(found, ""))
 
 
 class Inflater:
-    """Incremental decompression.
+    """A compressed file, decompressed from front to back. An empty file is an empty stream.
 
     Args:
-      compression: "GZIP" (one or more members, optionally followed by zero padding) or "ZLIB" (one stream).
+      compression: a codec; not "" and not "AUTO".
       path: of the file, for error messages.
+      read: reads up to so many bytes of it; none at its end.
     """
 
-    def __init__(self, compression: Compression, path: str) -> None:
-        self._compression = compression
-        self._path = path
-        self._stream = zlib.decompressobj(_WINDOW_BITS[compression])
-        self._waiting = b""
-        self._begun = False
-        self._offset = 0  # bytes of the file fed so far
+    def __init__(self, compression: Compression, path: str, read: Read) -> None:
+        self._compression, self._path, self._read = compression, path, read
+        self._decoder = CODECS[compression].decoder(self._fed)
+        self._offset = 0  # bytes of the file that were read
+        self._failure: BaseException | None = None  # of the file, not of what it holds
 
-    @property
-    def hungry(self) -> bool:
-        """True if `inflate` needs more input before it can return anything."""
-        return not self._waiting
-
-    def feed(self, data: bytes) -> None:
-        """Pass in the next bytes of the file; call it only when `hungry`."""
-        self._waiting = data
-        self._begun = self._begun or bool(data)
-        self._offset += len(data)
-
-    def inflate(self, most: int) -> bytes:
-        """Return up to `most` decompressed bytes, possibly none.
+    def readinto(self, view: memoryview) -> int:
+        """Fill a buffer with the next decompressed bytes: how many there are, 0 at the end.
 
         Raises:
-          DataLossError: the stream is damaged, or other data follows it.
+          DataLossError: the stream is damaged or incomplete, or other data follows it.
         """
-        if self._stream.eof:
-            self._waiting = self._waiting.lstrip(b"\0")
-            if not self._waiting:
-                return b""
-            if self._compression != "GZIP":
-                raise self._damage("something follows the end of the compressed data")
-            self._stream = zlib.decompressobj(_WINDOW_BITS[self._compression])
-        if not self._begun:
-            return b""
         try:
-            made = self._stream.decompress(self._waiting, most)
-        except zlib.error as error:
-            raise self._damage(str(error)) from error
-        self._waiting = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
-        return made
+            made = self._decoder.decode(len(view)) if len(view) else b""
+        except (zlib.error, OSError, ValueError, EOFError) as error:
+            if self._failure is not None:
+                raise self._failure from None
+            place = self._offset if isinstance(error, EOFError) else self._offset - self._decoder.waiting
+            raise DataLossError(
+                f"{self._path}: corrupted {self._compression} data at or before byte {place}: {error}"
+            ) from error
+        view[: len(made)] = made
+        return len(made)
 
-    def finish(self) -> None:
-        """Signal the end of the file, once `inflate` returns nothing more. An empty file is an empty stream.
-
-        Raises:
-          DataLossError: the compressed data is incomplete.
-        """
-        if self._begun and not self._stream.eof:
-            raise self._damage("the file ends before the compressed data does; it was cut short")
-
-    def _damage(self, what: str) -> DataLossError:
-        return DataLossError(
-            f"{self._path}: corrupted {self._compression} data at or before byte "
-            f"{self._offset - len(self._waiting)}: {what}"
-        )
+    def _fed(self, size: int) -> bytes:
+        try:
+            data = self._read(size)
+        except BaseException as error:
+            self._failure = error
+            raise
+        self._offset += len(data)
+        return data
 
 
 class Deflater:
     """Incremental compression.
 
     Args:
-      compression: "GZIP" or "ZLIB".
-      level: 0 (none) to 9 (smallest), -1 for zlib's default.
+      compression: a codec; not "" and not "AUTO".
+      level: of the codec, -1 for its default.
+
+    Raises:
+      InvalidArgumentError: the codec has no such level.
     """
 
     def __init__(self, compression: Compression, level: int = -1) -> None:
-        self._stream = zlib.compressobj(level, zlib.DEFLATED, _WINDOW_BITS[compression])
+        levels = CODECS[compression].levels
+        if level != -1 and (levels is None or not levels[0] <= level <= levels[1]):
+            known = "has no levels" if levels is None else f"has levels from {levels[0]} to {levels[1]}"
+            raise InvalidArgumentError(f"compression {compression} {known}, got level {level}")
+        self._encoder = CODECS[compression].encoder(level)
 
     def deflate(self, data: bytes | memoryview) -> bytes:
         """Compress more data and return the output that is ready."""
-        return self._stream.compress(data)
+        return self._encoder.encode(data)
 
     def flush(self) -> bytes:
-        """Return the pending output, so that everything passed in so far can be decompressed."""
-        return self._stream.flush(zlib.Z_SYNC_FLUSH)
+        """Return the pending output, so that everything passed in so far can be decompressed, where the codec can."""
+        return self._encoder.flush()
 
     def finish(self) -> bytes:
         """Return the end of the stream."""
-        return self._stream.flush(zlib.Z_FINISH)
+        return self._encoder.finish()

@@ -5,8 +5,8 @@ import os
 import stat
 from typing import Any
 
-from distinput.core.column import Strings
 from distinput.core.digest import Digest, common_folder, evenly, texts_of
+from distinput.core.strings import Strings
 from distinput.files.paths import file_system, local_path
 from distinput.files.table import FileTable
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column
 from distinput.core.arrow_damage import ArrowDamageError
-from distinput.core.column import Dense, Ints, Strings
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.paths import Paths, list_matching

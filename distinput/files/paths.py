@@ -2,20 +2,26 @@
 """Paths and patterns: whatever users pass in becomes a list of plain strings."""
 
 import os
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from glob import glob, has_magic
 from typing import Any
 
 from distinput.errors import InvalidArgumentError, NoMatchError
+from distinput.files.braces import expand_braces
+from distinput.files.mounts import mounted, object_store
 
 __all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
 
 UNFINISHED = ".distinput-unfinished"
-"""Suffix of the hidden names of files that are still being written, or were left behind by a writer that was killed."""
+"""Suffix of the hidden names of files and folders that are being written, or were left behind by a writer that was killed."""
 
 Paths = str | bytes | os.PathLike[Any] | Iterable[Any]
 
 _LOCAL = ("file://", "local://")
+_BRACES = re.compile(r"\{[^{}/]*\}")
+_LISTED = 4  # so many files are rather listed than asked for one by one
 
 
 def as_paths(paths: Any) -> list[str]:
@@ -57,32 +63,73 @@ def file_system(path: str) -> tuple[Any, str]:
     Raises:
       InvalidArgumentError: no installed file system opens such URLs.
     """
-    from fsspec.core import url_to_fs
-
+    own = mounted(path)
     try:
+        if own is not None:
+            return own.opened(path)
+        from fsspec.core import url_to_fs
+
         system, name = url_to_fs(path)
     except (ImportError, ValueError) as error:
-        raise InvalidArgumentError(f"cannot open {path!r}: {error}") from error
+        if own is None and isinstance(error, ImportError) and (system := _of_obstore(_bucket(path))) is not None:
+            return system, path[len(_bucket(path)) :]
+        raise InvalidArgumentError(
+            f"cannot open {path!r}: {error}; distinput.io.mount gives a prefix of URLs a file system, in each process"
+        ) from error
     return system, name
+
+
+def _bucket(path: str) -> str:
+    protocol, _, rest = path.partition("://")
+    return f"{protocol}://{rest.partition('/')[0]}/"
+
+
+@lru_cache(maxsize=64)
+def _of_obstore(bucket: str) -> Any:
+    """The store of obstore for URLs that fsspec has no package for; None if obstore is not installed, or has none either."""
+    try:
+        return object_store(bucket, {})
+    except (ImportError, ValueError):
+        return None
 
 
 def list_matching(patterns: Paths) -> list[str]:
     """All files that match any of the patterns, sorted and without duplicates.
 
     Local files are returned as plain paths, others with their protocol. `*`, `?` and `[...]` match within one folder;
-    hidden files match too, as in TensorFlow; `**` matches any number of folders. Unfinished files never match.
+    hidden files match too, as in TensorFlow; `**` matches any number of folders. Unfinished files never match. `{a,b}` and
+    `{000..127}` stand for several names or patterns; a file that braces name without any of the above must exist.
 
     Args:
       patterns: one or many patterns or plain paths, local or URLs.
 
     Raises:
-      NoMatchError: none of the patterns matches any file.
+      NoMatchError: none of the patterns matches any file, or a file that braces name is missing.
     """
     wanted = as_paths(patterns)
-    found = {path for pattern in wanted for path in _matches(pattern) if not _is_unfinished(path)}
+    found = {path for pattern in wanted for path in _found(pattern) if not _is_unfinished(path)}
     if not found:
         raise NoMatchError(f"No files matched pattern: {', '.join(wanted)}")
     return sorted(found)
+
+
+def _found(pattern: str) -> list[str]:
+    """The files that match a pattern or, if it has braces, each of those that it stands for."""
+    names = expand_braces(pattern)
+    if len(names) == 1:
+        return _matches(pattern)
+    if local_path(pattern) is not None and (literally := _matches(pattern)):
+        return literally
+    if any(map(has_magic, names)):
+        return [path for name in names for path in _matches(name)]
+    # Files of a store are listed once, not asked for one by one.
+    listed = (
+        None if local_path(pattern) is not None or len(names) < _LISTED else set(_matches(_BRACES.sub("*", pattern)))
+    )
+    missing = [name for name in names if (not _matches(name) if listed is None else name not in listed)]
+    if missing:
+        raise NoMatchError(f"No files matched pattern: {missing[0]}, one of {len(missing)} missing of {pattern}")
+    return names
 
 
 def _matches(pattern: str) -> list[str]:
@@ -92,19 +139,26 @@ def _matches(pattern: str) -> list[str]:
             return [local] if os.path.lexists(local) else []
         return glob(local, recursive=True, include_hidden=True)
     system, name = file_system(pattern)
-    if not has_magic(name):
+    if not has_magic(name) or ("*" not in name and "?" not in name and system.exists(name)):
         return [pattern] if system.exists(name) else []
     return [_as_written(pattern, path) for path in system.glob(name)]
 
 
 def _is_unfinished(path: str) -> bool:
-    return path.partition("::")[0].endswith(UNFINISHED)
+    own = path.partition("::")[0]
+    return own.endswith(UNFINISHED) or f"{UNFINISHED}/" in own or f"{UNFINISHED}{os.sep}" in own
 
 
 def _as_written(pattern: str, path: str) -> str:
     """The URL of a file that fsspec found, in the same form as the pattern."""
     if "://" in path:
         return path
+    own = mounted(pattern)
+    if own is not None and own.system is not None:
+        # Some file systems put a slash before every name, whether the pattern has it or not.
+        short = path.removeprefix("/").removeprefix(own.root.lstrip("/"))
+        as_asked = pattern.startswith(own.prefix + "/") or (not own.root and own.system._strip_protocol(short) != path)
+        return own.prefix + (path if as_asked else short)
     head, chained, rest = pattern.partition("::")
     protocol, _, wanted = head.partition("://")
     return f"{protocol}://{path if wanted.startswith('/') else path.lstrip('/')}{chained}{rest}"

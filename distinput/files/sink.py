@@ -5,18 +5,24 @@ import contextlib
 import os
 import stat
 import warnings
+from collections.abc import Iterator
 from io import FileIO
 from typing import Any, Self
 
+import numpy as np
+
 from distinput.core.ending import Ending
-from distinput.files.compression import Compression, Deflater
+from distinput.files.compression import Compression, Deflater, compression_of
 from distinput.files.paths import local_path
 from distinput.files.source import naming
 from distinput.files.unfinished import Unfinished, Upload
+from distinput.kernels.crc32 import crc32
 
-__all__ = ["Sink"]
+__all__ = ["WRITTEN_ALONE", "Sink"]
 
 _BUFFERED = 256 * 1024  # bytes collected before they are written
+WRITTEN_ALONE = _BUFFERED
+"""Bytes that are written at once when `write` is called, without being kept or copied."""
 
 
 class Sink(Ending):
@@ -27,20 +33,36 @@ class Sink(Ending):
 
     Args:
       path: a local path or a URL.
-      compression: "", "GZIP" or "ZLIB".
+      compression: "" for none, "AUTO" for the one that the suffix stands for, or a codec.
       level: of the compression, -1 for its default.
+      durable: True if a file that `close` has completed must also outlive a machine that loses power; takes milliseconds.
+      checksum: True to compute a checksum of the file while it is written.
 
     Raises:
       NotFoundError: the folder does not exist.
     """
 
-    def __init__(self, path: str, compression: Compression = "", level: int = -1) -> None:
+    def __init__(
+        self,
+        path: str,
+        compression: Compression = "",
+        level: int = -1,
+        *,
+        durable: bool = False,
+        checksum: bool = False,
+    ) -> None:
         self.path = path
+        self._durable = durable
         self._target: Unfinished | Upload | _Stream | None = None
-        self._deflater = Deflater(compression, level) if compression else None
+        codec = compression_of(compression, path)
+        self._deflater = Deflater(codec, level) if codec else None
         self._parts: list[bytes | memoryview] = []
         self._gathered = 0
         self._finished = False
+        self.size = 0
+        """Bytes that the file has so far, without those that are still collected."""
+        self.crc32: int | None = 0 if checksum else None
+        """The checksum of these bytes, if it was asked for."""
         self._failure: BaseException | None = None
         with naming(path, "writing"):
             self._target = _target(path)
@@ -99,7 +121,7 @@ class Sink(Ending):
         self.finish()
         if self._target is not None:
             with self._giving_up():
-                self._target.publish()
+                self._target.publish(durable=self._durable)
             self._target = None
 
     def discard(self) -> None:
@@ -157,15 +179,32 @@ class Sink(Ending):
             raise OSError(text) if number is None else OSError(number, text)
 
     def _write_out(self) -> None:
-        data = b"".join(self._parts)
-        self._parts.clear()
-        self._gathered = 0
-        self._put(data if self._deflater is None else self._deflater.deflate(data))
+        parts, self._parts, self._gathered = self._parts, [], 0
+        for data in _joined(parts):
+            self._put(data if self._deflater is None else self._deflater.deflate(data))
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
+        self.size += len(view)
+        if self.crc32 is not None and len(view):
+            self.crc32 = crc32(np.frombuffer(view, np.uint8), self.crc32)
         while len(view):
             view = view[self._file.write(view) :]
+
+
+def _joined(parts: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The same bytes, small parts joined, and large ones as they are, so that they are not copied."""
+    small: list[bytes | memoryview] = []
+    for part in parts:
+        if len(part) < WRITTEN_ALONE:
+            small.append(part)
+            continue
+        if small:
+            yield b"".join(small)
+            small.clear()
+        yield part
+    if small:
+        yield b"".join(small)
 
 
 class _Stream:
@@ -174,7 +213,7 @@ class _Stream:
     def __init__(self, path: str) -> None:
         self.file: Any = FileIO(path, "wb")
 
-    def publish(self) -> None:
+    def publish(self, *, durable: bool) -> None:
         self.file.close()
 
     def discard(self) -> None:

@@ -7,6 +7,7 @@ A missing file raises `NotFoundError`; other errors of the operating system keep
 import io
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Self, cast
@@ -15,9 +16,9 @@ import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
 from distinput.errors import DataLossError, NotFoundError
-from distinput.files.compression import Compression, Inflater
+from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.paths import file_system, local_path
-from distinput.files.remote import RemoteFile, RemoteStream, ranges_of, remote_size
+from distinput.files.remote import RemoteFile, RemoteStream, asked, facts_of, fetch
 
 __all__ = [
     "EMPTY",
@@ -29,6 +30,7 @@ __all__ = [
     "read_range",
     "size_of",
     "stamp_of",
+    "stamped",
     "version_of",
 ]
 
@@ -37,11 +39,16 @@ EMPTY: Bytes = np.empty(0, np.uint8)
 
 _BYTE = np.dtype(np.uint8)
 
+_KNOWN = threading.local()  # on each thread, the stamp of a remote file
 _POOL = Buffers(step_bits=0)
 """Bytes read from files have a buffer pool of their own, so that they do not evict arrays of users. Chunks have many
 similar sizes, so the pool rounds them up to the next power of two."""
 
 _INFLATED_FROM = 64 * 1024  # bytes of a compressed file read at a time
+
+_MOST_INFLATED, _MOST_RATIO = 256 << 20, 100
+"""The most bytes of one record of a compressed file, or so many times the bytes of the file that were read, if that is more. A
+file of a megabyte may expand to gigabytes; what is longer than this is meant to fill the memory."""
 
 
 @contextmanager
@@ -70,8 +77,7 @@ def size_of(path: str) -> int:
 
 
 def _remote_size(path: str) -> int | None:
-    system, name = file_system(path)
-    size = system.size(name)
+    size = asked(path, lambda system, name: system.size(name))
     return None if size is None else int(size)
 
 
@@ -83,9 +89,11 @@ def stamp_of(path: str) -> str:
     """
     local = local_path(path)
     if local is None:
+        known = getattr(_KNOWN, "stamp", None)
+        if known is not None and known[0] == path:
+            return str(known[1])
         with naming(path):
-            system, name = file_system(path)
-            return str(system.ukey(name))
+            return str(asked(path, lambda system, name: system.ukey(name)))
     try:
         status = os.stat(local)
     except OSError:
@@ -94,6 +102,22 @@ def stamp_of(path: str) -> str:
         ):  # entered only on error: the stamp of a mapped file is taken before each use and must be cheap
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+
+@contextmanager
+def stamped(path: str, stamp: str | None) -> Iterator[None]:
+    """On this thread `stamp_of` does not ask for the stamp of a remote file again, which is known; None: it does.
+
+    >>> with stamped("https://example.com/a", "1"):
+    ...     stamp_of("https://example.com/a")
+    '1'
+    """
+    before = getattr(_KNOWN, "stamp", None)
+    _KNOWN.stamp = before if stamp is None else (path, stamp)
+    try:
+        yield
+    finally:
+        _KNOWN.stamp = before
 
 
 def check_unchanged(path: str, stamp: str) -> None:
@@ -174,8 +198,8 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
     if local_path(path) is not None or path.startswith("memory://"):  # its bytes are shared
         return None
     with naming(path):
-        size = remote_size(*file_system(path))
-        return None if size is None else kind(path, size)
+        facts = asked(path, facts_of)
+        return None if facts.size is None else kind(path, facts.size, facts.version)
 
 
 def read_range(path: str, start: int, stop: int) -> bytes:
@@ -187,8 +211,7 @@ def read_range(path: str, start: int, stop: int) -> bytes:
     with naming(path):
         local = local_path(path)
         if local is None:
-            system, name = file_system(path)
-            return ranges_of(system, name, [start], [max(start, stop)])[0]
+            return bytes(fetch(path, [start], [max(start, stop)])[0])
         with open(local, "rb") as file:
             file.seek(start)
             return file.read(max(0, stop - start))
@@ -199,7 +222,7 @@ class Source:
 
     Args:
       path: a local path or a URL.
-      compression: "", "GZIP" or "ZLIB".
+      compression: "" for none, "AUTO" for the one that the suffix stands for, or a codec.
       start: the byte to begin at; always 0 for a compressed file.
 
     Attributes:
@@ -215,7 +238,8 @@ class Source:
         self.path = path
         self.offset = start
         self._file: Any = _remote(path, RemoteStream) or open_binary(path)
-        self._inflater = Inflater(compression, path) if compression else None
+        codec = compression_of(compression, path)
+        self._inflater = Inflater(codec, path, self._compressed) if codec else None
         self._damage: DataLossError | None = None  # found after bytes that are still good; raised by the next call
         self.size: int | None = None
         self._taken = start  # bytes read from the file
@@ -295,13 +319,20 @@ class Source:
           The bytes, and true if the file has ended.
 
         Raises:
-          DataLossError: the compressed data is damaged.
+          DataLossError: the compressed data is damaged, or expands to a record out of all proportion.
         """
         filled, whole = len(kept), len(kept) + size
+        if self._inflater is not None and whole > _MOST_INFLATED:
+            whole = min(whole, max(_MOST_INFLATED, _MOST_RATIO * self._taken))
+            if filled >= whole:
+                raise DataLossError(
+                    f"{self.path}: {self._taken} bytes of it expand to a record of more than {filled} bytes, which begins at "
+                    f"byte {self.offset - filled} of what it expands to; if that is no mistake, store it without compression"
+                )
         buffer = _POOL.empty((whole,), _BYTE)
         buffer[:filled] = kept
         view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
-        read = self._read if self._inflater is None else self._inflate
+        read = self._read if self._inflater is None else self._inflater.readinto
         with naming(self.path):
             while filled < whole and self._damage is None:
                 try:
@@ -335,22 +366,10 @@ class Source:
             )
         return 0
 
-    def _inflate(self, view: memoryview) -> int:
-        inflater = self._inflater
-        assert inflater is not None
-        while True:
-            if inflater.hungry:
-                data = self._file.read(_INFLATED_FROM)
-                self._taken += len(data)
-                if not data and not self._end():
-                    # zlib may hold back output that did not fit the last time.
-                    made = inflater.inflate(len(view))
-                    if not made:
-                        inflater.finish()
-                    view[: len(made)] = made
-                    return len(made)
-                inflater.feed(data)
-            made = inflater.inflate(len(view))
-            if made:
-                view[: len(made)] = made
-                return len(made)
+    def _compressed(self, size: int) -> bytes:
+        """Read up to `size` bytes of a compressed file."""
+        data = self._file.read(size)
+        self._taken += len(data)
+        if not data:
+            self._end()
+        return bytes(data)

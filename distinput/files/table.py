@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Ints, Strings
+from distinput.core.column import Ints
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.source import size_of, version_of

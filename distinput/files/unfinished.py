@@ -15,6 +15,7 @@ from io import FileIO
 from itertools import count
 from typing import Any
 
+from distinput.files.lock import has_name, locked
 from distinput.files.paths import UNFINISHED, file_system
 
 __all__ = ["Unfinished", "Upload"]
@@ -47,14 +48,18 @@ class Unfinished:
         all(os.path.lexists(name) and _remove_left_behind(name) for name in names)
         self.file: Any = FileIO(claimed, "wb")
         # Closing the file may fail if the disk is full, and must not release the lock.
-        self._lock = os.dup(claimed) if _locked(claimed) else None
+        self._lock = os.dup(claimed) if locked(claimed) else None
 
-    def publish(self) -> None:
-        """Close the file and give it its final name."""
+    def publish(self, *, durable: bool = False) -> None:
+        """Close the file and give it its final name; with `durable`, both are on the disk afterwards."""
+        if durable:
+            os.fsync(self.file.fileno())
         self.file.close()
-        if self._lock is not None and not _is(self._lock, self._name):
+        if self._lock is not None and not has_name(self._lock, self._name):
             raise FileNotFoundError(f"{self._name} was removed while it was written")
         os.replace(self._name, self._path)
+        if durable:
+            _sync_folder(self._path)
         self._end()
 
     def discard(self) -> None:
@@ -64,7 +69,7 @@ class Unfinished:
         # A forked child has the file too, but must not remove it.
         if self._process == os.getpid():
             with contextlib.suppress(OSError):
-                if self._lock is None or _is(self._lock, self._name):
+                if self._lock is None or has_name(self._lock, self._name):
                     os.unlink(self._name)
         self._end()
 
@@ -89,13 +94,13 @@ class Upload:
         protocols = self._system.protocol
         known = {protocols} if isinstance(protocols, str) else set(protocols)
         self._name = self._path
-        if not known & _WHOLE_WHEN_CLOSED:
+        if not known & _WHOLE_WHEN_CLOSED and not getattr(self._system, "whole_when_closed", False):
             self._remove_left_behind()
             self._name = _hidden(self._path, uuid.uuid4().hex[:12])
         self.file: Any = self._system.open(self._name, "wb")
 
-    def publish(self) -> None:
-        """Close the file and give it its final name."""
+    def publish(self, *, durable: bool = False) -> None:
+        """Close the file and give it its final name; how durable it is then is the store's business."""
         self.file.close()
         if self._name == self._path:
             return
@@ -131,6 +136,16 @@ class Upload:
                         self._system.rm_file(name)
 
 
+def _sync_folder(path: str) -> None:
+    """Have the names in the folder of a file written to the disk, where folders can be opened."""
+    with contextlib.suppress(OSError):
+        folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def _hidden(path: str, which: str) -> str:
     """The hidden name of an unfinished file for `path`; `which` distinguishes concurrent writers."""
     folder, slash, name = path.rpartition("/") if os.sep == "/" or "/" in path else path.rpartition(os.sep)
@@ -150,7 +165,7 @@ def _claim(name: str) -> tuple[str, int] | None:
                 return None
             continue
         # Another process may have removed the file as left behind before it was locked.
-        if _locked(found) is not False and _is(found, name):
+        if locked(found) is not False and has_name(found, name):
             return name, found
         os.close(found)
 
@@ -164,38 +179,15 @@ def _remove_left_behind(name: str) -> bool:
     except OSError:  # another user's
         return False
     try:
-        locked = _locked(found)
-        if locked is None:
-            locked = time.time() - os.fstat(found).st_mtime > _LEFT_BEHIND_SECONDS
-        if locked and _is(found, name):
+        free = locked(found)
+        if free is None:
+            free = time.time() - os.fstat(found).st_mtime > _LEFT_BEHIND_SECONDS
+        if free and has_name(found, name):
             os.unlink(name)
-        return locked
+        return free
     except FileNotFoundError:
         return True
     except OSError:
         return False
     finally:
         os.close(found)
-
-
-def _locked(descriptor: int) -> bool | None:
-    """Try to lock a file: True if that succeeded, False if it is locked already, None if locks are unsupported."""
-    try:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-    except ImportError:  # Windows
-        return None
-    try:
-        flock(descriptor, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
-def _is(descriptor: int, name: str) -> bool:
-    """True if an open file still has this name."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(name, follow_symlinks=False))
-    except FileNotFoundError:
-        return False

@@ -9,7 +9,22 @@ from distinput.core.lazy_imports import files_of
 from distinput.core.registry import Registry
 
 if TYPE_CHECKING:
-    from distinput.formats import arrow_ipc, fixed_length, indexed_tfrecord, npy, parquet, text, tfrecord
+    from distinput.formats import (
+        array_record,
+        arrow_ipc,
+        csv,
+        csv_tuples,
+        fixed_length,
+        indexed_text,
+        indexed_tfrecord,
+        jsonl,
+        npy,
+        npz,
+        parquet,
+        tar,
+        text,
+        tfrecord,
+    )
     from distinput.formats.format import Format
 else:
     __getattr__ = files_of(__name__)
@@ -22,11 +37,22 @@ OpenFormat: TypeAlias = "Callable[..., Format]"
 FORMATS: "Registry[OpenFormat]" = Registry(
     "format",
     {
+        "array_record": "distinput.formats.array_record:ArrayRecords",
         "arrow": "distinput.formats.arrow_ipc:ArrowIpc",
+        "csv": "distinput.formats.csv:Csv",
+        "csv_tuples": "distinput.formats.csv_tuples:CsvTuples",
+        "elements": "distinput.formats.elements:Elements",
         "fixed_length": "distinput.formats.fixed_length:FixedLengthRecords",
+        "indexed_csv": "distinput.formats.indexed_text_table:IndexedCsv",
+        "indexed_jsonl": "distinput.formats.indexed_text_table:IndexedJsonLines",
+        "indexed_tar": "distinput.formats.indexed_tar:IndexedTarSamples",
+        "indexed_text": "distinput.formats.indexed_text:IndexedTextLines",
         "indexed_tfrecord": "distinput.formats.indexed_tfrecord:IndexedTFRecords",
+        "jsonl": "distinput.formats.jsonl:JsonLines",
         "npy": "distinput.formats.npy:Npy",
+        "npz": "distinput.formats.npz:Npz",
         "parquet": "distinput.formats.parquet:Parquet",
+        "tar": "distinput.formats.tar:TarSamples",
         "text": "distinput.formats.text:TextLines",
         "tfrecord": "distinput.formats.tfrecord:TFRecords",
     },

@@ -47,7 +47,10 @@ class ArrowFile:
             self.batches = batches_of_stream(path, self.whole)
         else:
             check_end_of_stream(path)
-        with self._opened(None) as reader, reading_batch(path, None):  # pyarrow decodes names on first access
+        with (
+            self._opened(None) as reader,
+            reading_batch(path, self._schema_part),
+        ):  # pyarrow decodes names on first access
             self.schema = reader.schema
             self.spec = table_spec(path, self.schema, columns)
         if self.batches is not None and not trusted:
@@ -57,6 +60,11 @@ class ArrowFile:
     def views(self) -> bool:
         """True if numbers are views of the mapped file."""
         return self.whole is not None and self.batches is not None and not self.batches.compressed
+
+    @property
+    def _schema_part(self) -> str | None:
+        """What is read first: of a stream, the schema; of a file, what its end says of all of it."""
+        return None if self.listed else "the schema at its beginning"
 
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
@@ -69,7 +77,7 @@ class ArrowFile:
         )
         options = ipc.IpcReadOptions(included_fields=fields)
         try:
-            with reading_batch(self.path, None):
+            with reading_batch(self.path, self._schema_part):
                 reader = (ipc.open_file if self.listed else ipc.open_stream)(source, options=options)
             yield reader
         finally:

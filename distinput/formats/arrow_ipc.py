@@ -2,7 +2,7 @@
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar
@@ -11,12 +11,15 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
-from distinput.core.column import Column, Dense, Ints, Ragged, Strings
+from distinput.core.column import Column, Ints
 from distinput.core.concat import concat_columns
+from distinput.core.dense import Dense
 from distinput.core.picked import Memory, Rows, chosen
+from distinput.core.ragged import Ragged
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
@@ -69,6 +72,9 @@ class ArrowIpc(TableFormat):
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
         normalized(self, "nulls", as_nulls("arrow", self.nulls))
+
+    def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
+        return replace(self, columns=columns)
 
     def spec_of(self, path: str) -> Spec:
         return self._file(path).spec

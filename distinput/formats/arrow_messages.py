@@ -90,6 +90,8 @@ def batches_of_file(path: str) -> Batches:
             raise _damage(path, "a record batch lies outside of it")
         data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
         found = [_message(data[end - head : end])[0] for head, end in zip(heads.tolist(), ends, strict=True)]
+    except DataLossError:
+        raise
     except (struct.error, ValueError, IndexError) as error:
         raise _damage(path, str(error)) from error
     for number, message in enumerate(found):

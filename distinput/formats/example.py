@@ -16,8 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.core.buffers import empty
-from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.leaves import STRING
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches, ragged_tensor
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import with_joined_lists
 from distinput.formats.example_lists import KINDS, Lists, fixed_values, variable_values, with_defaults
@@ -26,7 +30,6 @@ from distinput.formats.features import (
     Features,
     FixedLenFeature,
     FixedLenSequenceFeature,
-    as_feature_array,
     checked_features,
     message_key,
 )
@@ -42,7 +45,15 @@ from distinput.kernels.example_values import (
 )
 from distinput.kernels.protobuf import MalformedError
 
-__all__ = ["ExampleParser", "RaggedValues", "parse_example", "parse_examples", "parse_single_example"]
+__all__ = [
+    "ExampleParser",
+    "Messages",
+    "batch_value",
+    "contiguous",
+    "parse_example",
+    "parse_examples",
+    "parse_single_example",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -57,33 +68,6 @@ _MORE = 4
 
 _MOST_ROOM = {BYTES: 128, FLOAT: 1024, INT64: 1024}
 """Beyond this size strings are left in place in the messages, and numbers are counted before they are decoded."""
-
-
-class RaggedValues(NamedTuple):
-    """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`.
-
-    It has the attributes of TensorFlow's RaggedTensor as well as those of its SparseTensor.
-    """
-
-    values: Array
-    row_splits: Ints
-
-    @property
-    def indices(self) -> Ints:
-        """[m, 2] the row of each value and its position in the row."""
-        sizes = np.diff(self.row_splits)
-        rows = np.repeat(np.arange(len(sizes)), sizes)
-        return np.stack((rows, np.arange(len(rows)) - self.row_splits[rows]), axis=1)
-
-    @property
-    def dense_shape(self) -> Ints:
-        """The number of rows, and the length of the longest."""
-        sizes = np.diff(self.row_splits)
-        return np.array([len(sizes), sizes.max(initial=0)], np.int64)
-
-    def to_list(self) -> list[list[Any]]:
-        """Lists of Python values."""
-        return [self.values[a:b].tolist() for a, b in zip(self.row_splits[:-1], self.row_splits[1:], strict=True)]
 
 
 def parse_examples(serialized: Strings, features: Features) -> dict[str, Column]:
@@ -113,7 +97,7 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
 
     Returns:
       A dict with an array [n, *shape] for each fixed-length feature, one [n, longest, *shape] for each sequence
-      feature, and `RaggedValues` for the others.
+      feature, and a `RaggedTensor` for the others, which has the attributes of TensorFlow's `SparseTensor` as well.
 
     Raises:
       InvalidArgumentError: see `parse_examples`.
@@ -121,7 +105,7 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
     del example_names, name
     messages = serialized if isinstance(serialized, Strings) else Strings.of(list(serialized))
     columns = parse_examples(messages, features)
-    return {key: _batch_value(features[key], column) for key, column in columns.items()}
+    return {key: batch_value(features[key], column) for key, column in columns.items()}
 
 
 def parse_single_example(
@@ -184,7 +168,7 @@ class ExampleParser:
 
     def __call__(self, serialized: Strings) -> dict[str, Column]:
         """See `parse_examples`."""
-        messages = _contiguous(serialized)
+        messages = contiguous(serialized)
         found = self._decoded(messages) or self._located(messages)
         columns: dict[str, Column] = {}
         for key, feature in self.features.items():
@@ -222,7 +206,7 @@ class ExampleParser:
             size += -(-(table + room) // 8) * 8
         return _Layout(n, np.array(columns, np.int64), places, rows, size)
 
-    def _decoded(self, messages: "_Messages") -> "_Found | None":
+    def _decoded(self, messages: "Messages") -> "_Found | None":
         """Locate and decode in one pass; None if anything is unusual or wrong."""
         n = len(messages.starts)
         while True:
@@ -241,7 +225,7 @@ class ExampleParser:
         found.missing = where
         return found if status == OK else None
 
-    def _located(self, messages: "_Messages") -> "_Found":
+    def _located(self, messages: "Messages") -> "_Found":
         """Locate all features without decoding them, with the semantics of protobuf.
 
         Raises:
@@ -274,7 +258,7 @@ def _is_decoded_at_once(feature: Feature) -> bool:
     return feature.dtype != STRING and not (isinstance(feature, FixedLenSequenceFeature) and feature.shape)
 
 
-class _Messages(NamedTuple):
+class Messages(NamedTuple):
     """n messages: the start of each in the data, and its size."""
 
     data: Array
@@ -286,12 +270,13 @@ class _Messages(NamedTuple):
         return self.data[self.starts[index] :][: self.sizes[index]].tobytes()
 
 
-def _contiguous(strings: Strings) -> _Messages:
+def contiguous(strings: Strings) -> Messages:
+    """The messages as the kernels take them."""
     if strings.starts.ndim != 1:
         raise InvalidArgumentError(
             f"parse_examples: expected one message a row, got {strings.starts.ndim - 1} more axes"
         )
-    return _Messages(*[np.ascontiguousarray(array) for array in (strings.data, strings.starts, strings.sizes)])
+    return Messages(*[np.ascontiguousarray(array) for array in (strings.data, strings.starts, strings.sizes)])
 
 
 class _Layout(NamedTuple):
@@ -325,7 +310,7 @@ class _Found:
       missing: how many of the k * n features are missing; known if any were decoded.
     """
 
-    messages: _Messages
+    messages: Messages
     layout: _Layout
     out: Array
     kinds: Array
@@ -333,7 +318,7 @@ class _Found:
     missing: int = 0
 
     @staticmethod
-    def of(messages: _Messages, keys: int, layout: _Layout) -> "_Found":
+    def of(messages: Messages, keys: int, layout: _Layout) -> "_Found":
         """Allocate memory for so many keys."""
         n = len(messages.starts)
         out = empty((layout.size,), _BYTE)
@@ -363,21 +348,14 @@ class _Found:
         return Dense(array.copy() if array.nbytes < len(out) // 8 else array)
 
 
-def _batch_value(feature: Feature, column: Column) -> Any:
+def batch_value(feature: Feature, column: Column) -> Any:
+    """The values of one feature in a batch of messages, as users get them."""
+    if isinstance(column, RaggedBatches):
+        return ragged_tensor(column)
     if not isinstance(column, Ragged):
         return column.objects() if isinstance(column, Strings) else column.array  # type: ignore[attr-defined]
-    flat = column.unstack()  # rows concatenated
-    values = flat.objects() if isinstance(flat, Strings) else flat.array  # type: ignore[attr-defined]
-    if not isinstance(feature, FixedLenSequenceFeature):
-        return RaggedValues(values, np.concatenate(([0], np.cumsum(column.sizes))))
-    fill: Any = feature.default_value
-    if fill is None:
-        fill = b"" if feature.dtype == STRING else 0
-    fill = as_feature_array(fill, feature.dtype).reshape(())[()]
-    out = np.full((len(column), int(column.sizes.max(initial=0)), *feature.shape), fill, feature.dtype)
-    for row, size, end in zip(out, column.sizes.tolist(), np.cumsum(column.sizes).tolist(), strict=True):
-        row[:size] = values[end - size : end]
-    return out
+    made = ragged_tensor(column)
+    return made.to_padded(feature.padding) if isinstance(feature, FixedLenSequenceFeature) else made
 
 
 def _malformed(index: int, message: bytes) -> InvalidArgumentError:
@@ -387,14 +365,14 @@ def _malformed(index: int, message: bytes) -> InvalidArgumentError:
     )
 
 
-def _with_joined(given: _Messages, index: int) -> _Messages:
+def _with_joined(given: Messages, index: int) -> Messages:
     """The messages, re-encoded from number `index` on so that each list is in one piece."""
     messages = list(Strings(given.data, given.starts[index:], given.sizes[index:]).values())
     for i, message in enumerate(messages):
         with suppress(MalformedError):  # a damaged one stays as it is; the kernels will report it
             messages[i] = with_joined_lists(message)
     joined = Strings.of(messages)
-    return _Messages(
+    return Messages(
         np.concatenate((given.data, joined.data)),
         np.concatenate((given.starts[:index], joined.starts + len(given.data))),
         np.concatenate((given.sizes[:index], joined.sizes)),

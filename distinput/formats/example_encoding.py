@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoding `tf.train.Example` messages, and normalizing unusual ones, without the protobuf library."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Strings
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 from distinput.kernels.protobuf import read_fields
 
-__all__ = ["encode_example", "encode_examples", "with_joined_lists"]
+__all__ = [
+    "encode_example",
+    "encode_examples",
+    "encode_sequence_example",
+    "field",
+    "lists_of",
+    "varint",
+    "with_joined_lists",
+]
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
@@ -31,9 +39,30 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     """
     entries = []
     for key in sorted(features, key=_text):
-        entry = _field(1, _text(key)) + _field(2, _encode_feature(key, features[key]))
-        entries.append(_field(1, entry))
-    return _field(1, b"".join(entries))
+        entry = field(1, _text(key)) + field(2, _encode_feature(key, features[key]))
+        entries.append(field(1, entry))
+    return field(1, b"".join(entries))
+
+
+def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[str, Sequence[Any]]) -> bytes:
+    r"""Encode a `tf.train.SequenceExample` message, with keys sorted.
+
+    Args:
+      context: values of the whole by key, as for `encode_example`.
+      feature_lists: by key, the values of each step, as for `encode_example`.
+
+    Raises:
+      InvalidArgumentError: no kind of feature can hold a value.
+
+    >>> encode_sequence_example({}, {"x": [1, [2, 3]]})
+    b'\x12\x16\n\x14\n\x01x\x12\x0f\n\x05\x1a\x03\n\x01\x01\n\x06\x1a\x04\n\x02\x02\x03'
+    """
+    entries = []
+    for key in sorted(feature_lists, key=_text):
+        steps = b"".join([field(1, _encode_feature(key, step)) for step in feature_lists[key]])
+        entries.append(field(1, field(1, _text(key)) + field(2, steps)))
+    lists = field(2, b"".join(entries)) if entries else b""
+    return (encode_example(context) if context else b"") + lists
 
 
 def encode_examples(block: Block) -> Strings:
@@ -44,7 +73,8 @@ def encode_examples(block: Block) -> Strings:
 # The protobuf wire format: fields of tag and content, where the tag gives the field number and the wire type.
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number from 0 on as protobuf writes it."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -53,31 +83,32 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _field(number: int, content: bytes) -> bytes:
-    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
+def field(number: int, content: bytes) -> bytes:
+    """A field of bytes or of a message."""
+    return bytes((number << 3 | 2,)) + varint(len(content)) + content
 
 
 def _encode_feature(key: str, value: Any) -> bytes:
     if value is None or (isinstance(value, list | tuple) and not len(value)):
         return b""
     if isinstance(value, bytes | bytearray | memoryview | str):
-        return _field(BYTES, _field(1, _text(value)))
+        return field(BYTES, field(1, _text(value)))
     array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
     match array.dtype.kind:
         case "f":
             numbers = array.astype("<f4").tobytes()
-            return _field(FLOAT, _field(1, numbers) if numbers else b"")
+            return field(FLOAT, field(1, numbers) if numbers else b"")
         case "i" | "u" | "b":
             if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
                 raise InvalidArgumentError(
                     f"feature {key!r}: {array.max()} is no int64, the only integers of an Example"
                 )
-            packed = b"".join([_varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
-            return _field(INT64, _field(1, packed) if packed else b"")
+            packed = b"".join([varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
+            return field(INT64, field(1, packed) if packed else b"")
         case "S" | "U" | "O":
             items = array.reshape(-1).tolist()
             if all(isinstance(item, bytes | bytearray | memoryview | str) for item in items):
-                return _field(BYTES, b"".join([_field(1, _text(item)) for item in items]))
+                return field(BYTES, b"".join([field(1, _text(item)) for item in items]))
     raise InvalidArgumentError(
         f"feature {key!r}: an Example holds bytes, floating-point numbers and integers, got {value!r:.80}"
     )
@@ -94,7 +125,7 @@ def _text(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
+def fields_of(message: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Number, wire type and content of each field of a message."""
     for tag, start, stop in read_fields(message):
         yield tag >> 3, tag & 7, message[start:stop]
@@ -103,6 +134,19 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
 def with_joined_lists(message: bytes) -> bytes:
     """The same message with one list for each key.
 
+    Raises:
+      MalformedError: the message is malformed.
+    """
+    entries = []
+    for key, (kind, values) in lists_of(message).items():
+        entry = field(1, key) + field(2, field(kind, values) if kind else b"")
+        entries.append(field(1, entry))
+    return field(1, b"".join(entries))
+
+
+def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
+    """The kind and the list of each key of a message; kind `MISSING` if it has none.
+
     Repeated pieces of a message are equivalent to their concatenation; the last map entry for a key wins, and so does
     the last member of a oneof.
 
@@ -110,23 +154,23 @@ def with_joined_lists(message: bytes) -> bytes:
       MalformedError: the message is malformed.
     """
     found: dict[bytes, bytes] = {}
-    for number, form, features in _fields(message):
-        for number2, form2, entry in _fields(features) if (number, form) == (1, 2) else ():
+    for number, form, features in fields_of(message):
+        for number2, form2, entry in fields_of(features) if (number, form) == (1, 2) else ():
             if (number2, form2) != (1, 2):
                 continue
             key, feature = b"", b""
-            for number3, form3, content in _fields(entry):
+            for number3, form3, content in fields_of(entry):
                 if (number3, form3) == (1, 2):
                     key = content
                 elif (number3, form3) == (2, 2):
                     feature += content
             found[key] = feature
-    entries = []
-    for key, feature in found.items():
-        kind, values = MISSING, b""
-        for number, form, content in _fields(feature):
-            if form == 2 and number in (BYTES, FLOAT, INT64):
-                kind, values = number, values + content if number == kind else content
-        entry = _field(1, key) + _field(2, _field(kind, values) if kind else b"")
-        entries.append(_field(1, entry))
-    return _field(1, b"".join(entries))
+    return {key: list_of(feature) for key, feature in found.items()}
+
+
+def list_of(feature: bytes) -> tuple[int, bytes]:
+    kind, values = MISSING, b""
+    for number, form, content in fields_of(feature):
+        if form == 2 and number in (BYTES, FLOAT, INT64):
+            kind, values = number, values + content if number == kind else content
+    return kind, values

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.column import Column, Dense, Ragged, Strings
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.leaves import STRING
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.formats.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from distinput.kernels.example_values import (

@@ -5,13 +5,14 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.declined import declined
 from distinput.core.leaves import STRING, as_dtype, as_leaf
 from distinput.core.spec import Spec, TensorSpec
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.plan.check import normalized
 
 __all__ = [
@@ -82,18 +83,18 @@ class FixedLenFeature:
 
 @dataclass(frozen=True, init=False)
 class FixedLenSequenceFeature:
-    """Any number of items of one shape; the counterpart of `tf.io.FixedLenSequenceFeature` for Examples.
+    """Any number of items of one shape; the counterpart of `tf.io.FixedLenSequenceFeature`.
 
     `parse_example` pads the records of a batch to the longest one.
 
     Args:
       shape: of an item.
       dtype: int64, float32 or string.
-      allow_missing: must be true: a record without the feature has no items.
+      allow_missing: a record without the feature has no items; must be True to parse an Example.
       default_value: what `parse_example` pads with, a scalar; None: 0 or an empty string.
 
     Raises:
-      InvalidArgumentError: `allow_missing` is false, or see `FixedLenFeature`.
+      InvalidArgumentError: see `FixedLenFeature`.
     """
 
     shape: tuple[int, ...]
@@ -104,12 +105,18 @@ class FixedLenSequenceFeature:
     def __init__(
         self, shape: Sequence[int] | int, dtype: Any, allow_missing: bool = False, default_value: Any = None
     ) -> None:
-        if not allow_missing:
-            raise InvalidArgumentError("FixedLenSequenceFeature: allow_missing must be True to parse an Example")
         normalized(self, "shape", _known_shape(shape, "FixedLenSequenceFeature"))
         normalized(self, "dtype", _feature_dtype(dtype))
         normalized(self, "allow_missing", allow_missing)
         normalized(self, "default_value", default_value)
+
+    @property
+    def padding(self) -> Any:
+        """What the records of a batch are padded with: a scalar of the dtype."""
+        fill: Any = self.default_value
+        if fill is None:
+            fill = b"" if self.dtype == STRING else 0
+        return as_feature_array(fill, self.dtype).reshape(())[()]
 
     @property
     def spec(self) -> TensorSpec:
@@ -139,6 +146,16 @@ class VarLenFeature:
         return TensorSpec((None,), self.dtype)
 
 
+class _Partition:
+    """A kind of partition that TensorFlow's class has as a member, and this one has not."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, _: Any, owner: type) -> Any:
+        raise declined(owner, self.name)
+
+
 @dataclass(frozen=True, init=False)
 class RaggedFeature:
     """A feature with any number of values; `tf.io.RaggedFeature` without partitions.
@@ -146,15 +163,41 @@ class RaggedFeature:
     Args:
       dtype: int64, float32 or string.
       value_key: the key in the message; None: the key under which this feature is declared.
+      partitions: must be empty; ragged tensors of more dimensions are made from parsed lengths.
+      row_splits_dtype: accepted as TensorFlow's; row splits are int64.
+      validate: accepted as TensorFlow's; row splits are always valid.
 
     Raises:
       InvalidArgumentError: the dtype is unsupported.
+      UnimplementedError: there are partitions.
     """
 
     dtype: np.dtype[Any]
     value_key: str | None
+    partitions: ClassVar[tuple[()]] = ()
+    row_splits_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.int64)
+    validate: ClassVar[bool] = False
+    RowLengths = _Partition()
+    RowLimits = _Partition()
+    RowSplits = _Partition()
+    RowStarts = _Partition()
+    UniformRowLength = _Partition()
+    ValueRowIds = _Partition()
 
-    def __init__(self, dtype: Any, value_key: str | None = None) -> None:
+    def __init__(
+        self,
+        dtype: Any,
+        value_key: str | None = None,
+        partitions: Sequence[Any] = (),
+        row_splits_dtype: Any = np.int32,
+        validate: bool = False,
+    ) -> None:
+        del row_splits_dtype, validate
+        if len(partitions):
+            raise UnimplementedError(
+                "RaggedFeature: partitions must be empty; parse the values and the lengths on their own, then use "
+                "RaggedTensor.from_row_lengths"
+            )
         normalized(self, "dtype", _feature_dtype(dtype))
         normalized(self, "value_key", value_key)
 
@@ -226,6 +269,10 @@ def checked_features(features: Features) -> Features:
             raise InvalidArgumentError(
                 f"Invalid feature {key!r}: expected FixedLenFeature, FixedLenSequenceFeature, VarLenFeature or "
                 f"RaggedFeature, got a {type(feature).__name__}"
+            )
+        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
+            raise InvalidArgumentError(
+                f"FixedLenSequenceFeature: allow_missing must be True to parse an Example, got False for {key!r}"
             )
     return features
 

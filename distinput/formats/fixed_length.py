@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Strings
 from distinput.core.nest import LEAF
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.ranges import read_spans
@@ -32,7 +32,8 @@ class FixedLengthRecords(SpanFormat):
       record_bytes: the length of a record, at least 1.
       header_bytes: skipped at the beginning of each file.
       footer_bytes: skipped at the end of each file.
-      compression_type: None or "" for none, "GZIP" or "ZLIB"; the lengths are those of the decompressed bytes.
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+        The lengths are those of the decompressed bytes.
 
     Raises:
       InvalidArgumentError: a number is too small, or the compression is unknown.

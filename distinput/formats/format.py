@@ -2,7 +2,7 @@
 """The interface of a file format: the spec of its records, their number, where a file can be split, and the records."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -93,6 +93,8 @@ class Format(ABC):
     """True if `portions` is implemented: decoding is expensive and can be done ahead."""
     reads: ClassVar[bool] = False
     """True if a block is read and scanned without the GIL, so that it can be done ahead."""
+    resumes: ClassVar[bool] = False
+    """True if `past` leads behind a damaged record; a run that leaves such out then reads blocks, not portions."""
     lists_fragments: ClassVar[bool] = False
     """True if listing the fragments of a file requires reading its metadata."""
     states_cardinality: ClassVar[bool] = False
@@ -118,6 +120,15 @@ class Format(ABC):
                 f"{path}: its records look like {found.nest}, but those of the first file like {spec.nest}; read files of "
                 "different records with datasets of their own, and bring them to one form before they are put together"
             )
+
+    def held(self, paths: Iterable[str]) -> "Format":
+        """This format with what it infers from files stated, so that all of them have to agree with it.
+
+        Args:
+          paths: the files in their order; only as many are looked at as it takes.
+        """
+        del paths
+        return self
 
     @abstractmethod
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
@@ -162,6 +173,23 @@ class Format(ABC):
         """
         raise NotImplementedError(f"{self.name} is not read in portions")
 
+    def with_columns(self, columns: Sequence[str]) -> "Format | None":
+        """The same format, of which only these columns are read, in this order; None if it reads records whole."""
+        del columns
+        return None
+
+    def where(self, term: Any) -> "Format | None":
+        """The same format without parts of files that hold no row for which an expression is true, as their statistics tell.
+
+        Args:
+          term: what the expression is made of, a `core.arrow_expression.Term`.
+
+        Returns:
+          A format that cannot count or fetch rows any more; None if files have no statistics.
+        """
+        del term
+        return None
+
     def gathers(self, path: str) -> bool:
         """True if the cost of `fetch` depends only on the number of rows, not on where they are in the file."""
         del path
@@ -184,6 +212,10 @@ class Format(ABC):
         """The smallest parts of the file that can be read independently, in order; together they cover the file."""
         return [Fragment(path, self.start(), None, self.rows(path), size_of(path))]
 
+    def size(self, path: str) -> int:
+        """The size of a file in bytes; 0 if unknown. Overridden by formats of what is no file."""
+        return size_of(path)
+
     def bytes_read(self, path: str, size: int) -> int:
         """How many of the `size` bytes of a file are read for all of its records; fewer if columns are left out."""
         del path
@@ -193,6 +225,26 @@ class Format(ABC):
         """The position of record `row`; None if unknown without reading the records before it."""
         del path
         return self.start() if row == 0 else None
+
+    def ends_at(self, path: str, position: Position | None) -> bool:
+        """Whether no record follows a position; asked where an error is told."""
+        try:
+            rows = self.rows(path)
+            if rows is not None:
+                return bool((position or self.start())["row"] >= rows)
+            return next(self.read(path, position), None) is None
+        except (DataLossError, OSError):
+            return False
+
+    def past(self, path: str, position: Position | None) -> Position | None:
+        """The position of the first record behind a damaged one from which on the file can be read; None: it is not known.
+
+        Args:
+          path: the file.
+          position: of the damaged record; None: the first one.
+        """
+        del path, position
+        return None
 
     def start(self) -> Position:
         """The position of the first record of any file."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
-from distinput.core.column import Dense, Ints
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.picked import Rows, chosen
 from distinput.core.row_order import check_rows

@@ -2,7 +2,7 @@
 """Parquet files: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from os import PathLike
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_paths, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, cut_rows
@@ -29,12 +29,14 @@ from distinput.formats.parquet_file import (
     opened,
     reading,
 )
+from distinput.formats.parquet_statistics import ranges_of
 from distinput.formats.portion import Portion
+from distinput.formats.possible import possible
 from distinput.formats.table_format import TableFormat
 from distinput.formats.tables import arrays_of, as_columns, as_nulls, checked_batch, rows_block, table_spec
 from distinput.plan.check import normalized
 
-__all__ = ["Parquet", "write_parquet"]
+__all__ = ["Parquet", "PrunedParquet", "write_parquet"]
 
 _BLOCK_BYTES, _COLUMN_BYTES = 4 << 20, 1 << 15
 """Target size of a block, which is a view: in total, or per column if there are many; each column has a fixed cost."""
@@ -57,8 +59,8 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 class Parquet(TableFormat):
     """Rows of Parquet files.
 
-    Numbers, booleans and times become arrays; strings and binary values become bytes, lists rows of varying length,
-    fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
+    Numbers, booleans and times become arrays; strings and binary values become bytes, lists rows of varying length, lists
+    of lists ragged tensors, fixed-size lists an additional axis, and structs dicts; dictionary-encoded values are decoded.
 
     Args:
       columns: names of the columns to read; others are not accessed. None: all.
@@ -81,6 +83,18 @@ class Parquet(TableFormat):
         normalized(self, "nulls", as_nulls("parquet", self.nulls))
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
+
+    def with_columns(self, columns: Sequence[str]) -> "Parquet":
+        return replace(self, columns=columns)
+
+    def where(self, term: Any) -> "Parquet | None":
+        made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term)
+        return made
+
+    def wants(self, path: str, stamp: str, group: int) -> bool:
+        """Whether a row group is read at all."""
+        del path, stamp, group
+        return True
 
     def spec_of(self, path: str) -> Spec:
         return _spec_of(path, stamp_of(path), self._columns)
@@ -137,7 +151,7 @@ class Parquet(TableFormat):
             before = 0
             for number, group in enumerate(groups_of(path, stamp, self._columns)):
                 wanted = range(max(0, begin - before), min(group.rows, end - before))
-                if wanted:
+                if wanted and self.wants(path, stamp, number):
                     yield from passing.portions(number, group, before, wanted)
                 before += group.rows
         finally:
@@ -197,6 +211,30 @@ class Parquet(TableFormat):
         return None if self.columns is None else tuple(self.columns)
 
 
+@dataclass(frozen=True)
+class PrunedParquet(Parquet):
+    """Rows of Parquet files without the row groups in which no row can satisfy a condition, as their statistics tell.
+
+    Args:
+      columns: as for `Parquet`.
+      batch_rows: as for `Parquet`.
+      nulls: as for `Parquet`.
+      term: the condition.
+    """
+
+    counts_rows: ClassVar[bool] = False
+    fetches: ClassVar[bool] = False
+    states_cardinality: ClassVar[bool] = False
+    term: Any = None
+
+    def where(self, term: Any) -> None:
+        """Nothing: it has a condition already."""
+
+    def wants(self, path: str, stamp: str, group: int) -> bool:
+        ranges = ranges_of(path, stamp, self.nulls)
+        return group >= len(ranges) or possible(self.term, ranges[group])[0]
+
+
 @dataclass(frozen=True, slots=True)
 class _Pass:
     """One reading of a file.
@@ -236,6 +274,8 @@ class _Pass:
                     rows.start > wanted.start,
                     partial(slices.decode, rows),
                     partial(self._blocks, number, before, rows, most),
+                    partial(_behind, before + rows.stop),
+                    local_path(self.readers.path) is None,
                 )
 
     def _blocks(
@@ -293,3 +333,8 @@ def write_parquet(
         write_table(
             pa.table(arrays), target, row_group_size=row_group_size, compression=compression, write_page_checksum=True
         )
+
+
+def _behind(row: int, _: Position | None) -> tuple[None, Position]:
+    """Behind a portion, of which nothing more can be read."""
+    return None, {"row": row}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 
-__all__ = ["Chunk", "chunks_of"]
+__all__ = ["Chunk", "Compact", "chunks_of"]
 
 _ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _COMPRESSED_SIZE, _DATA, _DICTIONARY = 4, 1, 3, 3, 7, 9, 11
 """The field numbers on the path from the footer to the bytes of a column."""
@@ -42,9 +42,7 @@ def chunks_of(path: str, footer: bytes, size: int) -> list[list[Chunk]]:
       DataLossError: the footer is damaged.
     """
     try:
-        return [
-            [_chunk(column, size) for column in group[_COLUMNS]] for group in _Compact(footer).struct()[_ROW_GROUPS]
-        ]
+        return [[_chunk(column, size) for column in group[_COLUMNS]] for group in Compact(footer).struct()[_ROW_GROUPS]]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise DataLossError(f"{path}: not a Parquet file, or damaged: its footer: {error!r:.100}") from error
 
@@ -60,7 +58,7 @@ def _chunk(column: dict[int, Any], size: int) -> Chunk:
     return Chunk(name, start, start + nbytes)
 
 
-class _Compact:
+class Compact:
     """A decoder of Thrift's compact encoding.
 
     Args:

@@ -23,6 +23,7 @@ __all__ = [
     "batches_of",
     "chunks",
     "decoding_order",
+    "footer_bytes",
     "footer_of",
     "groups_of",
     "opened",
@@ -129,6 +130,11 @@ def chunks(path: str, stamp: str) -> list[list[Chunk]]:
     """
     _, content, size = _footer_of(path, stamp)
     return chunks_of(path, content, size)
+
+
+def footer_bytes(path: str, stamp: str) -> bytes:
+    """The footer of this version of a file, as it is stored."""
+    return _footer_of(path, stamp).content
 
 
 @lru_cache(maxsize=256)

@@ -23,6 +23,9 @@ class Portion:
       follows: true if the previous portion must be decoded first, because both come from one stream.
       decode: called once; its result is passed to `blocks`. Either may raise errors of the file.
       blocks: yields the rows, each block with the position after it.
+      past: of the position of a bad record among these rows, what of the portion is behind it, None if nothing is, and the
+        position there; None: nothing behind it can be read.
+      waits: true if `decode` mostly waits for a network, so more of them should be under way.
     """
 
     rows: int
@@ -30,3 +33,5 @@ class Portion:
     follows: bool
     decode: Callable[[], Any]
     blocks: Callable[[Any], Iterator[tuple[Block, dict[str, Any]]]]
+    past: "Callable[[dict[str, Any] | None], tuple[Portion | None, dict[str, Any]]] | None" = None
+    waits: bool = False

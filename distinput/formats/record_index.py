@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index files: the offsets of the records of a TFRecord file, stored beside it.
+"""Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
 
-The native format is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the
-size of the file.
-`<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each record.
+The native format is `<file>.index`, a NumPy array file of int64 [n + 1]: the offset of each record in bytes, and the size of
+the file. `<file>.idx`, as written by the `tfrecord2idx` scripts, is read as well: a line of offset and length for each record.
 """
 
 import io
@@ -17,31 +16,29 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.kernels.tfrecord import FOOTER, HEADER
 
-__all__ = ["CURE", "index_sink", "load_index"]
+__all__ = ["CURE", "array_file", "index_beside", "index_sink"]
 
 ENDING, OTHERS_ENDING = ".index", ".idx"
 CURE = "write the index again with distinput.io.write_tfrecord_index"
 
 
 def index_sink(path: str, offsets: Ints) -> Sink:
-    """Write the index of a file; returns the sink, which is not closed yet.
+    """Write the index of a TFRecord file beside it; returns the sink, which is not closed yet.
 
     Args:
       path: of the TFRecord file.
       offsets: [n + 1] the offset of each record, and the size of the file.
     """
-    content = io.BytesIO()
-    np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
     sink = Sink(path + ENDING)
-    sink.write(content.getvalue())
+    sink.write(array_file(offsets))
     return sink
 
 
-def load_index(path: str) -> Ints:
-    """[n + 1] the offset of each record of a TFRecord file, and the size of the file.
+def index_beside(path: str) -> Ints | None:
+    """[n + 1] the offset of each record of a TFRecord file, and the size of the file, from its index; None if it has none.
 
     Raises:
-      NotFoundError: the file is not there, or it has no index.
+      NotFoundError: the file is not there.
       DataLossError: the index is damaged, or belongs to another version of the file.
     """
     size = size_of(path)
@@ -56,10 +53,7 @@ def load_index(path: str) -> Ints:
                 f"{path}: has {size} bytes, but its index {path + ending} is of a file of {offsets[-1]} bytes; {CURE}"
             )
         return offsets
-    raise NotFoundError(
-        f"{path}: has no index, neither {path + ENDING} nor {path + OTHERS_ENDING}; write one with "
-        "distinput.io.write_tfrecord_index, or read the file without index"
-    )
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -87,3 +81,10 @@ def _from_lines(content: bytes) -> Ints:
     if (np.diff(offsets) != lines[:, 1]).any():
         raise ValueError("each record must begin where the one before it ends")
     return offsets
+
+
+def array_file(offsets: Ints) -> bytes:
+    """Offsets as a NumPy array file."""
+    content = io.BytesIO()
+    np.save(content, np.ascontiguousarray(offsets, "<i8"), allow_pickle=False)
+    return content.getvalue()

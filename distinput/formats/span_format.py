@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Strings
 from distinput.core.nest import LEAF
 from distinput.core.spec import Spec
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.source import EMPTY, Source
+from distinput.files.source import EMPTY, Source, size_of
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 
 __all__ = ["Found", "Piece", "SpanFormat"]
@@ -110,12 +110,19 @@ class SpanFormat(Format):
             return Source(path), 0
         return Source(path, start=position["byte"]), position["row"]
 
+    def ends_at(self, path: str, position: Position | None) -> bool:
+        at = position or self.start()
+        return at["byte"] >= size_of(path) if "byte" in at else super().ends_at(path, position)
+
     def after(self, byte: int, row: int) -> Position:
         """The position of the record with this offset and number."""
         return {"row": row} if self.compression else {"byte": byte, "row": row}
 
     def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
         return self._read(path, position if position is not None else self.start(), None)
+
+    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+        return self._read(path, position, stop.get("byte"))
 
     def read_groups(
         self, path: str, position: Position | None, size: int, given: int

@@ -31,7 +31,7 @@ def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
 
 
 def as_nulls(who: str, nulls: Any) -> Any:
-    """The replacement of nulls: "error", or (column, value) pairs.
+    """The replacement of nulls: "error", or (column, value) pairs; the rule is in `core.arrow`.
 
     Raises:
       InvalidArgumentError: it is neither "error" nor a dict.
@@ -139,7 +139,7 @@ def rows_block(
     except NullsError as error:
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
-            f"{rows[error.row]}), for which NumPy has no value; say what to put in their place with "
+            f"{rows[error.row]}), and NumPy has no null of type {error.kind}; say what to put in their place with "
             f"nulls={{{error.column.split('.')[0]!r}: value}}, or name the columns to read without this one"
         ) from None
     except UnsupportedTypeError as error:

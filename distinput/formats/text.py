@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Strings
 from distinput.core.nest import LEAF
+from distinput.core.strings import Strings
 from distinput.files.compression import as_compression
 from distinput.files.source import Source, size_of
 from distinput.files.table import FileTable
@@ -32,7 +32,7 @@ class TextLines(SpanFormat):
     is empty.
 
     Args:
-      compression_type: None or "" for none, "GZIP" or "ZLIB".
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
 
     Raises:
       InvalidArgumentError: the compression is unknown.
@@ -53,8 +53,7 @@ class TextLines(SpanFormat):
             size = end - after - int(data[end - 1] == _RETURN)
             if size:
                 starts[count], sizes[count] = after, size
-                count += 1
-            after = end
+                count, after = count + 1, end
         return Found(count, after)
 
     def units(self, files: FileTable) -> Ints | None:

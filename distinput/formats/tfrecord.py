@@ -4,14 +4,16 @@
 import os
 import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.compression import as_compression
+from distinput.files.compression import as_compression, compression_of
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
+from distinput.files.source import read_range, size_of
+from distinput.formats.format import Position
 from distinput.formats.record_index import index_sink
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.crc32c import masked_crc32c, masked_crc32c_of_bytes
@@ -25,7 +27,7 @@ class TFRecords(SpanFormat):
     """Records of arbitrary bytes, each protected by two checksums, both of which are verified.
 
     Args:
-      compression_type: None or "" for none, "GZIP" or "ZLIB".
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
 
     Raises:
       InvalidArgumentError: the compression is unknown.
@@ -56,6 +58,20 @@ class TFRecords(SpanFormat):
                 )
         return Found(count, after, need, error)
 
+    def past(self, path: str, position: Position | None) -> Position | None:
+        """The record behind a damaged one, if the length of that one is sound."""
+        at = position or self.start()
+        if self.compression or "byte" not in at:
+            return None
+        header = read_range(path, at["byte"], at["byte"] + HEADER)
+        if len(header) < HEADER:
+            return None
+        length, stored = struct.unpack("<QI", header)
+        behind = at["byte"] + HEADER + length + FOOTER
+        if masked_crc32c_of_bytes(header[:8]) != stored or behind > size_of(path):
+            return None
+        return {"byte": behind, "row": at["row"] + 1}
+
 
 def _bytes(need: int) -> str:
     return f"at least {HEADER + FOOTER} bytes" if need == HEADER else f"{need} bytes"
@@ -81,15 +97,42 @@ class TFRecordOptions:
     """How a TFRecord file is written; the counterpart of `tf.io.TFRecordOptions`.
 
     Args:
-      compression_type: None or "" for none, "GZIP" or "ZLIB".
-      compression_level: 0 (none) to 9 (smallest); None: zlib's default.
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+      flush_mode, input_buffer_size, output_buffer_size, window_bits: accepted as TensorFlow's.
+      compression_level: of the codec, from small and fast to high; None: its default.
+      compression_method, mem_level, compression_strategy: accepted as TensorFlow's.
 
     Raises:
       InvalidArgumentError: the compression is unknown.
     """
 
     compression_type: str | None = None
+    flush_mode: int | None = None
+    input_buffer_size: int | None = None
+    output_buffer_size: int | None = None
+    window_bits: int | None = None
     compression_level: int | None = None
+    compression_method: int | None = None
+    mem_level: int | None = None
+    compression_strategy: int | None = None
+
+    compression_type_map: ClassVar[dict[int, str]] = {0: "", 1: "ZLIB", 2: "GZIP"}
+    """TensorFlow's numbers of compressions, and their names."""
+
+    @classmethod
+    def get_compression_type_string(cls, options: Any) -> str:
+        """The name of the compression of options, of its number, or of itself; "" for none.
+
+        Args:
+          options: `TFRecordOptions`, a number of `compression_type_map`, a name, or None.
+
+        >>> TFRecordOptions.get_compression_type_string(2)
+        'GZIP'
+
+        Source: `tf.io.TFRecordOptions.get_compression_type_string`.
+        """
+        chosen: Any = options.compression_type if isinstance(options, TFRecordOptions) else options
+        return as_compression(cls.compression_type_map.get(chosen, chosen))
 
     def __post_init__(self) -> None:
         as_compression(self.compression_type)
@@ -117,7 +160,7 @@ class TFRecordWriter:
     ) -> None:
         chosen = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
         level = -1 if chosen.compression_level is None else chosen.compression_level
-        compression = as_compression(chosen.compression_type)
+        compression = compression_of(as_compression(chosen.compression_type), as_paths(path)[0])
         if index and compression:
             raise InvalidArgumentError(
                 f"TFRecordWriter: an index needs a file without compression, got {compression}; leave one of them out"

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.calls import calls_of
-from distinput.core.leaves import as_leaf, dtype_of, shape_of
+from distinput.core.calls import calls_of, element_text
+from distinput.core.leaves import as_leaves, dtype_of
 from distinput.core.nest import structure_of
 from distinput.core.owned import is_plain, owned
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, opened, shape_fits
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
 
@@ -111,6 +111,10 @@ class Chain:
                 return index, frame.f_locals[f"x{index}"]
             trace = trace.tb_next
         return 0, element
+
+    def told(self, given: Any) -> str:
+        """An argument in words, for notes on errors."""
+        return element_text(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Chain, (self.functions, self._claims)
@@ -210,7 +214,7 @@ class _Link:
         value = tuple(value) if type(value) is list else value
         structure = structure_of(value)
         raw = structure.flatten(value)
-        leaves = [as_leaf(leaf) for leaf in raw]
+        leaves = as_leaves(raw, structure.paths)
         kinds = [type(leaf) if leaf is before else None for leaf, before in zip(leaves, raw, strict=True)]
         wanted = claim.wanted
         if wanted is None:
@@ -237,7 +241,7 @@ class _Link:
         tests = []
         for place, (part, kind, leaf) in enumerate(zip(parts, self.kinds, self.spec.leaves, strict=True)):
             name = f"{prefix}{place}"
-            if kind is None or not isinstance(leaf, TensorSpec):
+            if kind is None or not isinstance(leaf, TensorSpec) or leaf.ragged_rank is not None:
                 return None
             if kind is bytes or issubclass(kind, np.number | np.bool_):
                 if leaf.dtype != dtype_of(kind()) or leaf.shape not in ((), None):
@@ -264,7 +268,7 @@ class _Link:
         own = structure_of(value)
         if own != structure:
             raise unlike("map", f"elements nested as {structure}", f"{own}, each dot a component", given)
-        leaves = [as_leaf(leaf) for leaf in own.flatten(value)]
+        leaves = as_leaves(own.flatten(value), own.paths)
         for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
             if not _fits(leaf, wanted) and not self._allowed(place, leaf):
                 raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
@@ -280,7 +284,7 @@ class _Link:
 def _fits(leaf: Any, wanted: LeafSpec) -> bool:
     if getattr(leaf, "nest_leaf", False) or isinstance(wanted, DatasetSpec):
         return getattr(leaf, "nest_leaf", False) and isinstance(wanted, DatasetSpec)
-    return dtype_of(leaf) == wanted.dtype and shape_fits(shape_of(leaf), wanted.shape)
+    return wanted.fits_value(leaf)
 
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
@@ -289,4 +293,4 @@ def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
 
 def _leaf_of(leaf: Any) -> LeafSpec:
     """What is claimed of one result alone."""
-    return DatasetSpec(()) if getattr(leaf, "nest_leaf", False) else TensorSpec(shape_of(leaf), dtype_of(leaf))
+    return DatasetSpec(()) if getattr(leaf, "nest_leaf", False) else array_spec(leaf)

@@ -12,14 +12,18 @@ from itertools import groupby
 from threading import get_ident
 from typing import Any
 
+import numpy as np
+
 from distinput.core.block import Block
 from distinput.core.calls import element_text
-from distinput.core.column import Column, Datasets, Ragged
+from distinput.core.column import Column
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaf, dtype_of, shape_of
+from distinput.core.leaves import as_leaves, dtype_of, shape_of
 from distinput.core.nest import Structure, structure_of
+from distinput.core.objects import Datasets
+from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec, merge_specs, opened
 from distinput.core.state import Mark
 from distinput.errors import FailedPreconditionError
 from distinput.functions.signature import Misfit, first_misfit, widened
@@ -31,6 +35,10 @@ Made = tuple[Block, Callable[[int], Mark], Block]
 
 _MOST_AT_ONCE = 32
 """Threads that may ask for the same spec at a time; if there are more, a function asks for its own spec on other threads."""
+
+
+_LARGE_BYTES = 1 << 17
+"""From this size on an array is a block of its own: the allocator asks for fresh pages to put several side by side."""
 
 
 class SelfReferenceError(FailedPreconditionError):
@@ -119,6 +127,7 @@ def held(
     note: Callable[[Exception], None],
     *,
     tolerant: bool,
+    refused: Callable[..., TypeError] | None = None,
 ) -> Stream:
     """The blocks of `made`, each compared with the signature or the claim.
 
@@ -130,6 +139,7 @@ def held(
       ask: gives the spec.
       note: is called with the error.
       tolerant: whether an element that differs becomes a failure.
+      refused: makes the error; None: `unlike`.
 
     Raises:
       TypeError: an element differs; those before it are sent first, and `note` is called.
@@ -144,7 +154,7 @@ def held(
             row, wanted, got = found
             if row:
                 yield rows.rows(0, row), at(done + row)
-            failure = unlike(op, wanted, got, given.row(done + row), signed=signature is not None)
+            failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
             note(failure)
             if not tolerant:
                 raise failure
@@ -214,11 +224,16 @@ def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
     """
     if list in set(map(type, results)):
         results = [tuple(result) if type(result) is list else result for result in results]
+    # Large arrays are copied once, by who makes batches of them, and not side by side before that.
+    step = 1 if _is_large(results[0]) else len(results)
+    parts = [results[first : first + step] for first in range(0, len(results), step)]
     try:
-        yield Block.of_elements(structure_of(results[0]), results), 0, len(results)
-        return
+        blocks = [Block.of_elements(structure_of(part[0]), part) for part in parts]
     except Exception as error:  # noqa: BLE001 - which result is at fault is found below
         whole: Exception = error
+    else:
+        yield from [(block, place * step, (place + 1) * step) for place, block in enumerate(blocks)]
+        return
     kinds: list[Any] = []
     for result in results:
         try:
@@ -237,10 +252,19 @@ def formed(results: list[Any]) -> Iterator[tuple[Block | Exception, int, int]]:
         first = end
 
 
+def _is_large(result: Any) -> bool:
+    """Whether one of the arrays in a result is so large that copying it costs more than a block."""
+    leaves = result.values() if type(result) is dict else result if type(result) is tuple else (result,)
+    return any(type(leaf) is np.ndarray and leaf.nbytes >= _LARGE_BYTES for leaf in leaves)
+
+
 def _kind_of_one(result: Any) -> tuple[Structure, list[Any]]:
     structure = structure_of(result)
-    leaves = [as_leaf(leaf) for leaf in structure.flatten(result)]
-    return structure, [None if getattr(leaf, "nest_leaf", False) else dtype_of(leaf) for leaf in leaves]
+    leaves = as_leaves(structure.flatten(result), structure.paths)
+    return structure, [
+        None if getattr(leaf, "nest_leaf", False) else (dtype_of(leaf), getattr(leaf, "ragged_rank", None))
+        for leaf in leaves
+    ]
 
 
 def _kind_of(block: Block) -> Spec:
@@ -251,8 +275,13 @@ def _kind_of(block: Block) -> Spec:
 def _leaf_of(column: Column) -> LeafSpec:
     if isinstance(column, Datasets):
         return DatasetSpec(())
+    if column.ragged_rank is not None:
+        from distinput.core.ragged_batches import ragged_spec
+
+        return ragged_spec(column)
     if column.inner is not None:
         return TensorSpec(column.inner, column.dtype)
     if isinstance(column, Ragged):
-        return TensorSpec((None, *column.flat.inner), column.dtype)
+        shape = (None, *column.flat.inner)
+        return RaggedTensorSpec(shape, column.dtype, 0) if column.loose else TensorSpec(shape, column.dtype)
     return TensorSpec(shape_of(column.row(0)), column.dtype)

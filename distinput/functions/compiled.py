@@ -7,7 +7,8 @@ from typing import Any
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Dense
+from distinput.core.calls import element_text
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import LEAF, Structure, tuple_of
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
@@ -71,6 +72,10 @@ class Compiled:
     def place(self, error: BaseException, element: Any) -> tuple[int, Any]:
         """Which function raised an error, and its argument."""
         return 0, element
+
+    def told(self, given: Any) -> str:
+        """An argument in words, for notes on errors."""
+        return element_text(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, (self.functions[0], self._given)

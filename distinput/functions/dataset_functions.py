@@ -2,13 +2,15 @@
 """Functions that make a dataset of each element, as `flat_map`, `interleave` and `group_by_window` call them."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from distinput.core.calls import note_element
 from distinput.core.failure import Failure
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.random import key_of
 from distinput.core.rows import RowQueue
 from distinput.core.run import Run
@@ -66,21 +68,33 @@ def making(op: str, function: Callable[..., Any], seed: int) -> Callable[[Any], 
 def hash_of(element: Any) -> int:
     """A hash of an element, the same in every process."""
     found = hashlib.blake2s(digest_size=8)
-    for leaf in structure_of(element).flatten(element):
-        array = np.asarray(leaf)
+    for array in _arrays_of(element):
         text = repr(array.tolist()).encode() if array.dtype.kind in "OSU" else array.tobytes()
         found.update(repr((array.dtype.str, array.shape)).encode() + text)
     return int.from_bytes(found.digest(), "little")
+
+
+def _arrays_of(element: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """The leaves as arrays; of a ragged tensor its splits and values."""
+    for leaf in structure_of(element).flatten(element):
+        if isinstance(leaf, RaggedTensor):
+            yield from leaf.nested_row_splits
+            yield leaf.flat_values
+        else:
+            yield np.asarray(leaf)
 
 
 def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[Node | Failure, Any]:
     """The dataset made of the next element of a queue that is not empty, or the failure in its place; and the element."""
     if not queue.size:
         return queue.passed(), None
+    mark = queue.mark()
     element = queue.take(1).row(0)
     try:
         return call(element), element
     except Exception as error:
+        note_element(error, element)
+        error._distinput_mark = mark  # type: ignore[attr-defined]
         if not run.tolerant:
             raise
         return Failure(error), element

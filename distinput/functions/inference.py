@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import as_leaf, dtype_of, shape_of
+from distinput.core.leaves import as_leaves
 from distinput.core.nest import Structure, structure_of
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_specs, opened
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, merge_specs, opened
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
 from distinput.functions.samples import further_samples, in_memory, made_up_samples, real_elements, samples
@@ -25,13 +25,13 @@ __all__ = ["infer", "results_of", "spec_of_value"]
 def spec_of_value(value: Any) -> Spec:
     """The exact spec of a value."""
     structure = structure_of(value)
-    return Spec(structure, tuple([_leaf_spec(as_leaf(leaf)) for leaf in structure.flatten(value)]))
+    return Spec(structure, tuple(map(_leaf_spec, as_leaves(structure.flatten(value), structure.paths))))
 
 
 def _leaf_spec(leaf: Any) -> LeafSpec:
     if isinstance(leaf, Node):
         return leaf.leaf_spec
-    return TensorSpec(shape_of(leaf), dtype_of(leaf))
+    return array_spec(leaf)
 
 
 def infer(op: str, call: Callable[[Any], Any], source: Node, *functions: Callable[..., Any]) -> Spec:

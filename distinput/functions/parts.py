@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from distinput.core.block import Block
-from distinput.core.calls import element_text, stopped
+from distinput.core.calls import stopped
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -20,10 +20,11 @@ from distinput.core.state import Mark, State
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import Made, behind, formed
 from distinput.functions.compiled import Compiled
+from distinput.functions.reads import Reads
 
 __all__ = ["Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
 
-Calls = Chain | Compiled
+Calls = Chain | Compiled | Reads
 
 Note = Callable[[Exception, int, str], None]
 """Called with an error, the index of the function that raised it, and the element in words."""
@@ -36,11 +37,12 @@ _PART_SECONDS, _MOST_ROWS = 0.005, 4096
 class Parts:
     """The elements of a stream in parts, with the marks after their rows.
 
-    An error of the stream is raised after the elements before it; a failure in the stream is a part of its own.
+    An error of the stream is raised after the elements before it; a failure in the stream is a part of its own. If results have
+    `alone_bytes` or more, a part holds one element, so that nobody has to put large arrays side by side.
     """
 
-    def __init__(self, upstream: Stream, state: State, most: int | None = None) -> None:
-        self._most = most or _MOST_ROWS
+    def __init__(self, upstream: Stream, state: State, most: int | None = None, alone_bytes: int = MOST_BYTES) -> None:
+        self._most, self._alone_bytes = most or _MOST_ROWS, alone_bytes
         self._blocks = passing_over(upstream, state)
         self._rows: Block | None = None
         self._at: Callable[[int], Mark] = lambda _: {}
@@ -74,7 +76,7 @@ class Parts:
         """Choose the size of the next parts by the time that one took, and by the bytes of its results."""
         if rows := done.rows:
             nbytes = sum([part.nbytes for part in done.parts if isinstance(part, Block)])
-            most = min(4 * self.size, rows_within(rows, nbytes, self._most))
+            most = min(4 * self.size, rows_within(rows, nbytes, self._most)) if nbytes < self._alone_bytes * rows else 1
             self.size = int(max(1, min(_PART_SECONDS * rows / max(done.seconds, 1e-9), most)))
             self.large = nbytes > MOST_BYTES * rows
 
@@ -147,12 +149,12 @@ def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant
                     raise stopped()
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.row(first + len(results)))
-            trouble = Trouble(error, index, element_text(given))
+            trouble = Trouble(error, index, chain.told(given))
         for made, place, _ in formed(results) if results else ():
             if isinstance(made, Block):
                 parts.append(made)
             else:
-                parts.append(Trouble(made, len(chain.functions) - 1, element_text(part.row(first + place))))
+                parts.append(Trouble(made, len(chain.functions) - 1, chain.told(part.row(first + place))))
         if trouble is None:
             break
         parts.append(trouble)

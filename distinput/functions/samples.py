@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import ColumnBlock
-from distinput.core.column import column_of
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, zero
+from distinput.core.objects import column_of
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
 from distinput.plan.in_memory import InMemory, Rows
@@ -101,6 +101,8 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         listed = np.empty([size if d is None else d for d in leaf.dataset_shape], object)
         listed.fill(made)
         return listed
+    if leaf.ragged_rank:
+        return _made_up_ragged(leaf, value, size, fill)
     shape = tuple([size if d is None else d for d in leaf.shape or ()])
     if leaf.dtype == STRING:
         text = str(value).encode()
@@ -116,6 +118,24 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
     }[fill]
     made = (steps.reshape(shape) + value).astype(leaf.dtype)
     return made if shape else made[()]
+
+
+def _made_up_ragged(leaf: TensorSpec, value: int, size: int, fill: str) -> Any:
+    """A ragged tensor: rows of unknown lengths have `size` values or a few less."""
+    from distinput.core.ragged_tensor import RaggedTensor, splits_of
+
+    assert leaf.shape is not None
+    assert leaf.ragged_rank is not None
+    rows = size if leaf.shape[0] is None else leaf.shape[0]
+    levels = []
+    for d in leaf.shape[1 : leaf.ragged_rank + 1]:
+        lengths = np.full(rows, d) if d is not None else np.maximum(size - np.arange(rows) % 3, 0)
+        levels.append(splits_of(lengths))
+        rows = int(lengths.sum())
+    made = _made_up_leaf(TensorSpec((rows, *leaf.shape[leaf.ragged_rank + 1 :]), leaf.dtype), value, size, fill)
+    for splits in reversed(levels):
+        made = RaggedTensor(made, splits)
+    return made
 
 
 def real_elements(source: Node) -> Iterator[Any]:

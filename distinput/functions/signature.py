@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Array, Arrays, Column, Datasets, Dense, Objects, Ragged
-from distinput.core.leaves import STRING, dtype_of, shape_of
+from distinput.core.column import Array, Column
+from distinput.core.dense import Dense
+from distinput.core.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, shape_fits
+from distinput.core.objects import Arrays, Datasets, Objects
+from distinput.core.ragged import Ragged
+from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, shape_fits
 
 __all__ = ["Misfit", "described", "first_misfit", "widened"]
 
@@ -33,18 +36,35 @@ def widened(block: Block, spec: Spec) -> Block:
 
 
 def _wider(column: Column, leaf: LeafSpec) -> Column:
-    if isinstance(leaf, DatasetSpec) or column.dtype == leaf.dtype or column.dtype.kind not in "iu":
+    if isinstance(leaf, DatasetSpec):
+        return column
+    if leaf.ragged_rank == 0:
+        column = _loose(column)
+    if column.dtype == leaf.dtype or column.dtype.kind not in "iu":
         return column
     if leaf.dtype.kind not in "iu" or not np.can_cast(column.dtype, leaf.dtype, "safe"):
         return column
     column = column.materialize()  # another dtype is another array
+    if column.ragged_rank is not None:
+        from distinput.core.ragged_batches import frozen_rows
+
+        return frozen_rows(column, lambda rows: _wider(rows, leaf))
     if isinstance(column, Dense):
         return Dense(column.array.astype(leaf.dtype))
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
-        return Ragged(Dense(column.flat.array.astype(leaf.dtype)), column.starts, column.sizes)
+        return Ragged(Dense(column.flat.array.astype(leaf.dtype)), column.starts, column.sizes, column.loose)
     if isinstance(column, Objects | Arrays):
         return type(column)([item.astype(leaf.dtype) for item in column.items], leaf.dtype)
     return column
+
+
+def _loose(column: Column) -> Column:
+    """Rows that the signature calls those of ragged tensors: their batches are ragged."""
+    if column.lengths() is None or isinstance(column, Datasets):
+        return column
+    from distinput.core.ragged_batches import loose_rows
+
+    return loose_rows(column)
 
 
 def first_misfit(block: Block, spec: Spec, *, datasets_alike: bool = True) -> Misfit | None:
@@ -86,6 +106,8 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
         return 0
     if column.dtype != leaf.dtype:
         return 0
+    if leaf.ragged_rank or column.ragged_rank is not None:
+        return _ragged_misfit(column, leaf)
     wanted = leaf.shape
     if wanted is None:
         return None
@@ -96,6 +118,20 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
             return 0
         return None if wanted[0] is None else _first_false(column.sizes == wanted[0])
     return _first_false(np.asarray([shape_fits(shape_of(item), wanted) for item in column.values()]))
+
+
+def _ragged_misfit(column: Column, leaf: TensorSpec) -> int | None:
+    """As `_misfit`, where the column or the spec is one of ragged tensors."""
+    from distinput.core.ragged_batches import ragged_spec
+
+    if column.ragged_rank is None:
+        return 0
+    found = ragged_spec(column)
+    if not found.alike(leaf) or leaf.shape is None:
+        return 0
+    if shape_fits(found.shape, leaf.shape):
+        return None
+    return _first_false(np.fromiter(map(leaf.fits_value, column.values()), bool, len(column)))
 
 
 def _first_false(rows: Array) -> int | None:
@@ -112,6 +148,8 @@ def described(leaf: Any) -> str:
     """A leaf in words."""
     if getattr(leaf, "nest_leaf", False):
         return "a dataset"
+    if is_ragged(leaf):
+        return f"a ragged tensor of shape {leaf.shape} with ragged_rank {leaf.ragged_rank} and dtype {dtype_name(leaf.dtype)}"
     text, dtype = " ".join(repr(leaf).split()), dtype_of(leaf)
     kind = f"shape {list(shape_of(leaf))} and dtype {'string' if dtype == STRING else dtype}"
     return f"{kind}, {text if len(text) <= 80 else text[:80] + '...'},"

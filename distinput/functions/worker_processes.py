@@ -7,23 +7,28 @@ from collections import deque
 from collections.abc import Callable
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Datasets, Dense, Ragged, Strings
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure
+from distinput.core.objects import Datasets
 from distinput.core.processes import Processes, Workforce
+from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
+from distinput.core.sizes import balanced_slices
 from distinput.core.state import Mark, State
+from distinput.core.strings import Strings
 from distinput.functions.chain import Kinds
 from distinput.functions.parts import Calls, Done, Note, Parts, Results, Trouble, work
 
-__all__ = ["Task", "called_in_processes", "workforce_of"]
+__all__ = ["Task", "called_at_once", "called_in_processes", "packed", "workforce_of"]
 
 
-def workforce_of(chain: Calls, count: int) -> Workforce:
-    """`count` workers for the functions, started when they are first needed."""
+def workforce_of(chain: Calls, count: int, op: str = "map") -> Workforce:
+    """`count` workers for the functions of an op, started when they are first needed."""
     task = Task(chain)
-    return Workforce(lambda: Processes(task, count, "map"))
+    return Workforce(lambda: Processes(task, count, op))
 
 
 class Task:
@@ -49,7 +54,7 @@ class Task:
                 made.trace = "".join(traceback.format_exception(made.error)).rstrip()
                 made.error = _sendable(made.error)
             else:
-                done.parts[place] = _packed(made)
+                done.parts[place] = packed(made)
         return done
 
 
@@ -78,9 +83,7 @@ def called_in_processes(
                     done = counter.waits(workers.receive, worker, going_on)
                     counter.worked += done.seconds
                     parts.took(done)
-                    for made in done.parts:
-                        if isinstance(made, Trouble):
-                            made.error.add_note(f"in worker process {workers.pids[worker]}:\n{made.trace}")
+                    _note_traces(done, workers.pids[worker])
                     chain.settle(done.kinds)
                     yield from done.delivered(given, at, note, tolerant=run.tolerant)
                 else:
@@ -91,12 +94,36 @@ def called_in_processes(
                             waiting.append((-1, rows, at))
                             continue
                         worker = sent % len(workers)
-                        workers.send(worker, (_packed(rows), chain.kinds, run.tolerant))
+                        workers.send(worker, (packed(rows), chain.kinds, run.tolerant))
                         waiting.append((worker, rows, at))
                         sent += 1
     except Closed:
         return  # the run was closed while it waited for a worker
     parts.close()
+
+
+def called_at_once(workforce: Workforce, chain: Calls, given: Block) -> list[tuple[Block, Done]]:
+    """The results for all rows of a block, shared out among the worker processes, in order."""
+    with workforce.lent() as workers:
+        workers.drain(_patiently)
+        parts = [given.rows(part.start, part.stop) for part in balanced_slices(given.size, len(workers))]
+        parts = [part for part in parts if part.size]
+        for worker, part in enumerate(parts):
+            workers.send(worker, (packed(part), chain.kinds, False))
+        done = [workers.receive(worker, _patiently) for worker in range(len(parts))]
+        for worker, each in enumerate(done):
+            _note_traces(each, workers.pids[worker])
+    return list(zip(parts, done, strict=True))
+
+
+def _patiently() -> bool:
+    return True
+
+
+def _note_traces(done: Done, pid: int) -> None:
+    for made in done.parts:
+        if isinstance(made, Trouble):
+            made.error.add_note(f"in worker process {pid}:\n{made.trace}")
 
 
 def _sendable(error: Exception) -> Exception:
@@ -110,7 +137,7 @@ def _sendable(error: Exception) -> Exception:
     return RuntimeError(f"{type(error).__qualname__}: {error}")
 
 
-def _packed(block: Block) -> Block:
+def packed(block: Block) -> Block:
     """The same elements in memory that holds nothing else, so that no more than they are sent."""
     return ColumnBlock(block.structure, [_packed_column(column) for column in block.materialize().columns], block.size)
 
@@ -126,6 +153,8 @@ def _packed_column(column: Column) -> Column:
         flat = _packed_column(column.unstack())
         assert isinstance(flat, Dense | Strings)
         return Ragged(flat, sizes.cumsum() - sizes, sizes)
+    if column.ragged_rank is not None:
+        return column.copied()
     if isinstance(column, Datasets):
         raise TypeError("map: elements that hold datasets cannot be sent to worker processes; leave out processes=True")
     return column

@@ -197,7 +197,7 @@ def _check_locate(
 
 
 @inlined
-def _entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int]:
+def map_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int]:
     """An entry of the map: start and end of the key and of the feature, and number of features (-1: malformed)."""
     key_start, key_stop, start, end, values = at, at, at, at, 0
     while at < stop:
@@ -213,7 +213,7 @@ def _entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int]:
 
 
 @inlined
-def _feature(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
+def feature_list(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
     """A feature: status, kind, start and end of its list."""
     kind, start, end = MISSING, 0, 0
     while at < stop:
@@ -319,7 +319,7 @@ def _features(
                 if j < 0 and ends_with(data, content + hint(hints, e + LENGTH), at) >= 0:
                     continue
         if kind == MISSING:
-            key_start, key_stop, start, end, values = _entry(data, content, at)
+            key_start, key_stop, start, end, values = map_entry(data, content, at)
             if values < 0:
                 return MALFORMED
             j = find_key(data, key_start, key_stop, keys, key_offsets, ends, table)
@@ -328,7 +328,7 @@ def _features(
                 continue
             if values > 1:
                 return SPLIT
-            status, kind, start, end = _feature(data, start, end)
+            status, kind, start, end = feature_list(data, start, end)
             if status != OK:
                 return status
         status = _take(data, start, end, kind, j, i, n, columns, used, kinds, list_starts, list_lengths, out)

@@ -21,6 +21,7 @@ interpreter shuts down. An optimization pass of LLVM cannot be interrupted, but 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import os
@@ -47,12 +48,14 @@ BytesOut: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 IntsOut: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 FloatsOut: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
+Int32sOut: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 Key: TypeAlias = int  # an unsigned 64-bit number
 
 TYPES = {
     "Bytes": "Array(uint8, 1, 'C', readonly=True)",
     "BytesOut": "uint8[::1]",
     "FloatsOut": "float32[::1]",
+    "Int32sOut": "int32[::1]",
     "Ints": "Array(int64, 1, 'C', readonly=True)",
     "IntsOut": "int64[::1]",
     "Key": "uint64",
@@ -64,6 +67,7 @@ TYPES = {
     "tuple[int, int, int, int]": "UniTuple(int64, 4)",
 }
 MODES = ("auto", "compiled", "reference")
+MOST_BRIEF = 2 << 20  # bytes of arrays for which a brief look uses the reference
 LONGEST_EXIT = 5.0  # seconds that the end of the program waits for an interrupted compilation
 LONGEST_LOAD = 5.0  # seconds that a call waits for a cached kernel: importing numba from a slow disk takes this long
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
@@ -77,6 +81,7 @@ _compiler = threading.RLock()  # held during all use of numba; acquired before _
 _state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
 _queue: deque[Kernel[..., Any]] = deque()
 _worker: threading.Thread | None = None
+_brief = threading.local()
 _closed: str | None = None  # why nothing is compiled any more; None: compiling is possible
 
 
@@ -154,6 +159,9 @@ class Kernel(Generic[P, R]):
     def _first(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The first call: choose the implementation and run it."""
         mode = _mode()
+        if mode == "auto" and getattr(_brief, "on", False):
+            if sum(getattr(each, "nbytes", 0) for each in args) <= MOST_BRIEF:
+                return self.reference(*args, **kwargs)
         if mode == "reference":
             self._function = self.reference
         elif mode == "compiled":
@@ -237,6 +245,21 @@ class Kernel(Generic[P, R]):
         return cache.place(self.name, self.source, INLINED)
 
 
+@contextlib.contextmanager
+def brief() -> Iterator[None]:
+    """For a look at a few rows, which ends before numba would be imported.
+
+    Inside, on this thread, the references of kernels that are not there yet are used for small arrays, and none is loaded or
+    compiled for them; in the mode `auto` alone.
+    """
+    before = getattr(_brief, "on", False)
+    _brief.on = True
+    try:
+        yield
+    finally:
+        _brief.on = before
+
+
 def kernel(reference: Callable[P, R], signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Make the decorated function a kernel that is equivalent to `reference`.
 
@@ -267,15 +290,25 @@ def inlined(function: F) -> F:
 
 def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
     """Compile every kernel of this package in turn; yields the name of each and the seconds it took."""
+    _load_sources()
+    for name, each in sorted(KERNELS.items()):
+        start = time.perf_counter()
+        each.compiled(timeout)
+        yield name, time.perf_counter() - start
+
+
+def cached_kernels() -> dict[str, bool]:
+    """Every kernel of this package by its name, and whether it is compiled on disk already; nothing is compiled."""
+    _load_sources()
+    return {name: cache.holds(*each._place()) for name, each in sorted(KERNELS.items())}
+
+
+def _load_sources() -> None:
     from pathlib import Path
 
     for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         if file.stem != "compiler":  # it imports numba, which may be missing
             importlib.import_module(f"distinput.kernels.{file.stem}")
-    for name, each in sorted(KERNELS.items()):
-        start = time.perf_counter()
-        each.compiled(timeout)
-        yield name, time.perf_counter() - start
 
 
 def _mode() -> str:

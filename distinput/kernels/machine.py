@@ -8,10 +8,14 @@ out of bounds.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
 from distinput.kernels.kernel import Bytes, BytesOut, inlined
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MASK = (1 << 64) - 1
 

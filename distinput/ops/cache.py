@@ -15,8 +15,11 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.state import State
-from distinput.errors import UnimplementedError
+from distinput.errors import InvalidArgumentError
+from distinput.files.paths import as_paths
+from distinput.plan.check import at_least, normalized
 from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, Node
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Cache"]
@@ -67,16 +70,25 @@ class Cache(SameElements):
     that pass is running. A restart in a new process makes the pass again; so does `skip`, since only a complete pass is kept.
     An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
+    With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
+    or nothing: a process that is killed leaves nothing that is read, and a pass that ends early is not kept. One pass writes;
+    others that run meanwhile, in any process, make their elements themselves.
+
     Args:
-      filename: must be empty; there is only the cache in memory.
+      filename: a folder, local or a URL, for a cache on disk; empty: in memory.
+      max_bytes: with a `filename`, a pass that needs more is not kept, with a warning; None: no limit.
 
     Raises:
-      UnimplementedError: a file name is given.
+      InvalidArgumentError: `max_bytes` is less than 1, or given without a `filename`; at iteration, `filename` is a file.
+      FailedPreconditionError: at iteration, the folder was written by another pipeline; the message says how it differs.
+      OSError: at iteration, the files could not be written; nothing is left of them.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(3).shuffle(3, seed=1).cache()
     >>> ds.to_list() == ds.to_list()
     True
+    >>> di.data.Dataset.range(3).cache("numbers").to_list(), di.data.Dataset.range(3).cache("numbers").to_list()
+    ([0, 1, 2], [0, 1, 2])
 
     Source: `tf.data.Dataset.cache`.
     """
@@ -86,14 +98,27 @@ class Cache(SameElements):
     delays: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
     by_position: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes"})
     filename: str = ""
+    max_bytes: int | None = field(default=None, kw_only=True)
     store: Store = field(default_factory=Store, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if self.filename:
-            raise UnimplementedError(
-                f"cache: a cache on disk ({self.filename!r}) does not exist yet; leave the name out"
-            )
+        normalized(self, "filename", as_paths(self.filename)[0])
+        if self.max_bytes is not None:
+            at_least("cache", "max_bytes", self.max_bytes, 1)
+            if not self.filename:
+                raise InvalidArgumentError(
+                    "cache: max_bytes bounds a cache on disk; give filename too, or leave it out"
+                )
+
+    def added(self) -> Node:
+        """The cache on disk, if there is to be one."""
+        if not self.filename:
+            return self
+        from distinput.ops.disk_cache import DiskCache
+
+        return DiskCache(self.input, self.filename, self.max_bytes, name=self.name, origin=self.origin)
 
     @property
     def keeps(self) -> bool:
@@ -152,7 +177,13 @@ class Cache(SameElements):
     def random_access(self) -> bool:
         return self.input.random_access and self.input.cardinality >= 0
 
+    @property
+    def fetches(self) -> bool:
+        return self.input.cardinality != INFINITE
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
+        if not self.random_access:
+            return self._made(epoch).take(rows)
         store, every = self.store, self.input.cardinality
         if not store.complete and not store.holes:
             kept = epoch if store.epoch is None else store.epoch
@@ -165,3 +196,12 @@ class Cache(SameElements):
         return (
             self.input.fetch(rows, epoch if store.epoch is None else store.epoch) if whole is None else whole.take(rows)
         )
+
+    def _made(self, epoch: int) -> Block:
+        """All elements, which a pass makes unless they are kept already."""
+        store = self.store
+        if not store.complete:
+            with Run() as run:
+                for _ in self.open(self.start(epoch), run):
+                    pass
+        return store.block if store.block is not None else Block.of(self.spec.structure, [])

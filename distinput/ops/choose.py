@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Dense, Ints
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
 from distinput.core.random import fresh_seed, key_of, uniform_at
@@ -23,7 +24,7 @@ from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_count
 
-__all__ = ["Choose", "Draw", "choose_from_datasets", "sample_from_datasets"]
+__all__ = ["Choose", "Draw", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]
 
 _MOST = 1024
 
@@ -83,7 +84,7 @@ class Choose(Node):
             values = _numbers(selector.peek(min(most, selector.size)))
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
-            used, block, empty = _gathered(sources, sound, failures)
+            used, block, empty = gathered(sources, sound, failures)
             selector.skip(used)
             if block is not None:
                 most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
@@ -114,7 +115,7 @@ def _numbers(block: Block) -> Ints:
     return column.array
 
 
-def _gathered(
+def gathered(
     sources: Sequence[RowQueue], values: Ints, failures: dict[int, Exception]
 ) -> tuple[int, Block | None, int | None]:
     """Elements for as many values as possible: how many, the elements, and the dataset that had none for the next value.
@@ -248,7 +249,7 @@ class DrawByWeights(Draw):
                 raise failure
 
     def _number(self, weights: Any, place: float) -> int:
-        shares = _shares(weights, len(self.weights))
+        shares = shares_of(weights, len(self.weights))
         if not sum(shares):
             raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {shares}")
         edges = np.cumsum(shares) / np.sum(shares)
@@ -292,7 +293,7 @@ def sample_from_datasets(
         _check_weights(weights, len(datasets))
         drawn = DrawByWeights((1.0,) * len(datasets), seed, rerandomize_each_iteration, rows=weights)
         return Choose(tuple(datasets), drawn, stop_on_empty_dataset)
-    shares = [1.0] * len(datasets) if weights is None else _shares(weights, len(datasets))
+    shares = [1.0] * len(datasets) if weights is None else shares_of(weights, len(datasets))
     kept = [(node, share) for node, share in zip(datasets, shares, strict=True) if share > 0]
     if len(kept) < 2:
         return kept[0][0] if kept else None
@@ -318,7 +319,7 @@ def _check_weights(weights: Node, count: int) -> None:
         )
 
 
-def _shares(weights: Any, count: int) -> list[float]:
+def shares_of(weights: Any, count: int) -> list[float]:
     """The weights as numbers.
 
     Raises:

@@ -78,6 +78,9 @@ class Concatenate(Node):
     def input_at(self, state: State) -> Node:
         return self.inputs[state["part"]]
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead
+
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality
         if n == UNKNOWN:

@@ -7,14 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.arrow_expression import is_expression
 from distinput.core.calls import MOST_CALLS, called
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.ops.where import Where
 from distinput.plan.check import callable_argument
 from distinput.plan.needs import Needs
+from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
 
 __all__ = ["Filter", "TakeWhile"]
@@ -27,24 +30,38 @@ class Filter(SameElements):
     Shapes and order: unchanged. State: where the next element stands in the input.
 
     Args:
-      predicate: called as `map` calls its function; must return one boolean.
+      predicate: called as `map` calls its function; must return one boolean. Or an expression of pyarrow over the names of
+        components, such as `pyarrow.compute.field("x") > 3`: elements stay for which it is true, not null, and row groups of
+        Parquet files whose statistics rule it out are not read.
 
     Raises:
       TypeError: `predicate` cannot be called, or returns anything but a boolean.
+      InvalidArgumentError: the expression names a component that is not there, or is not boolean.
 
     >>> import distinput as di
     >>> di.data.Dataset.range(6).filter(lambda x: x % 2 == 1).to_list()
     [1, 3, 5]
+    >>> import pyarrow.compute as pc
+    >>> rows = di.data.Dataset.from_tensor_slices({"x": [1, 4, 5], "y": [2.0, 0.5, 3.0]})
+    >>> rows.filter((pc.field("x") > 3) & (pc.field("y") > 1)).to_list()
+    [{'x': 5, 'y': 3.0}]
 
     Source: `tf.data.Dataset.filter`.
     """
 
+    thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.EACH
     predicate: Callable[..., Any]
 
     def __post_init__(self) -> None:
-        callable_argument("filter", "predicate", self.predicate)
+        if not is_expression(self.predicate):
+            callable_argument("filter", "predicate", self.predicate)
+
+    def added(self) -> Node:
+        if not is_expression(self.predicate):
+            return self
+        return Where(self.input, self.predicate, name=self.name, origin=self.origin).added()
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -80,6 +97,7 @@ class TakeWhile(SameElements):
     Source: `tf.data.Dataset.take_while`.
     """
 
+    thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = False  # TensorFlow's walk to the batch size stops here
     predicate: Callable[..., Any]

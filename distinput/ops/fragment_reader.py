@@ -17,7 +17,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import NotFoundError
 from distinput.files.facts import Names
-from distinput.formats.format import Format, Position
+from distinput.formats.format import Format, Fragment, Position
 from distinput.formats.portion import Portion
 from distinput.ops.range import Range
 from distinput.partition.fragments import END, Fragments
@@ -181,20 +181,56 @@ class FragmentReader(Node):
                 return None
         return {"input": at, "skip": 0, "position": position}
 
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        position = state["position"]
+        with Run() as run:
+            queue = RowQueue(self.input.open(state["input"], run), state)
+            while queue.fill(1):
+                fragment = self.fragments.fragment(int(queue.take(1).row(0)), self.format)
+                at = position or fragment.start
+                if "row" not in fragment.start:  # rows are counted from the beginning of the fragment
+                    return {"file": fragment.path, "row": None}
+                ended = fragment.stop is not None and at["row"] >= fragment.stop["row"]
+                over = partial(_ended, self.format, fragment, at)
+                row = at["row"] + ahead
+                if ahead < 0:
+                    return {"file": fragment.path, "row": row} if row >= 0 else None
+                if not (ended or self._over.of(str((fragment, at)), over)):
+                    if fragment.stop is not None and row >= fragment.stop["row"]:
+                        ahead -= fragment.stop["row"] - at["row"]
+                    elif fragment.stop is None and ahead and not self._within(fragment.path, row):
+                        return None
+                    else:
+                        return {"file": fragment.path, "row": row}
+                position = None
+        return None
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        return ""  # its errors name the file, and where in it as far as the format can tell
+
+    def _within(self, path: str, row: int) -> bool:
+        """Whether a file is known to have that record."""
+        rows = self.format.rows(path) if self.format.counts_rows else None
+        return rows is not None and row < rows
+
+    @cached_property
+    def _over(self) -> Latest[str, bool]:
+        return Latest()
+
     @cached_property
     def pace(self) -> Pace:
         """What is known about whether a thread that reads ahead pays."""
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions:
+        if self.format.in_portions and not (run.past_damage and self.format.resumes):
             return portions_ahead(portions_in(self._parts(state, run), self._portions, run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(self._parts(state, run), self._blocks, run)
+        return blocks_in(self._parts(state, run), self._blocks, run, self.format.past)
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""
@@ -215,3 +251,8 @@ class FragmentReader(Node):
 
     def _portions(self, place: Place) -> Iterator[Portion]:
         return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
+
+
+def _ended(format: Format, fragment: Fragment, position: Position) -> bool:
+    """Whether no record of a fragment follows a position."""
+    return fragment.stop is None and format.ends_at(fragment.path, position)

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from time import perf_counter
 from typing import Any, ClassVar
@@ -12,12 +12,12 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
-from distinput.core.column import column_of
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, as_leaf, shape_of
+from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
-from distinput.core.owned import owned
-from distinput.core.rows import PACE_SECONDS, Stream
+from distinput.core.objects import column_of
+from distinput.core.owned import Promise, lent, owned
+from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
@@ -31,8 +31,15 @@ __all__ = ["Generator", "from_generator"]
 _BLOCK_BYTES = 1 << 20
 """Bytes of elements that are sent together: more would leave a core's cache before they are used."""
 
+_ALONE_BYTES = 1 << 18
+"""From this size on, elements are blocks of their own: putting them side by side would cost more."""
+
 _MOST_STRIDE = 16
 """Quick elements between two looks at the clock."""
+
+
+_PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
+"""Between two of their items no function runs that could change one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +53,17 @@ class Generator(Node):
       generator: returns an iterable.
       signature: the spec of an element.
       args: arguments for it.
+      copy: False: it does not change an array after it has yielded it, so elements may be views.
 
     Source: `tf.data.Dataset.from_generator`.
     """
 
     tolerant: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = frozenset({"copy"})
     generator: Callable[..., Iterable[Any]]
     signature: Spec
     args: tuple[Any, ...] = ()
+    copy: bool = True
 
     @cached_property
     def spec(self) -> Spec:
@@ -73,15 +83,29 @@ class Generator(Node):
         return {"row": 0}
 
     def stream(self, state: State, run: Run) -> Stream:
+        return stackable(self._elements(state, run), self.signature)
+
+    def _elements(self, state: State, run: Run) -> Stream:
         row = state["row"]
         if state.get("failed"):
             return
-        for elements, error in _pulled(partial(self._begun, row), run.at_once(MOST_ROWS)):
+        lends = not self.copy
+
+        def begin() -> Iterator[Any]:
+            nonlocal lends
+            iterator = iter(self.generator(*self.args))
+            next(islice(iterator, row, row), None)
+            if type(iterator) in _PLAIN_ITERATORS:
+                lends = True
+                return iterator
+            return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+
+        for elements, error in _pulled(begin, run.at_once(MOST_ROWS)):
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
                 if block.size:
-                    yield block, {"row": row}
+                    yield lent(block) if lends else block, {"row": row}
                 if misfit is None:
                     break
                 if not run.tolerant:
@@ -93,12 +117,6 @@ class Generator(Node):
                 if not run.tolerant:
                     raise error
                 yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
-
-    def _begun(self, row: int) -> Iterator[Any]:
-        """The iterator of the generator, from its element `row` on."""
-        iterator = iter(self.generator(*self.args))
-        next(islice(iterator, row, row), None)
-        return map(owned, iterator)
 
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
         """Elements from number `row` on, cast and checked, up to the first that does not fit; and the error for that one."""
@@ -135,6 +153,9 @@ class Generator(Node):
         leaves = []
         for leaf, spec, wanted in zip(given, self.signature.leaves, self._wanted, strict=True):
             assert isinstance(spec, TensorSpec)
+            if spec.ragged_rank:
+                leaves.append(_ragged(leaf, spec, row))
+                continue
             value = _cast(leaf, spec, row)
             if not shape_fits(shape_of(value), wanted):
                 raise TypeError(
@@ -168,7 +189,8 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
                 nbytes += stride * each
                 quick = now - before < PACE_SECONDS / 8
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
-                if now > deadline or nbytes >= _BLOCK_BYTES or len(elements) >= most:
+                stride = 1 if each >= _ALONE_BYTES else stride
+                if now > deadline or nbytes >= _BLOCK_BYTES or each >= _ALONE_BYTES or len(elements) >= most:
                     break
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, ended = failure, True
@@ -177,7 +199,12 @@ def _pulled(begin: Callable[[], Iterator[Any]], most: int) -> Iterator[tuple[lis
 
 def _are_as_said(values: Sequence[Any], leaf: LeafSpec) -> bool:
     """Whether values need neither a cast nor a further check, as most arrays do not."""
-    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or set(map(type, values)) != {np.ndarray}:
+    if (
+        not isinstance(leaf, TensorSpec)
+        or leaf.dtype == STRING
+        or leaf.ragged_rank
+        or set(map(type, values)) != {np.ndarray}
+    ):
         return False
     ranks, shape = {value.ndim for value in values}, leaf.shape
     if {value.dtype for value in values} != {leaf.dtype} or 0 in ranks:
@@ -212,12 +239,34 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     return array if array.ndim else array[()]
 
 
+def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
+    """A ragged tensor, or lists of lists, as the signature says."""
+    from distinput.core.ragged_tensor import RaggedTensor
+
+    try:
+        made = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
+        made = made.astype(spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"from_generator: `generator` yielded an element that is no ragged tensor of {spec}: {leaf!r} (element {row}; "
+            f"{error})"
+        ) from None
+    if not spec.fits_value(made):
+        raise TypeError(
+            f"from_generator: `generator` yielded a ragged tensor of shape {made.shape} and ragged_rank {made.ragged_rank} "
+            f"where {spec} was expected (element {row})"
+        )
+    return made
+
+
 def from_generator(
     generator: Callable[..., Iterable[Any]],
     output_types: Any = None,
     output_shapes: Any = None,
     args: tuple[Any, ...] | None = None,
     output_signature: Any = None,
+    *,
+    copy: bool = True,
 ) -> Generator:
     """The node of `tf.data.Dataset.from_generator`.
 
@@ -231,12 +280,12 @@ def from_generator(
     if output_signature is not None:
         if output_shapes is not None:
             raise TypeError("from_generator: output_shapes does not go with output_signature")
-        return Generator(generator, Spec.of(output_signature), given)
+        return Generator(generator, Spec.of(output_signature), given, copy)
     types = structure_of(output_types, lists=True)
     dtypes = types.flatten(output_types)
     shapes = [None] * len(dtypes) if output_shapes is None else types.flatten(output_shapes)
     leaves = tuple([TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
-    return Generator(generator, Spec(types, leaves), given)
+    return Generator(generator, Spec(types, leaves), given, copy)
 
 
 def _given(args: Any) -> tuple[Any, ...]:

@@ -9,14 +9,16 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.buffers import empty
-from distinput.core.column import Column, Ints, Ragged, Strings
+from distinput.core.column import Column, Ints
 from distinput.core.concat import joined_columns
 from distinput.core.failure import sound_parts
+from distinput.core.ragged import Ragged
 from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import picked_rows, rows_within
 from distinput.core.state import State
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
 from distinput.ops.shuffle import order_key
@@ -105,6 +107,13 @@ class GlobalShuffle(SameElements):
     def start_at(self, row: int, epoch: int) -> State:
         return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": row}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        row = state["row"] + ahead
+        if not 0 <= row < self.input.cardinality:
+            return None
+        at = self.input.start_at(int(self._numbers(state, row, 1)[0]), state["epoch"])
+        return None if at is None else (at, 0)
+
     def stream(self, state: State, run: Run) -> Stream:
         row, epoch = state["row"], state["epoch"]
         if self.input.random_access:
@@ -130,6 +139,8 @@ class GlobalShuffle(SameElements):
             numbers = self._numbers(state, row, size)
 
             def make(first: int, end: int, numbers: Ints = numbers) -> Block:
+                if self.input.fetches:
+                    return self.input.fetch(numbers[first:end], epoch)
                 return _reached(self.input, numbers[first:end], epoch, strict)
 
             most = 1

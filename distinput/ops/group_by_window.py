@@ -11,10 +11,10 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.calls import called
-from distinput.core.column import Datasets
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
+from distinput.core.objects import Datasets
 from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops that pass elements on unchanged: `with_options` and `assert_cardinality`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from distinput.core.block import Block
@@ -11,9 +11,10 @@ from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
 from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import Options
 from distinput.plan.same_elements import SameElements
 
@@ -49,6 +50,10 @@ class WithOptions(SameElements):
     def __post_init__(self) -> None:
         if not isinstance(self.options, Options):
             raise TypeError(f"with_options: options must be an Options object, got {self.options!r}")
+
+    def added(self) -> Node:
+        asked = self.options.on_error
+        return self if asked is None else replace(self, input=everywhere(self.input, asked))
 
     @property
     def own_options(self) -> Options:

@@ -42,6 +42,7 @@ class IgnoreErrors(SameElements):
     """
 
     passes_states: ClassVar[bool] = True
+    thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     by_element: ClassVar[bool] = True
     harmless: ClassVar[bool] = True

@@ -7,26 +7,32 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Dense, Ints, Strings
+from distinput.core.column import Column, Ints
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure, of_all, sound_parts
-from distinput.core.leaves import STRING, as_leaf, shape_of
+from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.core.nest import component, structure_of
+from distinput.core.objects import Arrays
 from distinput.core.owned import owned
-from distinput.core.rows import Stream, passing_over
+from distinput.core.ragged import Ragged
+from distinput.core.rows import Stream, passing_over, stackable
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
-from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec
+from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.functions.signature import first_misfit, widened
+from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.check import callable_argument
 from distinput.plan.fused import Fused, Neighbours
 from distinput.plan.node import Node
 from distinput.plan.one_for_one import OneForOne
+from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["FusedMapRows", "MapRows", "fused"]
 
@@ -36,16 +42,21 @@ class MapRows(OneForOne):
     """Call `map_func` on many elements at once: every leaf has a first axis of rows, in its arguments and its results.
 
     Shapes: elements [...] are passed as [n, ...], and a result [n, ...] is n elements [...]. How many rows are passed at once
-    is not defined; the function must treat rows independently. Leaves whose rows differ in shape are passed as a list of
-    arrays. State: where the next element stands in the input.
+    is not defined; the function must treat rows independently. Rows that differ in length are passed as a `RaggedTensor`, and
+    may be returned as one; rows that differ otherwise are passed as a list of arrays. State: where the next element stands in
+    the input.
 
     Args:
       map_func: called with the components of a tuple as arguments, with anything else as one argument.
       output_signature: a nest of `TensorSpec` for one element that it returns; elements are checked against it, and integers
         become as wide as it says.
+      on_error: what happens when `map_func` raises for an element, alone or among others: "raise" that error; "skip" the
+        element, up to a budget; `SkipErrors(...)`, with the budget and a file for what was left out. None: as
+        `Options.on_error` says, or "raise".
 
     Raises:
       TypeError: at iteration, a result does not fit `output_signature`.
+      DataLossError: at iteration, more elements failed than `on_error` allows.
       InvalidArgumentError: at iteration, `map_func` returns another number of rows than it was given.
 
     >>> import distinput as di
@@ -59,9 +70,13 @@ class MapRows(OneForOne):
     map_func: Callable[..., Any]
     output_signature: Any = None
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+    on_error: str | SkipErrors | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         callable_argument("map_rows", "map_func", self.map_func)
+
+    def added(self) -> Node:
+        return guarded(self, self.on_error)
 
     @cached_property
     def call(self) -> Callable[[Any], Any]:
@@ -97,7 +112,8 @@ class MapRows(OneForOne):
         (result,) = map(owned, map(self.call, (rows,)))
         structure = structure_of(result)
         columns: list[Column] = []
-        for leaf, path in zip(structure.flatten(result), structure.paths, strict=True):
+        plain = () if self.signature is None else [type(leaf) is TensorSpec for leaf in self.signature.leaves]
+        for place, (leaf, path) in enumerate(zip(structure.flatten(result), structure.paths, strict=True)):
             value = as_leaf(leaf)
             shape = shape_of(value)
             if not shape or shape[0] != block.size:
@@ -107,7 +123,10 @@ class MapRows(OneForOne):
                         f"function was given, got shape {list(shape)}"
                     )
                 )
-            columns.append(Dense(value) if value.dtype != STRING else Strings.of_array(value))
+            column = _column(value)
+            if isinstance(column, Ragged) and place < len(plain) and plain[place]:
+                column = Ragged(column.flat, column.starts, column.sizes)
+            columns.append(column)
         made: Block = ColumnBlock(structure, columns, block.size)
         if self.signature is not None:
             made = widened(made, self.signature)
@@ -140,8 +159,10 @@ class FusedMapRows(Fused[MapRows]):
         return block
 
 
-def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows:
-    """`then` over `first` as one node."""
+def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows | None:
+    """`then` over `first` as one node; None if errors of the first are not treated as those of the second."""
+    if then.on_error not in (None, "raise"):
+        return None
     steps = (first,) if isinstance(first, MapRows) else first.functions.steps
     return FusedMapRows(first.input, Neighbours((*steps, then)), origin=then.origin)
 
@@ -192,11 +213,26 @@ class _Stacked(Node):
             if type(block) is Failure:
                 yield block, after
             elif block.size:  # rows that are not there cannot be put together
-                yield rows_node(block).block.stack(block.size), after
+                yield _stackable(block, self.input.spec).stack(block.size), after
+
+
+def _stackable(block: Block, spec: Spec) -> Block:
+    rows = rows_node(block).block
+    ((made, _),) = stackable(iter([(rows, {})]), spec.map(_row_of))
+    return made
+
+
+def _row_of(leaf: LeafSpec) -> LeafSpec:
+    """The spec of a row among many: of a ragged tensor where rows differ in length alone."""
+    if type(leaf) is TensorSpec and leaf.shape and leaf.shape[0] is None and None not in leaf.shape[1:]:
+        return RaggedTensorSpec(leaf.shape, leaf.dtype, 0)
+    return leaf
 
 
 def _many_rows(leaf: TensorSpec) -> TensorSpec:
-    return leaf if leaf.shape is None else leaf.with_shape((None, *leaf.shape))
+    row = _row_of(leaf)
+    assert isinstance(row, TensorSpec)
+    return row if row.shape is None else row.with_shape((None, *row.shape))
 
 
 def _one_row(leaf: LeafSpec) -> LeafSpec:
@@ -208,9 +244,22 @@ def _one_row(leaf: LeafSpec) -> LeafSpec:
 
 
 def _whole(column: Column) -> Any:
-    """All rows as one array, or as a list if they differ in shape."""
+    """All rows as one array, as a ragged tensor if they differ in length, or as a list if they differ otherwise."""
     if isinstance(column, Dense):
         return column.array
     if isinstance(column, Strings):
         return column.objects()
+    if isinstance(column, Ragged | Arrays) or column.ragged_rank is not None:
+        from distinput.core.ragged_batches import ragged_tensor
+
+        return ragged_tensor(column.joined() if isinstance(column, Arrays) else column)  # type: ignore[arg-type]
     return list(column.values())
+
+
+def _column(value: Any) -> Column:
+    """The rows of an array or of a ragged tensor."""
+    if is_ragged(value):
+        from distinput.core.ragged_batches import rows_column
+
+        return rows_column(value)
+    return Dense(value) if value.dtype != STRING else Strings.of_array(value)

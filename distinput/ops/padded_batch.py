@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.block import Block
+from distinput.core.block import Block, concat_blocks
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
-from distinput.core.leaves import as_leaf, dtype_name, dtype_of, shape_of, zero
-from distinput.core.nest import Structure, component
+from distinput.core.nest import component
 from distinput.core.padded import Late
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -21,8 +20,9 @@ from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batching import Batching
 from distinput.plan.check import at_least
-from distinput.plan.node import Node
+from distinput.plan.node import UNKNOWN
 from distinput.streaming.padding import Padding
+from distinput.streaming.padding_fills import for_leaves, padding_fills
 
 __all__ = ["PaddedBatch"]
 
@@ -77,7 +77,7 @@ class PaddedBatch(Batching):
         if self.padded_shapes is None:
             given: Sequence[Any] = [leaf.shape for leaf in leaves]
         else:
-            given = _leaves("padded_shapes", spec.structure, self.padded_shapes)
+            given = for_leaves("padded_batch", "padded_shapes", spec.structure, self.padded_shapes)
         made = []
         for shape, leaf, path in zip(given, leaves, spec.structure.paths, strict=True):
             made.append(_padded_shape(shape, leaf, component(path)))
@@ -86,15 +86,7 @@ class PaddedBatch(Batching):
     @cached_property
     def fills(self) -> tuple[Any, ...]:
         """The padding value of each leaf."""
-        spec = self.input.spec
-        leaves = spec.tensors("padded_batch")
-        values = self.padding_values
-        if values is None or not isinstance(values, tuple | dict):
-            given: list[Any] = [values] * len(leaves)
-        else:
-            given = _leaves("padding_values", spec.structure, _spread(values, spec.structure))
-        paths = spec.structure.paths
-        return tuple([_fill(v, leaf, component(p)) for v, leaf, p in zip(given, leaves, paths, strict=True)])
+        return padding_fills("padded_batch", self.input.spec, self.padding_values)
 
     @cached_property
     def spec(self) -> Spec:
@@ -140,6 +132,17 @@ class PaddedBatch(Batching):
         if held and not self.drop_remainder:
             yield self._batch(held, run), mark
 
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access and self.input.cardinality != UNKNOWN
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        size, n = int(self.batch_size), self.input.cardinality
+        wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
+        counts = np.full(len(rows), size) if n < 0 else np.minimum(size, n - rows * size)
+        elements = self.input.fetch(wanted if n < 0 else wanted[wanted < n], epoch)
+        return concat_blocks([made for made, _ in self.padding.batches(elements, counts)])
+
     def _batch(self, parts: Sequence[Block], run: Run) -> Block:
         try:
             return self.padding.batch(parts)
@@ -184,13 +187,6 @@ def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, 
     return shape
 
 
-def _holds(dtype: np.dtype[Any], number: int | float) -> bool:
-    """Whether this dtype can hold a Python number: 1.5 is not an integer, and 300 is not a uint8."""
-    if dtype.kind in "iu":
-        return isinstance(number, int) and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
-    return dtype.kind in "fc"
-
-
 def _dims(given: Any, path: str) -> tuple[int | None, ...]:
     """A padded shape as a tuple; -1 stands for None.
 
@@ -215,49 +211,3 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
             )
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)
-
-
-def _spread(given: Any, structure: Structure) -> Any:
-    """A nest in which None may stand for whole parts of the structure, with a None for each of their leaves."""
-    if given is None:
-        return structure.build([None] * structure.num_leaves)
-    if structure.kind in ("tuple", "namedtuple") and isinstance(given, tuple) and len(given) == len(structure.children):
-        return tuple([_spread(part, child) for part, child in zip(given, structure.children, strict=True)])
-    if structure.kind == "dict" and isinstance(given, dict) and given.keys() == set(structure.keys):
-        return {key: _spread(given[key], child) for key, child in zip(structure.keys, structure.children, strict=True)}
-    return given
-
-
-def _leaves(argument: str, structure: Structure, given: Any) -> list[Any]:
-    """The value given for each leaf.
-
-    Raises:
-      TypeError: the values are not nested like the elements.
-    """
-    try:
-        return structure.flatten(given)
-    except TypeError as error:
-        raise TypeError(f"padded_batch: {argument}: {error}; nest it as the elements, {structure}") from None
-
-
-def _fill(given: Any, leaf: TensorSpec, path: str) -> Any:
-    if given is None:
-        return zero(leaf.dtype, ())
-    if isinstance(given, tuple | dict):
-        raise TypeError(f"padded_batch: padding_values must be nested as the element, got {given!r} for {path}")
-    try:
-        value = as_leaf(given)
-    except TypeError as error:
-        raise TypeError(f"padded_batch: the padding value of {path} must be a scalar: {error}") from None
-    if isinstance(value, Node):
-        raise TypeError(f"padded_batch: the padding value of {path} must be a scalar, got {given!r}")
-    if shape_of(value):
-        raise InvalidArgumentError(f"padded_batch: the padding value of {path} must be a scalar, got {given!r}")
-    if dtype_of(value) == leaf.dtype:
-        return value
-    if isinstance(given, int | float) and not isinstance(given, np.generic) and _holds(leaf.dtype, given):
-        return leaf.dtype.type(given)
-    raise TypeError(
-        f"padded_batch: the padding value of {path} must have its dtype {dtype_name(leaf.dtype)}, got "
-        f"{dtype_name(dtype_of(value))}"
-    )

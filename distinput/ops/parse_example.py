@@ -2,25 +2,31 @@
 """`parse_example`: serialized `tf.train.Example` records into columns, a block at a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Ints, Strings
+from distinput.core.column import Column, Ints
 from distinput.core.failure import Failure, sound_parts
 from distinput.core.leaves import STRING
+from distinput.core.objects import column_of
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
-from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.state import State
-from distinput.errors import InvalidArgumentError
+from distinput.core.strings import Strings
 from distinput.formats.example import ExampleParser
-from distinput.formats.features import Feature, features_spec
+from distinput.formats.features import Feature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature, features_spec
+from distinput.ops.on_error import guarded
 from distinput.plan.check import parallel_calls
+from distinput.plan.node import Node
 from distinput.plan.one_for_one import OneForOne
+from distinput.plan.skip_errors import SkipErrors
 
 __all__ = ["ParseExample"]
 
@@ -30,16 +36,21 @@ class ParseExample(OneForOne):
     """Parse serialized Examples into dicts from feature name to value.
 
     Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
-    a vector of k strings becomes k of each, [k, *shape], and then features must have a fixed length. Order: unchanged. State:
-    where the next element stands in the input. All records of a block are parsed by one call of compiled code.
+    a vector of k strings becomes k of each, [k, *shape], with a `RaggedTensor` of k rows for `VarLenFeature` and
+    `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. Order: unchanged. State: where the
+    next element stands in the input. All records of a block are parsed by one call of compiled code.
 
     Args:
       features: dict from name to `FixedLenFeature`, `VarLenFeature` or another feature of `distinput.io`.
       num_parallel_calls, deterministic: accepted as TensorFlow's.
+      on_error: what happens when a record cannot be parsed: "raise" that error; "skip" the element (a vector of records as a
+        whole), up to a budget; `SkipErrors(...)`, with the budget and a file for what was left out. None: as
+        `Options.on_error` says, or "raise".
 
     Raises:
       TypeError: elements are not strings.
       InvalidArgumentError: at iteration, a record is malformed or lacks a feature; the message names record and feature.
+      DataLossError: at iteration, more elements failed than `on_error` allows.
 
     >>> import distinput as di
     >>> record = di.io.encode_example({"x": [1, 2], "y": [0.5]})
@@ -55,6 +66,10 @@ class ParseExample(OneForOne):
     features: Mapping[str, Feature]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
+    on_error: str | SkipErrors | None = field(default=None, kw_only=True)
+
+    def added(self) -> Node:
+        return guarded(self, self.on_error)
 
     def __post_init__(self) -> None:
         parallel_calls("parse_example", self.num_parallel_calls)
@@ -63,12 +78,6 @@ class ParseExample(OneForOne):
         text = isinstance(leaf, TensorSpec) and leaf.dtype == STRING and leaf.shape is not None and len(leaf.shape) < 2
         if not spec.structure.is_leaf or not text:
             raise TypeError(f"parse_example: elements must be strings or vectors of strings, got {spec.nest}")
-        varying = any(None in (leaf.shape or ()) for leaf in features_spec(self.features).tensors("parse_example"))
-        if self._first is not _SCALAR and varying:
-            raise InvalidArgumentError(
-                "parse_example: a feature of variable length cannot be parsed from a batch; parse before batching, then use "
-                "padded_batch"
-            )
 
     @cached_property
     def _first(self) -> Any:
@@ -80,10 +89,25 @@ class ParseExample(OneForOne):
     @cached_property
     def spec(self) -> Spec:
         made = features_spec(self.features)
-        return made if self._first is _SCALAR else made.map(self._of_batch)
+        if self._first is _SCALAR:
+            return made
+        keys = made.structure.keys
+        leaves = [
+            self._of_batch(self.features[key], leaf)
+            for key, leaf in zip(keys, made.tensors("parse_example"), strict=True)
+        ]
+        return Spec(made.structure, tuple(leaves))
 
-    def _of_batch(self, leaf: LeafSpec) -> LeafSpec:
-        return leaf.with_shape((self._first, *leaf.shape))  # type: ignore[misc]
+    def _of_batch(self, feature: Feature, leaf: TensorSpec) -> LeafSpec:
+        shape = (self._first, *leaf.shape)  # type: ignore[misc]
+        if isinstance(feature, VarLenFeature | RaggedFeature):
+            return RaggedTensorSpec(shape, leaf.dtype, 1)
+        return leaf.with_shape(shape)
+
+    def over_pieces(self, pieces: Node, each: int) -> Node | None:
+        # Sequences are padded to the longest of the whole batch, so a worker needs the rows of the others too.
+        padded = any(isinstance(feature, FixedLenSequenceFeature) for feature in self.features.values())
+        return None if padded and self._first is not _SCALAR else super().over_pieces(pieces, each)
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
@@ -114,8 +138,19 @@ class ParseExample(OneForOne):
         structure = self.spec.structure
         columns: list[Column] = structure.flatten(self._parser(column))
         if counts is not None:
-            columns = [c.split(counts) for c in columns]
+            columns = [_batched(c, counts, self.features[key]) for c, key in zip(columns, structure.keys, strict=True)]
         return ColumnBlock(structure, columns, block.size)
+
+
+def _batched(column: Column, counts: Ints, feature: Feature) -> Column:
+    """Values of records in batches of so many; those of sequences are padded to the longest of the batch, as in TensorFlow."""
+    if not isinstance(column, Ragged):
+        return column.split(counts)
+    made = RaggedBatches(column, np.cumsum(counts) - counts, counts)
+    if not isinstance(feature, FixedLenSequenceFeature):
+        return made
+    fill = feature.padding
+    return column_of([batch.to_padded(fill) for batch in made.values()], column.dtype)
 
 
 _SCALAR = object()

@@ -10,7 +10,8 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Dense, Ints
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
 from distinput.core.run import Run

@@ -2,23 +2,27 @@
 """`reader`: the records of files, in the order in which the files are named."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints, Strings
+from distinput.core.column import Ints
 from distinput.core.picked import chosen
 from distinput.core.row_order import put_in_order
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
+from distinput.files.source import stamped
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
@@ -29,8 +33,10 @@ from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 from distinput.plan.state_form import is_position
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
+from distinput.streaming.follows import Follows
 from distinput.streaming.places import Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
+from distinput.streaming.stamps_ahead import StampsAhead
 
 __all__ = ["Reader"]
 
@@ -48,6 +54,7 @@ class Reader(Node):
       format: how a file is read.
       table: the files as they were listed, which must not have changed since; None if they were not listed.
       group: how many rows are wanted together; blocks should end at the borders of such groups.
+      on_error: None if the options of the pipeline say what happens to what cannot be read.
 
     Source: `tf.data.TextLineDataset` and similar datasets over a dataset of names.
     """
@@ -58,6 +65,7 @@ class Reader(Node):
     format: Format
     table: FileTable | None = field(default=None, repr=False)
     group: int = 1
+    on_error: Any = field(default="raise", repr=False)
 
     def __post_init__(self) -> None:
         spec = self.input.spec
@@ -180,6 +188,10 @@ class Reader(Node):
     def may_fail(self) -> bool:
         return not self.gathers or self.input.may_fail  # files that are all mapped have been checked
 
+    @property
+    def fetches(self) -> bool:
+        return self.format.fetches and self.counts is not None
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         counts = self.counts_in(epoch)
         assert counts is not None
@@ -242,33 +254,63 @@ class Reader(Node):
         position = self.format.seek(names[index], row - int(ends[index])) if index < len(names) else None
         return {"input": at, "skip": 0, "position": position}
 
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        position = state["position"]
+        with Run() as run:
+            queue = RowQueue(self.input.open(state["input"], run), state)
+            while queue.fill(1):
+                path = _path(queue.take(1).row(0))
+                row = (position or {"row": 0})["row"] + ahead
+                if ahead < 0:
+                    return {"file": path, "row": row} if row >= 0 else None
+                left = self._left.of((path, str(position)), partial(Follows, self.format, path, position))
+                if left.at_least(ahead + 1):
+                    return {"file": path, "row": row}
+                ahead -= left.rows
+                position = None
+        return None
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        return ""  # its errors name the file, and where in it as far as the format can tell
+
+    @cached_property
+    def _left(self) -> Latest[tuple[str, str], Follows]:
+        return Latest()
+
     @cached_property
     def pace(self) -> Pace:
         """What is known about whether a thread that reads ahead pays."""
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions:
+        if self.format.in_portions and not (run.past_damage and self.format.resumes):
             return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(self._files(state, run), self._blocks(), run)
+        return blocks_in(self._files(state, run), self._blocks(), run, self.format.past)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
+        queue = RowQueue(self.input.open(state["input"], run), state)
+        with ExitStack() as stack:
+            stamps = StampsAhead(self.format.spec, run, stack) if self.format.spec_from_file else None
 
-        def opened(name: Any, position: Position | None) -> Place:
-            place: Place = {"path": _path(name), "position": position}
-            if self.table is not None:
-                self.table.check(self.table.index(place["path"]))
-            run.reading = partial(_told, place)
-            self.format.check_spec(place["path"], self.spec)
-            return place
+            def opened(name: Any, position: Position | None) -> Place:
+                place: Place = {"path": _path(name), "position": position}
+                if self.table is not None:
+                    self.table.check(self.table.index(place["path"]))
+                run.reading = partial(_told, place)
+                place["stamp"] = None if stamps is None else stamps.of(place["path"])
+                with stamped(place["path"], place["stamp"]):
+                    self.format.check_spec(place["path"], self.spec)
+                if stamps is not None and queue.size:
+                    stamps.ask(_path(queue.peek(1).row(0)))
+                return place
 
-        return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
+            yield from places(queue, state, run, opened)
 
     def _blocks(self) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
         rows = 0
@@ -286,7 +328,10 @@ class Reader(Node):
 
         def read(place: Place) -> Iterator[Portion]:
             nonlocal rows
-            for portion in self.format.portions(place["path"], place["position"], None, self.group, rows):
+            portions = self.format.portions(place["path"], place["position"], None, self.group, rows)
+            with stamped(place["path"], place["stamp"]):
+                first = next(portions, None)
+            for portion in () if first is None else chain([first], portions):
                 rows += portion.rows
                 yield portion
 

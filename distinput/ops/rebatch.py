@@ -9,13 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints, StackError, column_of
+from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, sound_parts, stacked_parts
-from distinput.core.leaves import shape_of, zero
+from distinput.core.leaves import shape_of
 from distinput.core.nest import LEAF, component
+from distinput.core.objects import column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.spec import Spec, TensorSpec, no_rows
 from distinput.core.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.ops.unbatch import Unbatch, first_dimension, row_counts, taken_apart
@@ -125,6 +126,25 @@ class Rebatch(Node):
         start = rows.start_at(first if n < 0 else min(n, first), epoch)
         return None if start is None else {"input": start, "skip": 0, "next": at}
 
+    @cached_property
+    def _own_sizes(self) -> BatchSizes | None:
+        return None if 0 in self.sizes else self.batch_sizes()
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access and self._own_sizes is not None
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """The batches at these positions; each batch of the input that holds some of their rows is made once."""
+        assert self._own_sizes is not None
+        starts, sizes = self._own_sizes.spans(rows)
+        before = np.cumsum(sizes) - sizes
+        wanted = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+        try:
+            return Unbatch(self.input, origin=self.origin).fetch(wanted, epoch).split(sizes)
+        except StackError as error:
+            raise _differing(error) from None
+
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
@@ -190,7 +210,8 @@ class Rebatch(Node):
         """The shapes of the rows of the last batch, if empty batches take theirs from it."""
         if not self.keeps_inner_shape or 0 not in self.sizes:
             return None
-        return [list(shape_of(column.row(made.size - 1))[1:]) for column in made.columnar().columns]
+        shapes = [shape_of(column.row(made.size - 1))[1:] for column in made.columnar().columns]
+        return [[size or 0 for size in shape] for shape in shapes]
 
     def _empty(self, seen: list[list[int]] | None) -> Block:
         """A batch without rows; unknown dimensions are those seen last, or 0."""
@@ -200,7 +221,7 @@ class Rebatch(Node):
             known = () if leaf.shape is None else leaf.shape[1:]
             last = seen[index] if seen is not None else [0] * len(known)
             inner = tuple([d if d is not None else last[axis] for axis, d in enumerate(known)])
-            columns.append(column_of([zero(leaf.dtype, (0, *inner))]))
+            columns.append(column_of([no_rows(leaf, inner)]))
         return ColumnBlock(spec.structure, columns, 1)
 
 

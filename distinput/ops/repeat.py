@@ -86,6 +86,9 @@ class Repeat(SameElements):
         at = self.input.start_at(rest, epoch_of(epoch, number))
         return None if at is None else {"epoch": epoch, "pass": number, "input": at, "any": rest > 0}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead
+
     def stream(self, state: State, run: Run) -> Stream:
         epoch, number, upstream, any_row = state["epoch"], state["pass"], state["input"], state["any"]
         while self.passes == INFINITE or number < self.passes:

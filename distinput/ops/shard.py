@@ -123,6 +123,9 @@ class Shard(SameElements):
         at = self.input.start_at(first if n < 0 else min(first, n), epoch)
         return None if at is None else {"input": at, "wait": 0}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], state["wait"] + ahead * self.num_shards
+
     def stream(self, state: State, run: Run) -> Stream:
         wait = state["wait"]
         for block, upstream in self.input.open(state["input"], run):

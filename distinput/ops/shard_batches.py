@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Column, Dense, column_of
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure, sound_parts
+from distinput.core.objects import column_of
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
 from distinput.core.sizes import balanced_slice
@@ -118,6 +120,8 @@ class ShardBatches(Node):
         return sound_parts(block.size, lambda first, end: self._shares(block.rows(first, end)), tolerant=run.tolerant)
 
     def _shares(self, block: Block) -> Block:
+        if self.num_shards == 1:
+            return block
         counts, error = row_counts("shard_batches", block)
         if error is not None:
             raise error

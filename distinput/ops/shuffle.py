@@ -149,6 +149,18 @@ class Shuffle(SameElements):
             None if at is None else {**begin, "row": row, "total": total if ended else -1, "from": first, "input": at}
         )
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        row, total = state["row"] + ahead, max(state.get("total", -1), self.input.count_elements())
+        if total < 0 and ("input" not in state or self.input.place_of(*_ahead(state, row + self.most)) is None):
+            return None  # rows leave the buffer in another order once the input has ended, and it is not known where
+        numbers = next(self._numbers({**state, "row": row}, total, 1), None)
+        if numbers is None:
+            return None
+        if "input" in state:
+            return _ahead(state, int(numbers[0]))
+        at = self.input.start_at(int(numbers[0]), state["epoch"])
+        return None if at is None else (at, 0)
+
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access and "input" not in state:
             if not (run.tolerant and self.input.may_fail) or state["row"]:
@@ -167,9 +179,11 @@ class Shuffle(SameElements):
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """The positions of the elements from a state on in an input with random access."""
-        most = picked_rows(self.spec.row_bytes, self.group)
+        return self._numbers(state, self.input.cardinality, picked_rows(self.spec.row_bytes, self.group))
+
+    def _numbers(self, state: State, total: int, most: int) -> Iterator[Ints]:
+        """The positions from a state on, so many at a time, in an input of `total` elements."""
         key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
-        total = self.input.cardinality
         row = state["row"]
         if not total:
             return
@@ -201,6 +215,29 @@ class Shuffle(SameElements):
     @property
     def random_access(self) -> bool:
         return False
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """The elements at these positions; the order before the last of them is computed again in each call."""
+        numbers = np.empty(len(rows), np.int64)
+        by_row = np.argsort(rows, kind="stable")
+        ascending = rows[by_row]
+        first = done = 0
+        for some in self.numbers(self.start(epoch)):
+            end = int(np.searchsorted(ascending, first + len(some)))
+            numbers[by_row[done:end]] = some[ascending[done:end] - first]
+            first, done = first + len(some), end
+            if done == len(rows):
+                break
+        return self.input.fetch(numbers, epoch)
+
+
+def _ahead(state: State, number: int) -> tuple[State, int]:
+    """An element of the input by its number, from where the oldest row of the buffer stands."""
+    return state["input"], state["skip"] + number - state["from"]
 
 
 def _slots(size: int, total: int) -> Ints:

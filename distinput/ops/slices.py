@@ -1,39 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_tensors` and `from_tensor_slices`: elements that are in memory."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, is_arrow, to_column
-from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.chunked import chunked
-from distinput.core.column import Column, Datasets, Dense, Ints, Strings, column_of
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.digest import Digest, common_folder, texts_of, word_of
-from distinput.core.leaves import STRING, as_leaf, shape_of
+from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, shape_of
 from distinput.core.nest import component, structure_of
-from distinput.core.row_order import put_in_order
-from distinput.core.rows import Stream
-from distinput.core.run import Run
-from distinput.core.sizes import MOST_ROWS
-from distinput.core.spec import LeafSpec, Spec
-from distinput.core.state import State
+from distinput.core.objects import Datasets, column_of
+from distinput.core.spec import LeafSpec, array_spec
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
-from distinput.plan.in_memory import Rows, datasets_spec, rows_from
+from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
 
 if TYPE_CHECKING:
     from distinput.files.facts import Names
+    from distinput.files.storage import Storage
 
-__all__ = ["Slices", "SlicesInTurn", "from_tensor_slices", "from_tensors", "rows_node"]
-
-_TOGETHER = 16
-"""How many small sources are sent in one block."""
+__all__ = ["Slices", "from_tensor_slices", "from_tensors", "rows_node"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +37,12 @@ class Slices(Rows):
       block: the elements.
       description: what to print for them.
       leaves: what is known of the elements beyond what the rows themselves show, for blocks cut from a stream.
+      storage: what opens the files that the elements name; it goes where the node is sent, and nothing prints it.
 
     Source: `tf.data.Dataset.from_tensor_slices`.
     """
+
+    storage: "Storage | None" = field(default=None, kw_only=True, repr=False)
 
     def contents(self) -> dict[str, Any]:
         values, under = Digest(), Digest()
@@ -82,77 +76,6 @@ class Slices(Rows):
         return Names(found[0]) if found else None
 
 
-@dataclass(frozen=True, eq=False)
-class SlicesInTurn(Node):
-    """The elements of several sources in memory, one source after the other; a `concatenate` of them becomes this.
-
-    State: the row.
-
-    Args:
-      sources: at least two.
-      common: the spec that all elements fit.
-    """
-
-    in_memory: ClassVar[bool] = True
-    view_only: ClassVar[bool] = True
-    by_element: ClassVar[bool] = True
-    harmless: ClassVar[bool] = True
-    sources: tuple[Slices, ...]
-    common: Spec
-
-    @cached_property
-    def spec(self) -> Spec:
-        return self.common
-
-    def arguments(self) -> dict[str, Any]:
-        return {"sources": len(self.sources)}
-
-    @cached_property
-    def inputs(self) -> tuple[Node, ...]:
-        return ()
-
-    @cached_property
-    def ends(self) -> Ints:
-        """[sources + 1] the number of rows before each source, and of all rows."""
-        return np.cumsum([0, *[source.cardinality for source in self.sources]], dtype=np.int64)
-
-    @property
-    def cardinality(self) -> int:
-        return int(self.ends[-1])
-
-    def start(self, epoch: int) -> State:
-        return {"row": 0}
-
-    def start_at(self, row: int, epoch: int) -> State:
-        return {"row": row}
-
-    def stream(self, state: State, run: Run) -> Stream:
-        parts = self._parts(state["row"])
-        for block, end in _together(parts) if run.by_element else parts:
-            yield block, {"row": end}
-
-    def _parts(self, row: int) -> Iterator[tuple[Block, int]]:
-        """Blocks of the rows from `row` on, of one source each, and where each block ends."""
-        first = int(np.searchsorted(self.ends, row, "right")) - 1
-        for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
-            for block, end in rows_from(source.block, max(0, row - begin)):
-                yield block, begin + end
-
-    @property
-    def random_access(self) -> bool:
-        return True
-
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        which = np.searchsorted(self.ends, rows, "right") - 1
-        used = np.unique(which).tolist() or [0]
-        places = [np.flatnonzero(which == number) for number in used]
-        parts = [
-            self.sources[number].fetch(rows[place] - self.ends[number], epoch)
-            for number, place in zip(used, places, strict=True)
-        ]
-        return put_in_order(parts, places)
-
-
 def _nodes_word(column: Datasets) -> str:
     def told(item: Any) -> Any:
         return list(map(told, item)) if isinstance(item, tuple | list) else [step.identity for step in item.steps]
@@ -160,33 +83,32 @@ def _nodes_word(column: Datasets) -> str:
     return Digest(8).add(told(column.items)).word
 
 
-def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
-    """The same rows, with several small sources in one block, not copied: a block costs too much for a few rows."""
-    while some := list(islice(parts, _TOGETHER)):
-        blocks = [block for block, _ in some]
-        rows = sum([block.size for block in blocks])
-        joined = chunked(blocks, 0, rows) if len(blocks) > 1 and rows <= MOST_ROWS else None
-        yield from some if joined is None else [(joined, some[-1][1])]
-
-
 def from_tensors(tensors: Any) -> Slices:
     """The source of `Dataset.from_tensors`."""
-    structure = structure_of(tensors)
-    columns = []
+    structure = structure_of(tensors)  # in which tables are dicts of arrays
+    columns: list[Column] = []
     for leaf in structure.flatten(tensors):
         listed = _listed(leaf)
-        columns.append(column_of([as_leaf(leaf)]) if listed is None else Datasets([listed], STRING))
+        if listed is not None:
+            columns.append(Datasets([listed], STRING))
+            continue
+        value = as_leaf(leaf)
+        columns.append(column_of([value.copy() if isinstance(value, np.ndarray) else value]))
     return Slices(ColumnBlock(structure, columns, 1), "1 element")
 
 
-def from_tensor_slices(tensors: Any) -> Slices:
-    """The source of `Dataset.from_tensor_slices`."""
+def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
+    """The source of `Dataset.from_tensor_slices`, for anything but a table alone; `who` is the caller, for errors."""
+    tensors = _with_columns(tensors, who)
     structure = structure_of(tensors)
     columns: list[Column] = []
+    leaves: dict[int, LeafSpec] = {}  # what columns do not show: whether their rows are those of ragged tensors
     sizes = []
     for leaf, path in zip(structure.flatten(tensors), structure.paths, strict=True):
-        if is_arrow(leaf):
-            columns.append(_from_arrow(leaf, path or "of the element"))
+        if is_arrow_array(leaf):
+            leaf = _of_arrow(leaf, path or "of the element", who)
+        if isinstance(leaf, Column):
+            columns.append(leaf)
             sizes.append(len(leaf))
             continue
         listed = _listed(leaf)
@@ -197,20 +119,22 @@ def from_tensor_slices(tensors: Any) -> Slices:
         value = as_leaf(leaf)
         if isinstance(value, Node) or not shape_of(value):
             raise InvalidArgumentError(
-                f"from_tensor_slices: {component(path)} must have a first axis to slice, got "
+                f"{who}: {component(path)} must have a first axis to slice, got "
                 f"{'a dataset' if isinstance(value, Node) else 'a scalar'}; use from_tensors for a single element"
             )
         sizes.append(len(value))
         columns.append(_slices_of(value))
+        if is_ragged(value):
+            rows = array_spec(value)
+            leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
     if len(set(sizes)) > 1:
         shown = ", ".join(f"{p}: {n}" for p, n in zip(structure.paths, sizes, strict=True))
-        raise InvalidArgumentError(
-            f"from_tensor_slices: all components must have the same first dimension, got {shown}"
-        )
+        raise InvalidArgumentError(f"{who}: all components must have the same first dimension, got {shown}")
     if not sizes:
-        raise InvalidArgumentError("from_tensor_slices: the element must have at least one component")
+        raise InvalidArgumentError(f"{who}: the element must have at least one component")
     described = ", ".join(f"{'string' if c.dtype == STRING else c.dtype}" for c in columns)
-    return Slices(ColumnBlock(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}")
+    known = tuple([leaves.get(i) or leaf_spec(column) for i, column in enumerate(columns)]) if leaves else None
+    return Slices(ColumnBlock(structure, columns, sizes[0]), f"{sizes[0]} rows of {described}", known)
 
 
 def _listed(leaf: Any) -> tuple[Node, ...] | None:
@@ -227,16 +151,54 @@ def _listed(leaf: Any) -> tuple[Node, ...] | None:
     return tuple(nodes)
 
 
-def _from_arrow(array: Any, name: str) -> Column:
+def _with_columns(tensors: Any, who: str) -> Any:
+    """The same nest with a dict of columns in the place of each table."""
+    structure = structure_of(tensors, is_leaf=is_table)
+    leaves = structure.flatten(tensors)
+    if not any(map(is_table, leaves)):
+        return tensors
+    return structure.build([_columns(leaf, who) if is_table(leaf) else leaf for leaf in leaves])
+
+
+def _columns(table: Any, who: str) -> dict[str, Any]:
+    """The columns of a table by name; a struct is a dict of columns."""
+    from distinput.core.tabular import table_of
+
     try:
-        return to_column(array, name)
-    except (NullsError, UnsupportedTypeError) as error:
-        raise InvalidArgumentError(f"from_tensor_slices: {error}; fill it, or cast it to another type") from None
+        read = table_of(table)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{who}: {error}") from error
+    fields = zip(read.schema, read.columns, strict=True)
+    return {field.name: _from_arrow(column, field.name, who, structs=True) for field, column in fields}
+
+
+def _of_arrow(value: Any, name: str, who: str) -> Any:
+    from distinput.core.tabular import arrow_array_of
+
+    return _from_arrow(arrow_array_of(value), name, who)
+
+
+def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
+    from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column, to_columns
+    from distinput.core.arrow_damage import ArrowDamageError
+
+    try:
+        return to_columns(array, name) if structs else to_column(array, name)
+    except NullsError as error:
+        raise InvalidArgumentError(
+            f"{who}: {error}; fill it, or cast it to another type; from_arrow has options for nulls"
+        ) from None
+    except UnsupportedTypeError as error:
+        raise InvalidArgumentError(f"{who}: {error}; fill it, or cast it to another type") from None
     except ArrowDamageError as error:
-        raise InvalidArgumentError(f"from_tensor_slices: the array is damaged: {error}") from error
+        raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
 
 
-def _slices_of(array: np.ndarray[Any, Any]) -> Column:
+def _slices_of(array: Any) -> Column:
+    if is_ragged(array):
+        from distinput.core.ragged_batches import rows_column
+
+        return rows_column(array)
     return Strings.of_array(array) if array.dtype == STRING else Dense(array)
 
 

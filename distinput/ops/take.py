@@ -67,6 +67,9 @@ class Take(SameElements):
         at = self.input.start_at(row, epoch)
         return None if at is None else {"input": at, "left": self.count if self.count < 0 else self.count - row}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return (state["input"], ahead) if state["left"] < 0 or ahead < state["left"] else None
+
     @property
     def fails_in_place(self) -> bool:
         return self.count < 0 and self.input.fails_in_place
@@ -167,6 +170,9 @@ class Skip(SameElements):
             else:
                 kept, left = block.rows(left, block.size), 0
                 yield kept, {"input": after, "left": 0}
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead + state["left"]
 
     @property
     def random_access(self) -> bool:

@@ -18,6 +18,7 @@ from distinput.core.run import Run
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 
@@ -84,6 +85,23 @@ class Unbatch(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
+
+    @cached_property
+    def _sizes(self) -> BatchSizes | None:
+        return self.input.batch_sizes()
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.random_access and self._sizes is not None
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """The rows at these positions; each batch that holds some of them is made once."""
+        assert self._sizes is not None
+        elements, over = self._sizes.places(rows)
+        batches, which = np.unique(elements, return_inverse=True)
+        _, sizes = self._sizes.spans(batches)
+        starts = np.cumsum(sizes) - sizes
+        return _all_rows(self.input.fetch(batches, epoch)).take(starts[which] + over)
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
         return sound_parts(block.size, lambda first, end: _all_rows(block.rows(first, end)), tolerant=run.tolerant)

@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING
+from distinput.core.leaves import STRING, is_ragged
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -39,6 +39,7 @@ class Unique(Node):
     Source: `tf.data.Dataset.unique`.
     """
 
+    thins: ClassVar[bool] = True
     tolerant: ClassVar[bool] = True
     harmless: ClassVar[bool] = True
     input: Node
@@ -96,5 +97,7 @@ def _fresh(block: Block, seen: set[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.asarray(fresh, np.int64)
 
 
-def _key(array: np.ndarray[Any, Any]) -> Any:
+def _key(array: Any) -> Any:
+    if is_ragged(array):
+        return tuple([splits.tobytes() for splits in array.nested_row_splits]), _key(array.flat_values)
     return tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import ClassVar
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Datasets
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
+from distinput.core.objects import Datasets
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Ints, column_of
-from distinput.core.leaves import zero
+from distinput.core.column import Ints
+from distinput.core.objects import column_of
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
-from distinput.core.spec import Spec, TensorSpec
+from distinput.core.spec import Spec, TensorSpec, no_rows
 from distinput.core.state import State
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
@@ -126,7 +126,7 @@ class OwnPieces(Node):
 
     def batch_sizes(self) -> BatchSizes | None:
         pieces, assignment = self.pieces, self.pieces.assignment
-        if pieces.rows is None or assignment.balanced:
+        if pieces.rows is None or assignment.balanced or assignment.fixed:
             return None
         batches = BatchSizes.of([([1], pieces.rows)]).batched(pieces.batch_size, drop_remainder=pieces.drop_remainder)
         return batches.cut(assignment.pieces).every(assignment.period, assignment.first)
@@ -165,7 +165,7 @@ class OwnPieces(Node):
         """Pieces without rows."""
         spec = self.input.spec
         columns = [
-            column_of([zero(leaf.dtype, (0, *[size or 0 for size in leaf.shape or ()]))] * count)
+            column_of([no_rows(leaf, tuple([size or 0 for size in leaf.shape or ()]))] * count)
             for leaf in spec.tensors("own_pieces")
         ]
         return ColumnBlock(spec.structure, columns, count)

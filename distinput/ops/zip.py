@@ -67,6 +67,20 @@ class Zip(Node):
         starts = [source.start_at(row, epoch) for source in self.sources]
         return None if None in starts else {"inputs": [{"input": at, "skip": 0} for at in starts]}
 
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = _only([node.place_of(*at) for node, at in self._sources_of(state, ahead)])
+        return found
+
+    def records_at(self, state: State, ahead: int) -> tuple[dict[str, Any], int] | None:
+        found: tuple[dict[str, Any], int] | None = _only(
+            [node.records_at(*at) for node, at in self._sources_of(state, ahead)]
+        )
+        return found
+
+    def _sources_of(self, state: State, ahead: int) -> list[tuple[Node, tuple[State, int]]]:
+        marks = [(mark["input"], mark["skip"] + ahead) for mark in state["inputs"]]
+        return list(zip(self.sources, marks, strict=True))
+
     def stream(self, state: State, run: Run) -> Stream:
         queues = [
             RowQueue(source.open(mark["input"], run), mark)
@@ -93,6 +107,12 @@ class Zip(Node):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         blocks = [source.fetch(rows, epoch) for source in self.sources]
         return _beside(self.nest.graft([block.structure for block in blocks]), blocks)
+
+
+def _only(found: Sequence[Any]) -> Any:
+    """The only one that is known: with several records beside each other, none is that of the element."""
+    known = [one for one in found if one is not None]
+    return known[0] if len(known) == 1 else None
 
 
 def _lost(queues: Sequence[RowQueue]) -> Failure | None:

@@ -24,6 +24,8 @@ class Assignment:
       period: the number of pieces after which it is this worker's turn again.
       own: its pieces in one turn.
       balanced: sizes differ by at most one; otherwise they are ceil(n / N), of which later ones may be short or empty.
+      fixed: n is the batch size also for a batch that has fewer rows, so a row's place in its batch alone says to which
+        piece it belongs.
 
     Source: the unbalanced cut is `RewriteRebatchV2ToV1` of tensorflow/core/grappler/optimizers/data/auto_shard.cc.
     """
@@ -33,6 +35,7 @@ class Assignment:
     period: int
     own: int = 1
     balanced: bool = False
+    fixed: bool = False
 
     @property
     def each(self) -> int | None:
@@ -70,6 +73,7 @@ class RowRanges:
         """In the words that states of version 2 hold a hash of."""
         a = self.assignment
         turn = f"pieces={a.pieces}, first={a.first}, period={a.period}, own={a.own}, balanced={a.balanced}"
+        turn += ", fixed=True" if a.fixed else ""
         batches = f"rows={self.rows}, batch_size={self.batch_size}, drop_remainder={self.drop_remainder}"
         return f"Pieces({batches}, deal=Deal({turn}))"
 
@@ -92,6 +96,8 @@ class RowRanges:
         (array([ 1,  3,  5,  7,  9, 10]), array([ 2,  4,  6,  8, 10, 10]))
         >>> RowRanges(10, 4, False, Assignment(3, first=1, period=3, own=2, balanced=True)).bounds(0, 6)
         (array([ 2,  3,  6,  7,  9, 10]), array([ 3,  4,  7,  8, 10, 10]))
+        >>> RowRanges(10, 4, False, Assignment(2, first=1, period=2, fixed=True)).bounds(0, 3)
+        (array([ 2,  6, 10]), array([ 4,  8, 10]))
         """
         pieces = self.assignment.pieces
         batch, piece = np.divmod(self.assignment.numbers(first, stop), pieces)
@@ -102,7 +108,7 @@ class RowRanges:
             return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(
                 piece + 1, more
             )
-        each = -(-size // pieces)
+        each = -(-(self.batch_size if self.assignment.fixed else size) // pieces)
         return begin + np.minimum(piece * each, size), begin + np.minimum((piece + 1) * each, size)
 
     def rows_before(self, piece: int) -> int:

@@ -162,6 +162,12 @@ class ShardPlan:
         """`to_dict` as text."""
         return json.dumps(self.to_dict(), indent=indent)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: what each worker reads, as bars."""
+        from distinput.reports.notebook import plan_html
+
+        return plan_html(self)
+
     def __str__(self) -> str:
         # Of very many workers only those shown are planned: planning all of them would take too long for a print.
         looked = self if len(self.workers) <= _COUNTED else replace(self, workers=self.workers[:_SHOWN])

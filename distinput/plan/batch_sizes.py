@@ -58,6 +58,45 @@ class BatchSizes:
         """
         return np.concatenate([np.empty(0, np.int64), *[np.tile(pattern, times) for pattern, times in self.runs]])
 
+    def places(self, rows: Ints) -> tuple[Ints, Ints]:
+        """For each row of all elements, the element that it is in, and its number there.
+
+        >>> BatchSizes.of([([2, 1], 2), ([3], 1)]).places(np.array([0, 1, 2, 5, 8]))
+        (array([0, 0, 1, 3, 4]), array([0, 1, 0, 0, 2]))
+        """
+        elements, over = np.empty_like(rows), np.empty_like(rows)
+        first_element = first_row = 0
+        for pattern, times in self.runs:
+            ends = np.cumsum(pattern)
+            count, total = len(pattern) * times, int(ends[-1]) * times
+            here = (rows >= first_row) & (rows < first_row + total)
+            if here.any():
+                turns, rest = np.divmod(rows[here] - first_row, ends[-1])
+                within = np.searchsorted(ends, rest, "right")
+                elements[here] = first_element + turns * len(pattern) + within
+                over[here] = rest - (ends - pattern)[within]
+            first_element, first_row = first_element + count, first_row + total
+        return elements, over
+
+    def spans(self, elements: Ints) -> tuple[Ints, Ints]:
+        """For each of these elements, the number of its first row among all rows, and how many it has.
+
+        >>> BatchSizes.of([([2, 1], 2), ([3], 1)]).spans(np.array([1, 2, 4]))
+        (array([2, 3, 6]), array([1, 2, 3]))
+        """
+        starts, sizes = np.empty_like(elements), np.empty_like(elements)
+        first_element = first_row = 0
+        for pattern, times in self.runs:
+            ends = np.cumsum(pattern)
+            count = len(pattern) * times
+            here = (elements >= first_element) & (elements < first_element + count)
+            if here.any():
+                turns, within = np.divmod(elements[here] - first_element, len(pattern))
+                starts[here] = first_row + turns * ends[-1] + (ends - pattern)[within]
+                sizes[here] = pattern[within]
+            first_element, first_row = first_element + count, first_row + int(ends[-1]) * times
+        return starts, sizes
+
     def batched(self, size: int, *, drop_remainder: bool) -> "BatchSizes":
         """The same number of elements, one row each, in batches."""
         whole, rest = divmod(self.count, size)

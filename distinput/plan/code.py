@@ -19,7 +19,7 @@ import numpy as np
 
 from distinput.core.digest import Digest
 
-__all__ = ["PYTHON", "Reading"]
+__all__ = ["PYTHON", "Reading", "function_word"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The version by which code is compared: another one compiles the same function into other code."""
@@ -28,6 +28,13 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), sli
 _KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
 _MOST_FUNCTIONS = 100
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def function_word(function: Any) -> str:
+    """A hash of what a function does, and of what it reads from outside."""
+    reading = Reading()
+    reading.argument(function)
+    return Digest().add(reading.names, reading.code, reading.held).word
 
 
 class Reading:

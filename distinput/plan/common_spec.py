@@ -38,6 +38,8 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
         return DatasetSpec(inner, TensorShape(merge_shapes(a.shape, b.shape)))
     if isinstance(a, DatasetSpec) or isinstance(b, DatasetSpec):
         raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
+    if a.ragged_rank != b.ragged_rank:
+        raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
     if a.dtype != b.dtype:
         raise TypeError(
             f"{op}: all datasets must have the same dtypes, got {dtype_name(a.dtype)} and {dtype_name(b.dtype)}"

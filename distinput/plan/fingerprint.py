@@ -4,10 +4,19 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from distinput.core.digest import Digest
 from distinput.errors import InvalidArgumentError
 from distinput.plan.node import Node
 
-__all__ = ["MAY_DIFFER", "Fingerprint", "allowances", "difference", "fingerprint", "is_fingerprint"]
+__all__ = [
+    "MAY_DIFFER",
+    "Fingerprint",
+    "allowances",
+    "difference",
+    "fingerprint",
+    "fingerprint_number",
+    "is_fingerprint",
+]
 
 Fingerprint = list[Any]
 """One entry for each step, inputs first: its word, or a dict of that and of what its functions, arrays and files are."""
@@ -20,6 +29,11 @@ times of files; their times alone."""
 def fingerprint(node: Node) -> Fingerprint:
     """The fingerprint of this tree. Files are examined now, up to a limit; everything else once for each step."""
     return [_entry(step) for step in node.steps]
+
+
+def fingerprint_number(node: Node) -> int:
+    """The fingerprint of this tree in 64 bits."""
+    return int(Digest(8).add(fingerprint(node)).word, 16)
 
 
 def is_fingerprint(value: Any) -> bool:

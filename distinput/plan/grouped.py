@@ -3,11 +3,11 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from distinput.core.state import State
 from distinput.plan.needs import Needs
-from distinput.plan.node import Node
+from distinput.plan.node import Node, record_in_words
 
 __all__ = ["Grouped"]
 
@@ -38,6 +38,16 @@ class Grouped(Node):
         if n < 0:
             return n
         return max(0, (n - self.needed) // self.step + 1) if full else -(-n // self.step)
+
+    def records_at(self, state: State, ahead: int) -> tuple[dict[str, Any], int] | None:
+        found = self.input.records_at(state["input"], state["skip"] + ahead * self.step)
+        return None if found is None else (found[0], found[1] * self.needed)
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        row = getattr(error, "_distinput_row", None)
+        if row is None:
+            return super().told_record(error, state, ahead)
+        return record_in_words(self.input.records_at(state["input"], state["skip"] + ahead * self.step + row))
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}

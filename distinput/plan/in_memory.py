@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.column import Arrays, Column, Datasets, Dense, Ints, Objects, Ragged
+from distinput.core.column import Column, Ints
+from distinput.core.dense import Dense
 from distinput.core.leaves import shape_of
+from distinput.core.objects import Arrays, Datasets, Objects
 from distinput.core.owned import frozen
-from distinput.core.picked import picked
+from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.shape import TensorShape
@@ -88,6 +90,8 @@ class Rows(InMemory):
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
+        from distinput.core.picked import picked
+
         return picked(self.block, rows)
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
@@ -113,6 +117,10 @@ def leaf_spec(column: Column) -> LeafSpec:
     """The most specific spec that all rows of a column fit."""
     if column.inner is not None:
         return TensorSpec(column.inner, column.dtype)
+    if column.ragged_rank is not None:
+        from distinput.core.ragged_batches import ragged_spec
+
+        return ragged_spec(column)
     if isinstance(column, Ragged):
         sizes = set(column.sizes.tolist())
         return TensorSpec((sizes.pop() if len(sizes) == 1 else None, *column.flat.inner), column.dtype)

@@ -19,11 +19,11 @@ from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.describe import describe
+from distinput.plan.describe import given
 from distinput.plan.needs import Needs
 from distinput.plan.origin import Origin, caller
 
-__all__ = ["INFINITE", "UNKNOWN", "Node", "walk"]
+__all__ = ["INFINITE", "UNKNOWN", "Node", "record_in_words", "walk"]
 
 INFINITE = -1
 UNKNOWN = -2
@@ -64,12 +64,14 @@ class Node(ABC):
     """True: its states are those of its input, though its elements are not."""
     transparent: ClassVar[bool] = False
     """True: its elements and its states are those of its input, so that a state does not tell whether it is there."""
-    indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls"})
+    indifferent: ClassVar[frozenset[str]] = frozenset({"deterministic", "num_parallel_calls", "on_error"})
     """Arguments that affect neither elements nor states."""
 
     # --- facts for sharding and rewrites
     needs: ClassVar[Needs] = Needs.ALL
     """How much of its input it needs to see; this decides what may be sharded below it, and moved across it."""
+    thins: ClassVar[bool] = False
+    """True: it gives at most as many elements as its first input, and perhaps none."""
     by_position: ClassVar[bool] = False
     """True: it gives elements of its input unchanged, and their positions alone decide which ones, and in which order."""
     shuffles: ClassVar[bool] = False
@@ -220,11 +222,16 @@ class Node(ABC):
 
     @property
     def random_access(self) -> bool:
-        """True when `fetch` works."""
+        """True when `fetch` works, and costs as much for each element wherever it is and however few are fetched."""
         return False
 
+    @property
+    def fetches(self) -> bool:
+        """True when `fetch` works; it may read more than the elements asked for, but nothing twice."""
+        return self.random_access
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        """The elements at positions `rows`, in that order, for nodes with `random_access`."""
+        """The elements at positions `rows`, in that order, for nodes with `fetches`."""
         raise NotImplementedError(f"{self.op} has no random access")
 
     @cached_property
@@ -253,6 +260,27 @@ class Node(ABC):
         """The node that `state["input"]` is a state of, for a state of this step."""
         return self.inputs[0]
 
+    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
+        """The "file" and "row" of the record that an element comes from, where element i comes from record i; None: not known.
+
+        Args:
+          state: one of this step.
+          ahead: how many elements the element is behind that state: 0 for the next one, -1 for the last one.
+        """
+        if self.transparent:
+            return self.inputs[0].place_of(state, ahead)
+        at = self.source_of(state, ahead)
+        return None if at is None else self.input_at(state).place_of(*at)
+
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        """Which element of its input an element is, or is made of alone: as state and distance; None: not known.
+
+        Args:
+          state: one of this step.
+          ahead: as for `place_of`.
+        """
+        return None
+
     def state_misfit(self, state: State) -> str | None:
         """Why no state of this step can be like that, beyond the keys, types and signs of the first one; None: it can."""
         return None
@@ -269,8 +297,32 @@ class Node(ABC):
 
     def open(self, state: State, run: Run) -> Stream:
         """`stream`, measured and annotated by the run."""
+        run = run.at(self)
         inner = run if self.by_element else run.by_block()
-        return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)))
+        return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)), state)
+
+    def records_at(self, state: State, ahead: int) -> tuple[dict[str, Any], int] | None:
+        """The `place_of` the first record that an element is made of, and how many records it is made of; None: not known."""
+        if self.transparent:
+            return self.inputs[0].records_at(state, ahead)
+        at = self.source_of(state, ahead)
+        if at is not None:
+            return self.input_at(state).records_at(*at)
+        place = self.place_of(state, ahead)
+        return None if place is None else (place, 1)
+
+    def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        """Which record an error of this step is about, in words; None: not known; empty: the next one to be read.
+
+        Args:
+          error: it may hold the state before the element that a function failed on (`core.calls`).
+          state: one of this step.
+          ahead: how many elements the one at fault is behind that state.
+        """
+        mark = getattr(error, "_distinput_mark", None)
+        if mark is None:
+            return record_in_words(self.records_at(state, ahead))
+        return record_in_words(self.input_at(state).records_at(mark["input"], mark["skip"]))
 
     def where(self) -> str:
         """The step and the line that made it, for notes on errors."""
@@ -321,8 +373,8 @@ class Node(ABC):
         """The datasets that its function builds from sample elements; empty for other functions."""
         return ()
 
-    def added(self) -> Self:
-        """Itself, when the user adds it to a pipeline: the place to refuse, or warn about, what only rewrites may build."""
+    def added(self) -> "Node":
+        """What the user adds to a pipeline: mostly itself. The place to refuse, or warn about, what only rewrites build."""
         return self
 
     @property
@@ -367,6 +419,16 @@ class Node(ABC):
         """The dataset that users see where this node is a leaf of an element."""
         return Node.handle(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Its fields, and its spec if that is known: what else was computed is computed again in another process."""
+        kept = [f.name for f in dataclasses.fields(self)] + ["spec"] * ("spec" in vars(self))
+        return {name: vars(self)[name] for name in kept}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What `explain` says of how it runs, beyond its arguments."""
+        return ()
+
     @property
     def op(self) -> str:
         """The op's name, as users call it."""
@@ -385,10 +447,8 @@ class Node(ABC):
         return found
 
     def __str__(self) -> str:
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
-        given = {k: v for k, v in self.arguments().items() if v is not defaults.get(k, dataclasses.MISSING)}
         label = "" if self.name is None else f"[{self.name}]"
-        return f"{self.op}{label}({', '.join(f'{k}={describe(v)}' for k, v in given.items())})"
+        return f"{self.op}{label}({', '.join(f'{name}={text}' for name, text in given(self).items())})"
 
     @cached_property
     def element_spec(self) -> Any:
@@ -421,6 +481,15 @@ def _unlock(cls: type) -> None:
 
 
 _unlock(Node)
+
+
+def record_in_words(found: tuple[dict[str, Any], int] | None) -> str | None:
+    """Records for a note on an error."""
+    if found is None or found[0]["row"] is None:
+        return None
+    place, count = found
+    more = f" and the {count - 1} after it" if count > 1 else ""
+    return f"record {place['row']:,} of {place['file']}{more}"
 
 
 def walk(node: Node) -> Iterator[Node]:

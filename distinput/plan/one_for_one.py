@@ -32,6 +32,9 @@ class OneForOne(Node):
         at = self.input.start_at(row, epoch)
         return None if at is None else {"input": at, "skip": 0}
 
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead + state["skip"]
+
     @property
     def random_access(self) -> bool:
         return self.input.random_access

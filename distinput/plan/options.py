@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 from distinput.core.meant import meant
 from distinput.plan.node import Node, walk
 from distinput.plan.policy import Policy
+from distinput.plan.skip_errors import SkipErrors
 
 __all__ = [
     "AutoShardPolicy",
+    "AutotuneAlgorithm",
     "AutotuneOptions",
     "DistributeOptions",
+    "ExternalStatePolicy",
     "OptimizationOptions",
     "Options",
+    "ServiceOptions",
     "ThreadingOptions",
     "options_of",
 ]
@@ -37,6 +41,24 @@ class AutoShardPolicy(enum.IntEnum):
     BALANCED = 4
 
 
+class AutotuneAlgorithm(enum.Enum):
+    """Names of ways to choose, accepted as TensorFlow's: AUTOTUNE here has one; `tf.data.experimental.AutotuneAlgorithm`."""
+
+    DEFAULT = 0
+    HILL_CLIMB = 1
+    GRADIENT_DESCENT = 2
+    MAX_PARALLELISM = 3
+    STAGE_BASED = 4
+
+
+class ExternalStatePolicy(enum.Enum):
+    """What to do with state outside of a dataset, accepted as TensorFlow's; `tf.data.experimental.ExternalStatePolicy`."""
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
 class _Settings:
     """A group of options: the annotated fields of a subclass. A field that was not set has its default."""
 
@@ -53,15 +75,15 @@ class _Settings:
         def __getattr__(self, name: str) -> Any:
             raise self._unknown(name)
 
-    def merge(self, later: Self) -> Self:
-        """These options with those of `later` that were set taking precedence.
+    def merge(self, options: Self) -> Self:
+        """These options with those of `options` that were set taking precedence.
 
         As in TensorFlow, a setting that equals the default counts as not set: AUTO does not override an earlier OFF.
         """
         made = type(self)()
         found = vars(made)
         found.update(vars(self))
-        for name, value in vars(later).items():
+        for name, value in vars(options).items():
             if isinstance(value, _Settings):
                 found[name] = found[name].merge(value)
             elif value is not None and value != getattr(type(self), name):
@@ -131,10 +153,17 @@ class DistributeOptions(_Settings):
 
 
 class AutotuneOptions(_Settings):
-    """Limits for what AUTOTUNE chooses; `tf.data.experimental.AutotuneOptions`."""
+    """Limits for what AUTOTUNE chooses; `tf.data.experimental.AutotuneOptions`.
 
-    enabled: bool | None = None
+    `autotune_algorithm`, `initial_parallelism` and `min_parallelism` are accepted as TensorFlow's: calls begin one at a time,
+    and what is measured decides.
+    """
+
+    autotune_algorithm: AutotuneAlgorithm | None = None
     cpu_budget: int | None = None
+    enabled: bool | None = None
+    initial_parallelism: int | None = None
+    min_parallelism: int | None = None
     ram_budget: int | None = None
 
 
@@ -153,6 +182,12 @@ class OptimizationOptions(_Settings):
     parallel_batch: bool | None = None
     seq_interleave_prefetch: bool | None = None
     shuffle_and_repeat_fusion: bool | None = None
+
+
+class ServiceOptions(_Settings):
+    """Options of TensorFlow's data service, accepted; there is no service; `tf.data.experimental.ServiceOptions`."""
+
+    pinned: bool | None = None
 
 
 class ThreadingOptions(_Settings):
@@ -184,17 +219,29 @@ class Options(_Settings):
     >>> first = next(iter(di.data.Dataset.range(9).map(lambda x: calls.append(x) or x).with_options(options)))
     >>> len(calls)
     1
+
+    `on_error`, which TensorFlow does not have, says what readers of files, `map`, `map_rows` and `parse_example` do with an
+    element that fails, where their own argument `on_error` does not say it: "raise", "skip" or `SkipErrors(...)`. It holds
+    for the steps before `with_options` and for those that follow it.
+
+    >>> options = di.data.Options()
+    >>> options.on_error = "skip"
+    >>> di.data.Dataset.from_tensor_slices(["1", "x"]).map(int).with_options(options).to_list()
+    [1]
     """
 
     autotune: AutotuneOptions
     dataset_name: str | None = None
     deterministic: bool | None = None
     experimental_distribute: DistributeOptions
+    experimental_external_state_policy: ExternalStatePolicy | None = None
     experimental_optimization: OptimizationOptions
+    experimental_service: ServiceOptions
     experimental_slack: bool | None = None
     experimental_symbolic_checkpoint: bool | None = None
     experimental_warm_start: bool | None = None
     framework_type: list[str] | None = None
+    on_error: str | SkipErrors | None = None
     run_ahead: int | None = None
     threading: ThreadingOptions
 
@@ -204,6 +251,7 @@ class Options(_Settings):
         self.autotune = AutotuneOptions()
         self.experimental_distribute = DistributeOptions()
         self.experimental_optimization = OptimizationOptions()
+        self.experimental_service = ServiceOptions()
         self.threading = ThreadingOptions()
 
     @property

@@ -18,6 +18,9 @@ _BOUND = 1 << 62
 _WIDE_BOUND = 1 << 1024
 """Bound of seeds and epochs, which are Python's integers of any size: each `repeat` makes an epoch 32 bits longer."""
 
+_EPOCHS = ("epoch", "pass")
+"""Numbers of passes."""
+
 _WITH_MINUS_ONE = ("left", "total")
 """Counts that are -1 where there is no bound."""
 
@@ -92,7 +95,7 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
         case int() if key == "seed":
             return None if is_count(value, -_WIDE_BOUND, _WIDE_BOUND) else "a whole number"
         case int():
-            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key == "epoch" else _BOUND
+            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key in _EPOCHS else _BOUND
             return None if is_count(value, least, most) else f"a whole number from {least} on"
         case list():
             return None if isinstance(value, list) else "a list"

@@ -7,7 +7,8 @@ from distinput.ops import map_rows
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.map import FusedMap, Map
 from distinput.ops.map_rows import FusedMapRows, MapRows
-from distinput.ops.slices import Slices, SlicesInTurn
+from distinput.ops.slices import Slices
+from distinput.ops.slices_in_turn import SlicesInTurn
 from distinput.ops.zip import Zip
 from distinput.plan.node import Node
 

@@ -59,8 +59,12 @@ RULES: list[Rule] = [
     _rule("rewrite.identities", "skip_of_skip", "take"),
     _rule("rewrite.identities", "take_everything", "take"),
     _rule("rewrite.identities", "take_of_take", "take"),
+    _rule("rewrite.files", "select_before_filter", "select"),
+    _rule("rewrite.files", "select_in_files", "select"),
+    _rule("rewrite.files", "filter_in_files", "where"),
     _rule("rewrite.ranges", "part_of_range", "take"),
     _rule("rewrite.reorder", "skip_before_take", "take"),
+    _rule("rewrite.sources", "read_after_shuffle", "source"),
 ]
 """Tried at each node, inputs before what reads them, until none fires."""
 

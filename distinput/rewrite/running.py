@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from distinput.core.digest import Digest
-from distinput.plan.layout import layout
 from distinput.plan.node import Node
 from distinput.rewrite.rules import rewrite
 
@@ -46,4 +45,6 @@ class Running:
     @cached_property
     def layout(self) -> str:
         """A hash of the layout of the states."""
+        from distinput.plan.layout import layout
+
         return Digest(6).add(layout(self.node)).word

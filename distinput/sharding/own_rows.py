@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from distinput.ops.batch import Batch
+from distinput.ops.random_keys import RandomKeys
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
@@ -21,7 +22,7 @@ from distinput.partition.assignment import Assignment, RowRanges
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 
-__all__ = ["own_pieces", "own_rows", "own_shares"]
+__all__ = ["own_pieces", "own_rows", "own_shares", "own_steps"]
 
 _WORTH = 0.9
 """If a worker would read more than this fraction of the data, reading all of it in order is better."""
@@ -46,6 +47,22 @@ def own_shares(node: Node) -> Node | None:
     return None if own is None or own.start_at(0, 0) is None else OwnShares(node, own, origin=node.origin)
 
 
+def own_steps(node: Node, index: int, count: int) -> Node | None:
+    """Elements `index`, `index + count`, ... of `node`; only their rows are read. None if they cannot be reached by position.
+
+    Where `node` is a `shard_batches`, only its own rows of these batches are read.
+    """
+    if node.start_at(0, 0) is None:
+        return None
+    if isinstance(node, ShardBatches):
+        parts, below = node.num_shards, node.input
+        assignment = Assignment(parts, index * parts + node.index, period=count * parts, balanced=True)
+    else:
+        below, assignment = node, Assignment(1, index, period=count)
+    own = own_pieces(below, assignment)
+    return None if own is None or own.start_at(0, 0) is None else own
+
+
 def own_pieces(node: Node, assignment: Assignment) -> Node | None:
     """One worker's pieces of the global batches that `node` gives; only their rows are read.
 
@@ -57,10 +74,11 @@ def own_pieces(node: Node, assignment: Assignment) -> Node | None:
         return _batched(node, assignment)
     if assignment.pieces == 1:
         return _single(node, assignment)
-    if len(node.inputs) != 1 or assignment.each is None:
+    each = assignment.each
+    if len(node.inputs) != 1 or (each is None and not (node.needs == Needs.ONE and node.keeps_batches)):
         return None
     inner = own_pieces(node.inputs[0], assignment)
-    return None if inner is None else node.over_pieces(inner, assignment.each)
+    return None if inner is None else node.over_pieces(inner, each or 0)
 
 
 def _single(node: Node, assignment: Assignment) -> Node | None:
@@ -112,6 +130,12 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         if isinstance(made, Shuffle):
             made = ShuffledRows(**{f.name: getattr(made, f.name) for f in dataclasses.fields(made)})
         return (made, again) if made.random_access and made.cardinality != UNKNOWN else None
+    if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
+        found = _apart(node.input)
+        if found is None:
+            return None
+        base, again = found
+        node = node.with_inputs((again(base),))
     return (node, _as_it_is) if node.random_access and node.cardinality != UNKNOWN else None
 
 

@@ -94,7 +94,7 @@ def _own_in_words(tree: Node) -> str:
     if len(readers) == 1 and readers[0].counts and _reads_fragments(readers[0]) and own[0].input is readers[0]:
         names, ends = readers[0].counts
         mine = (
-            sum(readers[0].format.bytes_read(name, size_of(name)) for name in names)
+            sum(readers[0].format.bytes_read(name, readers[0].format.size(name)) for name in names)
             * own[0].cardinality
             / max(1, int(ends[-1]))
         )
@@ -221,7 +221,7 @@ def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:
             paths += list(block.elements())
     found = []
     for path in (name.decode() for name in paths):
-        rows, size = None, size_of(path)
+        rows, size = None, size_of(path) if reader is None else reader.format.size(path)
         if reader is not None:
             rows = reader.format.rows(path) if reader.format.counts_rows else None
             size = reader.format.bytes_read(path, size)
@@ -263,7 +263,7 @@ def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:
         # A format may count bytes before compression.
         inside, size = (
             max(1, sum(fragment.nbytes for fragment in fragments)),
-            reader.format.bytes_read(path, size_of(path)),
+            reader.format.bytes_read(path, reader.format.size(path)),
         )
         sizes += [fragment.rows or 0 for fragment in fragments]
         nbytes += [fragment.nbytes * size // inside for fragment in fragments]

@@ -166,6 +166,7 @@ def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter) -> It
         counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start
         while True:
             item = counter.waits(buffer.get)
+            counter.holds(buffer.rows)
             if item is None:
                 return
             if isinstance(item, BaseException):

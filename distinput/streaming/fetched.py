@@ -26,7 +26,7 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
     """The elements of `source` at these positions.
 
     Blocks are small, so that copied rows stay in the cache. Where rows are copied only when they are handed out, blocks grow to
-    what can be fetched in a short time.
+    what can be fetched in a short time; where a function is called or a file read for each row, they hold no more than that.
 
     Args:
       source: an input with random access.
@@ -40,18 +40,23 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
     known = all(
         isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in source.spec.leaves
     )
+    slow = source.may_fail  # it does more than copy
     likely = group
     for numbers in choices:
         first = 0
         while first < len(numbers):
             begin = perf_counter()
-            taken = most if known else min(most, likely)
+            taken = most if known and not slow else min(most, likely)
             some = numbers[first : first + taken]
             made = sound_parts(len(some), partial(_fetched, source, some, epoch), tolerant=run.tolerant)
             block, done = next(made)
             first += taken
-            if not known and block.size:
-                likely = min(_GROWTH * taken, max(group, rows_within(block.size, block.nbytes) // group * group))
+            if block.size and (slow or not known):
+                likely = most if known else max(group, rows_within(block.size, block.nbytes) // group * group)
+                likely = min(_GROWTH * taken, likely)
+                if slow:
+                    pace = int(taken * PACE_SECONDS / max(perf_counter() - begin, 1e-9))
+                    likely = min(likely, max(group, pace // group * group))
             if done == len(some) and most < len(numbers) and grows and _is_picked(block):
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace

@@ -13,10 +13,14 @@ import numpy as np
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
-from distinput.core.column import Array, Arrays, Column, Dense, Ints, LazyColumn, Ragged, column_of
+from distinput.core.column import Array, Column, Ints, LazyColumn
 from distinput.core.concat import concat_columns
+from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, shape_of
+from distinput.core.objects import Arrays, column_of
 from distinput.core.padded import GROUP_BYTES, Late, Padded, as_bytes, groups, room
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.ragged import pad_spans
 
@@ -48,7 +52,7 @@ class Padding:
         Raises:
           DataLossError: a row is longer than its shape.
         """
-        parts = [part for part in parts if part.size] or parts[:1]
+        parts = [self._arrays(part) for part in parts if part.size] or parts[:1]
         leaves = zip(
             zip(*[part.columnar().columns for part in parts], strict=True), self.shapes, self.fills, strict=True
         )
@@ -67,6 +71,7 @@ class Padding:
         """
         if not len(counts):
             return
+        rows = self._arrays(rows)
         ends = counts.cumsum()
         leaves = [
             _batches(column, shape, fill, counts, ends, late)
@@ -91,6 +96,17 @@ class Padding:
             first = last
         if whole < len(counts):
             self.batch([rows.rows(first, int(ends[whole]))])
+
+    def _arrays(self, block: Block) -> Block:
+        """The same elements, ragged tensors as arrays with padding."""
+        columns = block.columnar().columns
+        if all(column.ragged_rank is None for column in columns):
+            return block
+        made = [
+            column if column.ragged_rank is None else column_of([ragged.to_padded(fill) for ragged in column.values()])
+            for column, fill in zip(columns, self.fills, strict=True)
+        ]
+        return ColumnBlock(block.structure, made, block.size)
 
 
 def _batches(column: Column, shape: Dims, fill: Any, counts: Ints, ends: Ints, late: Late | None) -> Column | None:
@@ -119,6 +135,9 @@ def _batch(columns: Sequence[Column], shape: Dims, fill: Any) -> Column:
         width, *dims = _whole_shape(shape, [(max(int(lengths.max()) for _, _, lengths in spans), *inner)])
         if tuple(dims) == inner:
             return _padded_spans(spans, width, fill)
+    texts = _padded_texts(columns, shape) if isinstance(fill, bytes) and not fill else None
+    if texts is not None:
+        return texts
     items = [item for column in columns for item in column.values()]
     are_arrays = all(isinstance(column, Arrays) for column in columns)
     inner = items[0].shape[1:] if are_arrays else None
@@ -147,6 +166,22 @@ def _padded_spans(spans: Sequence[_Spans], width: int, fill: Any) -> Dense:
         pad_spans(as_bytes(flat), starts, lengths, n, np.asarray([width], np.int64), out[at:end], as_bytes(item))
         at, count = end, count + len(starts)
     return Dense(out.view(item.dtype).reshape(1, count, width, *item.shape))
+
+
+def _padded_texts(columns: Sequence[Column], shape: Dims) -> Strings | None:
+    """Rows of byte strings that differ only in their first dimension, with empty ones behind them; None for other columns."""
+    rows = concat_columns([column.materialize() for column in columns])
+    if not isinstance(rows, Ragged) or not isinstance(rows.flat, Strings) or 0 in rows.flat.inner:
+        return None
+    places, lengths = np.ascontiguousarray(rows.starts), np.ascontiguousarray(rows.sizes)
+    width, *dims = _whole_shape(shape, [(int(lengths.max()), *rows.flat.inner)])
+    if tuple(dims) != rows.flat.inner:
+        return None
+    starts, sizes = [
+        _padded_spans([(np.ascontiguousarray(each), places, lengths)], width, 0).array
+        for each in (rows.flat.starts, rows.flat.sizes)
+    ]
+    return Strings(rows.flat.data, starts, sizes)
 
 
 def _spans(column: Column) -> _Spans | None:

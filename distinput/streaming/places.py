@@ -9,9 +9,10 @@ from distinput.core.failure import Failure
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.portion import Portion
 
-__all__ = ["Place", "PlacedPortion", "blocks_in", "places", "portions_in"]
+__all__ = ["DAMAGE", "Past", "Place", "PlacedPortion", "blocks_in", "failure_at", "places", "portions_in"]
 
 Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
@@ -39,38 +40,78 @@ def places(
     while queue.fill(1) or queue.failure is not None:
         mark = queue.mark()
         place: Place
+        name: Any = None
         try:
-            place = opened(queue.take(1).row(0), position) if queue.size else {"error": queue.passed().error}
+            if queue.size:
+                name = queue.take(1).row(0)
+                place = opened(name, position)
+            else:
+                place = {"error": queue.passed().error}
         except Exception as error:
             if not run.tolerant:
                 raise
             place = {"error": error}
+            if isinstance(name, bytes):
+                place |= {"path": name.decode(errors="replace"), "position": position}
         place["behind"] = {**queue.mark(), "position": None}
         yield mark, place
         position = None
 
 
-def blocks_in(
-    files: Iterator[tuple[Mark, Place]], read: Callable[[Place], Iterator[tuple[Block, Any]]], run: Run
-) -> Stream:
+DAMAGE = (DataLossError, InvalidArgumentError)
+"""Errors of a record, behind which there may be others."""
+
+Reading = Callable[[Place], Iterator[tuple[Block, Any]]]
+
+Past = Callable[[str, Any], Any]
+"""(path, position of a damaged record) -> the position of the next one that can be read; None: there is none."""
+
+
+def blocks_in(files: Iterator[tuple[Mark, Place]], read: Reading, run: Run, past: Past | None = None) -> Stream:
     """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
 
     Args:
       files: from `places`.
       read: gives the records from a place on, with the position after each block.
-      run: says whether it is tolerant.
+      run: says whether it is tolerant, and whether it goes on behind a damaged record.
+      past: finds where to go on behind one.
     """
     for mark, place in files:
         try:
             if "error" in place:
                 raise place["error"]
-            for block, after in read(place):
-                place["position"] = after
-                yield block, {**mark, "position": after}
+            yield from _read(place, read, mark, run, past)
         except Exception as error:
             if not run.tolerant:
                 raise
-            yield Failure(error), place["behind"]
+            yield failure_at(error, place), place["behind"]
+
+
+def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None) -> Stream:
+    """The records of a file from a place on; where reading can go on behind damage, with a failure in its place."""
+    while True:
+        try:
+            for block, after in read(place):
+                place["position"] = after
+                yield block, {**mark, "position": after}
+            return
+        except DAMAGE as error:
+            behind = past(place["path"], place["position"]) if past is not None and run.past_damage else None
+            if behind is None or not run.tolerant:
+                raise
+            failure = failure_at(error, place)
+            place["position"] = behind
+            yield failure, {**mark, "position": behind}
+
+
+def failure_at(error: Exception, place: Place) -> Failure:
+    """A failure of reading, which says in which file it was, and from which record on."""
+    if "path" in place:
+        position = place["position"]
+        if "fragment" in place and "row" not in place["fragment"].start:  # rows are counted from its beginning
+            position = {**(position or {}), "row": None}
+        error._distinput_place = place["path"], position  # type: ignore[attr-defined]
+    return Failure(error)
 
 
 def portions_in(
@@ -88,4 +129,4 @@ def portions_in(
         except Exception as error:
             if not run.tolerant:
                 raise
-            yield mark, place, Failure(error)
+            yield mark, place, failure_at(error, place)

@@ -12,12 +12,16 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.formats.portion import Portion
-from distinput.streaming.places import PlacedPortion
+from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["portions_ahead"]
+
+
+_WAITING = 3
+"""How many times as many portions are decoded ahead if they come from a network: a core has nothing to do while they wait."""
 
 
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
@@ -50,19 +54,29 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
     if isinstance(portion, Failure):
         yield portion, place["behind"]
         return
-    try:
-        decoded = ahead.decoded(pulled, portion)
-        ahead.go_on(run.read_ahead.nbytes)  # a large portion has to wait until the one before it is no longer in use
-        for block, after in portion.blocks(decoded):
-            place["position"] = after
-            yield block, {**mark, "position": after}
-            ahead.asked = True
-            ahead.go_on()
-    except Exception as error:
-        if not run.tolerant:
-            raise
-        place["lost"] = True
-        yield Failure(error), place["behind"]
+    rest: Portion | None = portion
+    while rest is not None:
+        try:
+            decoded = ahead.decoded(pulled, portion) if rest is portion else rest.decode()
+            ahead.go_on(
+                run.read_ahead.nbytes
+            )  # a large portion has to wait until the one before it is no longer in use
+            for block, after in rest.blocks(decoded):
+                place["position"] = after
+                yield block, {**mark, "position": after}
+                ahead.asked = True
+                ahead.go_on()
+            return
+        except Exception as error:
+            if not run.tolerant:
+                raise
+            failure = failure_at(error, place)
+            if not run.past_damage or rest.past is None or not isinstance(error, DAMAGE):
+                place["lost"] = True
+                yield failure, place["behind"]
+                return
+            rest, place["position"] = rest.past(place["position"])
+            yield failure, {**mark, "position": place["position"]}
 
 
 class _Pulled:
@@ -90,6 +104,7 @@ class _Ahead:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
         self._threads = run.read_ahead.pieces if cores() > 1 else 0
+        self._times = 1
         self._pool: ThreadPoolExecutor | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
@@ -119,7 +134,7 @@ class _Ahead:
 
     def go_on(self, most: float = inf) -> None:
         """Let threads decode portions of at most `most` bytes, as long as there is room."""
-        while self.asked and len(self._decoding) < self._threads:
+        while self.asked and len(self._decoding) < self._times * self._threads:
             pulled = self._held or self._pull()
             if pulled is None:
                 self._threads = 0
@@ -129,7 +144,7 @@ class _Ahead:
             if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
             if self._pool is None:
-                self._pool = self._stack.enter_context(self._run.pool(self._threads))
+                self._pool = self._stack.enter_context(self._run.pool(self._times * self._threads))
             pulled.future = self._pool.submit(portion.decode)
             self._decoding.append(pulled)
             self._held = None
@@ -140,7 +155,8 @@ class _Ahead:
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():
             return False
-        return self._run.read_ahead.enter(portion.nbytes)
+        self._times = _WAITING if portion.waits else 1
+        return self._run.read_ahead.enter(portion.nbytes, self._times)
 
     def _pull(self) -> _Pulled | None:
         before = self._run.reading

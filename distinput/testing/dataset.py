@@ -50,7 +50,7 @@ class _Subject:
         shapes = [leaf.shape or () for leaf in leaves if isinstance(leaf, TensorSpec)]
         if all(None not in shape for shape in shapes):
             return lambda: self.make().batch(3)
-        return None
+        return lambda: self.make().ragged_batch(3)
 
 
 def _same(subject: _Subject) -> bool:

@@ -6,17 +6,23 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from distinput.core.buffers import FEWEST_BYTES, empty
 from distinput.distribute.devices import Devices
+from distinput.distribute.values import PerReplica
 from distinput.testing.law import law
+from distinput.testing.recycled_buffers import check_recycled_buffers
 
 __all__ = ["check_devices"]
 
 Open = Callable[[Sequence[str]], Devices]
+
+_LARGE = np.arange(FEWEST_BYTES, dtype=np.uint8)
 
 _VALUES: tuple[Any, ...] = (
     np.arange(6, dtype=np.int64).reshape(2, 3),
@@ -28,8 +34,12 @@ _VALUES: tuple[Any, ...] = (
     np.int64(-7),
     b"text",
     np.array([b"a", b"", b"ccc"], object),
+    np.frombuffer(np.arange(5, dtype=np.int32).tobytes(), np.int32),  # read-only
+    np.arange(6, dtype=np.int32).reshape(2, 3)[::-1].T,
+    np.add(_LARGE, 1, out=empty(_LARGE.shape, _LARGE.dtype)),  # begins at a multiple of 64 bytes
+    _LARGE[7:],  # does not
 )
-"""Values of every kind that elements consist of. Devices that cannot hold text keep it on the host."""
+"""Values of every kind and layout that elements consist of. Devices that cannot hold text keep it on the host."""
 
 _SECONDS = 20.0
 """The longest time that a call waits for another one that should run at the same time."""
@@ -76,6 +86,29 @@ def _copies(make: Open, count: int) -> None:
     there = devices.put(array, count - 1, owned=False)
     array[:] = 9
     _same("an array that is not owned was written to after put", devices.get(there), np.arange(5))
+
+
+def _steps(make: Open, count: int) -> None:
+    devices = make(_labels(count))
+    put_step = getattr(devices, "put_step", None)
+    if put_step is None:  # steps are put a value at a time
+        return
+    leaves = [[_other(value, i) for i in range(count)] for value in _VALUES]
+    found = put_step([list(parts) for parts in leaves])
+    if len(found) != len(leaves) or not all(isinstance(leaf, PerReplica) for leaf in found):
+        raise AssertionError(f"put_step must return a PerReplica for each of {len(leaves)} leaves, got {found!r}")
+    for parts, leaf in zip(leaves, found, strict=True):
+        for i, (part, there) in enumerate(zip(parts, leaf.values, strict=True)):
+            _same(f"put_step, device {i}", devices.get(there), part)
+
+
+def _other(value: Any, number: int) -> Any:
+    """A value of the same kind that belongs to another device."""
+    return value + value.dtype.type(number) if _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iuf"
 
 
 def _results(make: Open, count: int) -> None:
@@ -207,6 +240,7 @@ LAWS: Mapping[str, Callable[[Open, int], None]] = MappingProxyType(
         "labels": _local,
         "round trip": _round_trip,
         "copies": _copies,
+        "steps": _steps,
         "results": _results,
         "at the same time": _at_once,
         "threads": _caller,
@@ -215,32 +249,42 @@ LAWS: Mapping[str, Callable[[Open, int], None]] = MappingProxyType(
         "nested": _nested,
         "closed and used again": _reopens,
         "nothing left": _nothing_left,
+        "recycled buffers": check_recycled_buffers,
     }
 )
 """The laws of devices by name."""
 
 
 def check_devices(
-    make: Callable[[Sequence[str]], Devices], *, counts: Sequence[int] = (1, 2, 3), leave_out: Collection[str] = ()
+    make: Callable[[Sequence[str]], Devices],
+    *,
+    counts: Sequence[int] = (1, 2, 3),
+    leave_out: Collection[str] = (),
+    compute: Callable[[Any], Any] | None = None,
 ) -> tuple[str, ...]:
     """Check all laws of devices: a strategy gives the same results on this backend as on `ThreadDevices`.
 
     The laws, by name:
 
     * labels: `local` is the labels in order;
-    * round trip: what is put on a device comes back the same, in dtype, shape and bits;
+    * round trip: what is put on a device comes back the same, in dtype, shape and bits, whatever its layout in memory;
     * copies: an array that is not `owned` may be written to after `put`;
+    * steps: `put_step`, where there is one, puts each value as `put` does;
     * results, at the same time, threads: `run` returns the results in order, its calls may wait for each other, and the first
       one is made on the calling thread;
     * context: the calls see the caller's context variables, and their own changes stay with them;
     * errors: `run` raises the first error in time, when all calls have ended, and can be called again;
     * nested: `run` works inside a call of `run`;
-    * closed and used again, nothing left: `close` may be called twice, and ends all threads; so does forgetting the devices.
+    * closed and used again, nothing left: `close` may be called twice, and ends all threads; so does forgetting the devices;
+    * recycled buffers: the memory of a batch is used again as soon as nothing refers to it, so what is put on a device, or is
+      still to be computed of it, refers to that memory or has a copy: looked at many batches later, it is right.
 
     Args:
       make: makes devices from labels, as for `register_backend`.
       counts: how many devices to try.
       leave_out: names of laws not to check.
+      compute: a function of one array of numbers, such as a jitted one, whose result may be computed after the call; None for
+        a sum.
 
     Returns:
       The names of the laws that were checked.
@@ -256,9 +300,12 @@ def check_devices(
     unknown = sorted(set(leave_out) - set(LAWS))
     if unknown:
         raise ValueError(f"check_devices: there is no law {unknown[0]!r}; known are {', '.join(LAWS)}")
+    laws = dict(LAWS)
+    if compute is not None:
+        laws["recycled buffers"] = partial(check_recycled_buffers, compute=compute)
     checked = tuple(name for name in LAWS if name not in leave_out)
     for name in checked:
         for count in counts:
             with law(name):
-                LAWS[name](make, count)
+                laws[name](make, count)
     return checked

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 
 __all__ = ["difference", "exact", "matches", "rows_of"]
 
@@ -28,6 +29,9 @@ def exact(element: Any) -> Any:
 def _exact_leaf(leaf: Any) -> Any:
     if isinstance(leaf, bytes):
         return leaf
+    if isinstance(leaf, RaggedTensor):
+        splits = tuple([tuple(each.tolist()) for each in leaf.nested_row_splits])
+        return ("ragged", splits, _exact_leaf(leaf.flat_values))
     if isinstance(leaf, np.ndarray | np.generic):
         kind = "array" if isinstance(leaf, np.ndarray) else "scalar"
         bits = tuple(leaf.reshape(-1).tolist()) if leaf.dtype == object else leaf.tobytes()

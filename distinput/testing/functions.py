@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.core.nest import flatten, map_leaves
-from distinput.core.spec import TensorSpec
+from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.spec import RaggedTensorSpec, TensorSpec
 
 __all__ = ["MAPS", "ROW_MAPS", "SIGNATURES", "Point", "Record", "applied", "digest", "length", "predicate"]
 
@@ -59,6 +60,8 @@ def _digest(leaf: Any) -> int:
         if leaf.dtype == object:
             return sum(map(_digest, leaf.reshape(-1).tolist())) + leaf.size
         return int(np.asarray(leaf).astype(np.int64).sum()) + 3 * leaf.size
+    if isinstance(leaf, RaggedTensor):
+        return _digest(leaf.flat_values) + sum(map(_digest, leaf.nested_row_splits))
     return sum(1 for _ in leaf)
 
 
@@ -70,6 +73,8 @@ def predicate(modulus: int, rest: int) -> Callable[..., Any]:
 def _change_leaf(leaf: Any) -> Any:
     if isinstance(leaf, bytes):
         return b"<" + leaf
+    if isinstance(leaf, RaggedTensor):
+        return leaf.with_flat_values(_change_leaf(leaf.flat_values))
     if not isinstance(leaf, np.ndarray | np.generic):
         return leaf  # a dataset stays
     if leaf.dtype == object:
@@ -127,6 +132,12 @@ def raggeds(*args: Any) -> Any:
     return {"n": np.full(size, digest(*args), np.int32), "w": words}
 
 
+def rows(*args: Any) -> Any:
+    """A ragged tensor."""
+    lengths = np.arange(length(*args)) % 3
+    return RaggedTensor.from_row_lengths(np.arange(lengths.sum()) + digest(*args), lengths)
+
+
 def matrix(*args: Any) -> Any:
     """Rows that differ in number."""
     return np.full((length(*args), 2), digest(*args), np.float32)
@@ -160,7 +171,8 @@ def pairs(*args: Any) -> Any:
 MAPS: dict[str, Callable[..., Any]] = {
     made.__name__: made
     for made in (
-        change, few, first, matrix, number, pairs, point, ragged, raggeds, record, several, twice, uneven, vector, wrap,
+        change, few, first, matrix, number, pairs, point, ragged, raggeds, record, rows, several, twice, uneven, vector,
+        wrap,
     )
 }  # fmt: skip
 """Functions for `map`, by name."""
@@ -169,6 +181,7 @@ SIGNATURES: dict[str, Any] = {
     "matrix": TensorSpec((None, 2), np.float32),
     "ragged": TensorSpec((None,), np.int64),
     "raggeds": {"n": TensorSpec((None,), np.int32), "w": TensorSpec((None,), object)},
+    "rows": RaggedTensorSpec((None, None), np.int64),
     "uneven": TensorSpec((None, None), np.int64),
 }
 """Signatures of the functions whose results differ in shape from element to element."""

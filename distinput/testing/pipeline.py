@@ -127,14 +127,17 @@ class Pipeline:
     @cached_property
     def static(self) -> bool:
         """All shapes are known."""
-        return self.ranked and all(None not in (leaf.shape or ()) for leaf in self.leaves)
+        return self.ranked and all(leaf.size is not None for leaf in self.leaves)
 
     @cached_property
     def stackable(self) -> bool:
         """Any elements can be stacked: they have one shape."""
         if not self.tensors:
             return False
-        return self.static or (self.exact and len({tuple(map(_shape, self.flat(e))) for e in self.elements}) <= 1)
+        loose = [leaf.ragged_rank is not None for leaf in self.leaves]
+        if all(free or leaf.size is not None for leaf, free in zip(self.leaves, loose, strict=True)):
+            return True
+        return self.exact and len({_shapes(self.flat(e), loose) for e in self.elements}) <= 1
 
     @cached_property
     def batched(self) -> bool:
@@ -153,9 +156,10 @@ class Pipeline:
         """Batches whose rows can be put together in any way: beyond the first axis, all of one shape."""
         if not self.batched:
             return False
-        if all(None not in (leaf.shape or ())[1:] for leaf in self.leaves):
+        loose = [leaf.ragged_rank is not None for leaf in self.leaves]
+        if all(free or None not in (leaf.shape or ())[1:] for leaf, free in zip(self.leaves, loose, strict=True)):
             return True
-        return self.exact and len({tuple(_shape(leaf)[1:] for leaf in self.flat(e)) for e in self.elements}) <= 1
+        return self.exact and len({_shapes(self.flat(e), loose, 1) for e in self.elements}) <= 1
 
     def flat(self, element: Any) -> list[Any]:
         """The leaves of an element."""
@@ -172,8 +176,9 @@ def _seeded(dataset: Dataset, number: int) -> Dataset:
     return Dataset(with_drawn_seeds(dataset.node, [1000 * number + i for i in range(len(drawn))])) if drawn else dataset
 
 
-def _shape(leaf: Any) -> tuple[int, ...]:
-    return getattr(leaf, "shape", ())
+def _shapes(leaves: Sequence[Any], loose: Sequence[bool], first: int = 0) -> tuple[tuple[int, ...], ...]:
+    """The shapes of leaves from a dimension on, except for those that are ragged."""
+    return tuple([getattr(leaf, "shape", ())[first:] for leaf, free in zip(leaves, loose, strict=True) if not free])
 
 
 def assembled(recipe: Iterable[Sequence[Any]], table: Mapping[str, Ingredient]) -> Dataset:

@@ -2,6 +2,7 @@
 """Every benchmark runs at a tiny size and its contenders deliver the same; no time is looked at."""
 
 import importlib
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -22,7 +23,18 @@ def _as_in_a_contender(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Its processes wait at their end for a kernel that is being compiled.
-SLOW = {"import_time": pytest.mark.slow}
+SLOW = {
+    "images": pytest.mark.skipif(importlib.util.find_spec("simplejpeg") is None, reason="simplejpeg is not installed"),
+    "import_time": pytest.mark.slow,
+    "remote": pytest.mark.skipif(importlib.util.find_spec("obstore") is None, reason="obstore is not installed"),
+    "feeds": pytest.mark.skipif(
+        any(importlib.util.find_spec(name) is None for name in ("torch", "jax", "keras")),
+        reason="PyTorch, JAX and Keras are not all installed",
+    ),
+    # webdataset leaves archives open.
+    "tar": pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    "tpu_strategy": pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed"),
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in BENCHMARKS])
@@ -43,7 +55,7 @@ def test_contenders_deliver_the_same(name: str, tmp_path: Path) -> None:
             if work.check is not None:
                 sums[contender.name] = work.check()
             assert timed(work, 0.0).seconds > 0
-            assert all(value > 0 for value in work.facts().values())
+            assert all(value >= 0 for value in work.facts().values())
         assert len(set(sums.values())) == 1, (case.name, sums)
 
 

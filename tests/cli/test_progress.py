@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on a terminal, with tqdm and without."""
+"""Progress is shown on a terminal alone."""
 
 import io
 import sys
@@ -14,28 +14,30 @@ class Terminal(io.StringIO):
         return True
 
 
-def bar(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
-    monkeypatch.setattr(sys, "stderr", stream)
-    with Progress(2, "training") as progress:
-        progress.step("loss 1")
-        progress.step("loss 0")
-    return stream.getvalue()
-
-
-def test_progress_says_nothing_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bar(monkeypatch, io.StringIO()) == ""
-
-
-def test_progress_without_tqdm_is_one_line_that_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("total", [10, None])
+def test_a_terminal_sees_it(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    shown = bar(monkeypatch, Terminal())
-    assert "training: step 2 of 2, loss 0" in shown
-    assert "\n" not in shown
-    assert shown.endswith("\r\033[K")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress(total, "records") as progress:
+        progress.reach(4)
+    assert "4 of 10 records" in screen.getvalue() if total else "4 records" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\033[K")
 
 
-def test_progress_with_tqdm_is_its_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tqdm", reason="tqdm is an extra")
-    shown = bar(monkeypatch, Terminal())
-    assert "training:   0%" in shown
-    assert "\n" not in shown
+def test_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    with Progress(10, "records") as progress:
+        progress.reach(10)
+    assert pipe.getvalue() == ""
+
+
+def test_tqdm_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tqdm", reason="the extra `progress`")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress(10, "records") as progress:
+        progress.reach(4)
+        progress.reach(10)
+    assert "records" in screen.getvalue()

@@ -122,7 +122,10 @@ def test_a_launcher_that_did_not_start_this_process_is_an_error(cls: Any) -> Non
             "pmi: PMI_SIZE must be an integer, at least 1, got '1.5'",
         ),
         (SlurmClusterResolver(environ=slurm(rank=3)), "SLURM_PROCID=3 must be below SLURM_STEP_NUM_TASKS=3"),
-        (KubernetesClusterResolver(2, environ={"JOB_COMPLETION_INDEX": "2"}), "JOB_COMPLETION_INDEX=2 must be below"),
+        (
+            KubernetesClusterResolver(num_workers=2, environ={"JOB_COMPLETION_INDEX": "2"}),
+            "JOB_COMPLETION_INDEX=2 must be below",
+        ),
     ],
 )
 def test_a_wrong_variable_is_named(resolver: ClusterResolver, says: str) -> None:

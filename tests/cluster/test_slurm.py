@@ -48,8 +48,28 @@ def test_slurm_needs_no_gpu_and_changes_nothing() -> None:
     assert SlurmClusterResolver(gpus_per_task=3, environ=environ).num_accelerators() == {"GPU": 3}
     assert environ == kept
     assert dict(os.environ) == before
-    with pytest.raises(ValueError, match=r"auto_set_gpu must be False, got True; .*`srun --gpus-per-task=N`"):
-        SlurmClusterResolver(auto_set_gpu=True)
+
+
+@pytest.mark.parametrize(
+    "given, already, shown",
+    [
+        ({"gpus_per_task": 2}, None, "2,3"),
+        ({"gpus_per_node": 4}, None, "2,3"),
+        ({"gpus_per_task": 2, "auto_set_gpu": False}, None, None),
+        ({"gpus_per_task": 2}, "7", "7"),
+        ({}, None, None),
+    ],
+)
+def test_a_task_sees_its_own_gpus(monkeypatch: pytest.MonkeyPatch, given, already, shown) -> None:
+    for name, value in slurm(rank=1).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", already or "")
+    if already is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    SlurmClusterResolver(**given).cluster_spec()
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown
+    SlurmClusterResolver(gpus_per_task=9, environ=slurm(rank=0)).cluster_spec()  # describes another process
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == shown
 
 
 def test_a_host_of_its_own_distribution_is_followed() -> None:

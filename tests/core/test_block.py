@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from distinput.core.block import Block, ColumnBlock, concat_blocks, stack_prefix
 from distinput.core.chunked import ChunkedBlock
-from distinput.core.column import Dense, LazyColumn
+from distinput.core.column import LazyColumn
 from distinput.core.copying import CopyingBlock
+from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF, structure_of
 from distinput.core.picked import Picked, picked

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.buffers import FEWEST_BYTES, Buffers
+from distinput.core.buffers import ALIGNMENT, FEWEST_BYTES, MOST_BYTES, Buffers, aligned
 
 INT64 = np.dtype(np.int64)
 ROWS = FEWEST_BYTES // 8 // 4
@@ -171,7 +171,8 @@ def test_arrays_are_as_numpy_makes_them(shape: Any, dtype: Any) -> None:
 def test_nothing_is_used_again_where_references_cannot_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     pool = Buffers()
-    assert pool.empty((4, ROWS), INT64).base is None
+    array = pool.empty((4, ROWS), INT64)
+    assert array.ctypes.data % ALIGNMENT == 0
     assert pool.nbytes == 0
 
 
@@ -180,3 +181,40 @@ def test_one_power_of_two_serves_sizes_that_are_close() -> None:
     for size in range(FEWEST_BYTES + 1, 2 * FEWEST_BYTES, 5000):
         addresses.add(pool.empty((size,), np.dtype(np.uint8)).ctypes.data)
     assert len(addresses) == 1
+
+
+def test_arrays_begin_where_a_cache_line_does() -> None:
+    pool = Buffers()
+    kept = [pool.empty((FEWEST_BYTES + 4096 * i,), np.dtype(np.uint8)) for i in range(20)]
+    kept.append(pool.empty((MOST_BYTES // 4 + 8,), np.dtype(np.uint8)))  # too large for the pool
+    assert {array.ctypes.data % ALIGNMENT for array in kept} == {0}
+    assert pool.nbytes < MOST_BYTES // 4
+
+
+@pytest.mark.parametrize("begin", [0, 8, 64, 100])
+@pytest.mark.parametrize("rows", [slice(None), slice(0, None, 2), slice(1, 3)])
+def test_an_array_is_copied_only_if_it_begins_elsewhere(begin: int, rows: slice) -> None:
+    memory = Buffers().empty((5 * FEWEST_BYTES + begin,), np.dtype(np.uint8))[begin:]
+    array = memory.reshape(5, FEWEST_BYTES)[rows]
+    array[:] = np.arange(len(array))[:, None]
+    array.flags.writeable = False
+    made = aligned(array)
+    assert (made is array) == (array.ctypes.data % ALIGNMENT == 0 and array.flags.c_contiguous)
+    assert made.ctypes.data % ALIGNMENT == 0
+    assert made.flags.c_contiguous
+    np.testing.assert_array_equal(made, array)
+
+
+@pytest.mark.parametrize("size", [FEWEST_BYTES - 1, MOST_BYTES // 4 + 1])
+def test_where_an_array_begins_that_is_not_pooled_does_not_matter(size: int) -> None:
+    array = np.zeros(size + 1, np.uint8)[1:]
+    assert aligned(array) is array
+
+
+def test_a_pool_knows_its_buffers() -> None:
+    pool = Buffers()
+    array = pool.empty((FEWEST_BYTES,), np.dtype(np.uint8))
+    assert pool.remembers(array.base)
+    assert not pool.remembers(array)
+    assert not pool.remembers(np.zeros(array.base.nbytes, np.uint8))  # type: ignore[union-attr]
+    assert not Buffers().remembers(array.base)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.bytes_objects import bytes_objects
-from distinput.core.column import Strings
+from distinput.core.strings import Strings
 
 
 def spans(between: list[bytes], texts: list[bytes]) -> tuple[Any, Any, Any]:

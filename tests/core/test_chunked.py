@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.block import Block, ColumnBlock, concat_blocks
 from distinput.core.chunked import ChunkedBlock, chunked
-from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.nest import structure_of
+from distinput.core.objects import Objects, column_of
 from distinput.core.owned import frozen
 from distinput.core.picked import Picked
+from distinput.core.ragged import Ragged
 from distinput.core.rows import RowQueue
+from distinput.core.strings import Strings
 
 STRUCTURES = [0, (0, 0), {"a": 0, "b": (0,)}]
 

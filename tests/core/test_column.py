@@ -9,26 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import distinput.core.column as module
-from distinput.core.column import (
-    Arrays,
-    Column,
-    Datasets,
-    Dense,
-    LazyColumn,
-    Objects,
-    Ragged,
-    StackError,
-    Strings,
-    column_of,
-    column_of_values,
-)
+from distinput.core.column import Column, LazyColumn, StackError
 from distinput.core.concat import concat_columns
-from distinput.core.leaves import STRING, as_leaf
+from distinput.core.dense import Dense
+from distinput.core.leaves import STRING
+from distinput.core.objects import Arrays, Datasets, Objects, column_of
 from distinput.core.padded import Padded
 from distinput.core.picked import Picked
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches
+from distinput.core.strings import Strings
 
-FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, Strings}
+FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, Strings}
 
 
 def subclasses(kind: type[Any]) -> set[type[Any]]:
@@ -163,93 +155,3 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
     for group, end, count in zip(found.values(), ends, counts, strict=True):
         assert len(group) == count
         assert all(map(equal, group, rows[end - count : end]))
-
-
-def test_slices_and_orders_of_spans_move_no_data() -> None:
-    texts = Strings.of([b"a", b"bb", b"ccc"])
-    assert texts.rows(1, 3).take(np.array([1, 0])).data is texts.data
-    lists = Ragged(Dense(np.arange(6)), np.array([0, 1, 3]), np.array([1, 2, 3]))
-    assert lists.rows(1, 3).take(np.array([1, 0])).flat is lists.flat
-    assert np.shares_memory(lists.unstack().array, lists.flat.array)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("index", [-1, 3])
-@pytest.mark.parametrize("large", [1, 1 << 20])
-def test_a_row_that_is_not_there_cannot_be_taken(monkeypatch: pytest.MonkeyPatch, index: int, large: int) -> None:
-    monkeypatch.setattr(module, "_LARGE_BYTES", large)
-    column = Dense(np.arange(6).reshape(3, 2))
-    if index < 0:
-        assert column.take(np.array([index])).array.tolist() == [[4, 5]]  # as NumPy counts, on both ways
-    else:
-        with pytest.raises(IndexError):
-            column.take(np.array([index]))
-
-
-def test_texts_that_use_little_of_their_buffer_leave_it() -> None:
-    data = np.zeros(100_000, np.uint8)
-    far = Strings(data, np.array([0, 99_990]), np.array([5, 5]))
-    assert len(far.used().data) == 10
-    near = Strings(data, np.array([10, 20]), np.array([10, 10]))
-    assert np.shares_memory(near.used().data, data)
-    assert len(near.used().data) == 20
-    assert list(near.used().values()) == list(near.values())
-    assert len(near.rows(0, 0).used().data) == 0
-
-
-def test_values_must_be_of_one_dtype() -> None:
-    with pytest.raises(TypeError, match="the elements differ in dtype: int32 and float32"):
-        column_of_values([1, 2.0])
-    with pytest.raises(TypeError, match="the elements differ in dtype"):
-        column_of([np.zeros(1), np.zeros(1, np.int8)])
-
-
-@pytest.mark.parametrize(
-    "values, kind",
-    [
-        ([1, 2], Dense),
-        ([np.int8(1), np.int8(2)], Dense),
-        ([np.bool_(True)], Dense),
-        ([[1, 2], [3, 4]], Dense),
-        ([b"a", "b"], Strings),
-        ([["a"], ["b"]], Strings),
-        ([["a"], ["b", "c"]], Ragged),
-        ([[1], [2, 3]], Ragged),
-        ([np.zeros(1000), np.zeros(2000)], Arrays),
-        ([np.zeros((1, 2)), np.zeros((2, 1))], Objects),
-        ([np.int32(1), np.zeros(2, np.int32)], Objects),
-    ],
-)
-def test_the_best_column_for_values(values: list[Any], kind: type[Column]) -> None:
-    made = column_of_values(values)
-    assert type(made) is kind
-    assert made.nbytes > 0
-    assert [equal(a, b) for a, b in zip(made.values(), map(as_leaf, values), strict=True)] == [True] * len(values)
-
-
-def test_no_values_are_rows_of_any_dtype() -> None:
-    assert column_of([], np.dtype(np.int8)).dtype == np.int8
-    assert isinstance(column_of([], STRING), Strings)
-    assert isinstance(column_of([]), Strings)
-
-
-class Node:
-    """What a column of datasets needs of a dataset."""
-
-    nest_leaf = True
-
-    def to_user(self) -> str:
-        return "its handle"
-
-
-def test_datasets_are_shown_as_their_handles_and_cannot_be_batched() -> None:
-    column = column_of([Node(), Node()])
-    assert isinstance(column, Datasets)
-    assert list(column.values()) == [column.row(0), column.row(1)] == ["its handle"] * 2
-    assert column.lengths() is None
-    several = Datasets([(Node(), Node()), (Node(),)], STRING)
-    assert several.row(0).tolist() == ["its handle", "its handle"]
-    assert several.lengths().tolist() == [2, 1]  # type: ignore[union-attr]
-    assert len(several.unstack()) == 3
-    for call in (lambda: column.stack(1), lambda: column.split(np.array([2]))):
-        with pytest.raises(TypeError, match="flat_map or zip it first"):
-            call()

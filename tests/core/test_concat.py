@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
+from distinput.core.column import Column
 from distinput.core.concat import concat_columns, concatenated
+from distinput.core.dense import Dense
+from distinput.core.objects import Objects, column_of
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 
 ROWS: dict[str, st.SearchStrategy[Any]] = {
     "numbers": st.integers(0, 9).map(np.int32),

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users hand in becomes the leaf that TensorFlow would make of it."""
 
+import array
+import ctypes
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, dtype_of, shape_of, zero
@@ -112,3 +117,77 @@ def test_zeros_are_zeros_or_empty_texts() -> None:
     assert (type(scalar), scalar) == (np.int16, 0)
     array = zero(np.dtype("f8"), (0, 3))
     assert (array.shape, array.dtype) == ((0, 3), np.float64)
+
+
+class ByInterface:
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self.kept = array
+
+
+class ByDlpack:
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+VALUES = np.arange(6, dtype=np.int16)
+SAME_MEMORY = [
+    ByInterface(VALUES),
+    ByDlpack(VALUES),
+    memoryview(VALUES),  # type: ignore[arg-type]
+    pa.array(VALUES),
+    pa.chunked_array([VALUES]),
+    pd.Series(VALUES, copy=False),
+    pl.Series(pa.array(VALUES)),
+]
+
+
+@pytest.mark.parametrize("given", SAME_MEMORY, ids=lambda given: type(given).__name__)
+def test_arrays_of_others_are_looked_at_where_they_are(given: Any) -> None:
+    leaf = as_leaf(given)
+    assert leaf.dtype == np.int16
+    assert leaf.tolist() == VALUES.tolist()
+    assert leaf.ctypes.data == VALUES.ctypes.data
+
+
+def test_buffers_are_arrays_and_buffers_of_bytes_are_text() -> None:
+    made = as_leaf(array.array("d", [1.0, 2.0]))
+    assert (made.dtype, made.tolist()) == (np.float64, [1.0, 2.0])
+    assert as_leaf((ctypes.c_int32 * 3)(1, 2, 3)).tolist() == [1, 2, 3]
+    assert as_leaf(memoryview(b"abcdef").cast("B", (2, 3))).shape == (2, 3)
+    assert as_leaf(bytearray(b"ab")) == as_leaf(memoryview(b"ab")) == b"ab"
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (pl.Series([1, None]), "has 1 nulls"),
+        (pd.Series([1, "a"]), "Arrow cannot hold"),
+        (object(), "cannot make an array of a object"),
+    ],
+)
+def test_what_no_array_can_hold_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        as_leaf(given)
+
+
+def test_arrow_arrays_of_lists_are_ragged() -> None:
+    for lists in ([[1], [2, 3]], [[[1], []], [], [[2, 3]]]):
+        assert as_leaf(pa.array(lists)).to_list() == lists
+    assert as_leaf(pl.Series([[1], [2, 3]])).to_list() == [[1], [2, 3]]
+
+
+def test_text_of_others_becomes_bytes() -> None:
+    for given in (
+        pa.array(["a", "ä"]),
+        pl.Series(["a", "ä"]),
+        pd.Series(["a", "ä"]),
+        pd.Series(["a", "ä"], dtype=object),
+    ):
+        assert as_leaf(given).tolist() == [b"a", "ä".encode()]

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Arrays, Dense, Objects, Ragged
+from distinput.core.buffers import FEWEST_BYTES, empty
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF, structure_of
-from distinput.core.owned import frozen, is_plain, owned
+from distinput.core.objects import Arrays, Objects
+from distinput.core.owned import Promise, frozen, is_plain, lent, owned
 from distinput.core.picked import Picked
+from distinput.core.ragged import Ragged
 from distinput.core.references import counts_are_exact
+from distinput.errors import InvalidArgumentError
 
 BUFFER = np.zeros(4)
 
@@ -42,8 +46,15 @@ FRESH: dict[str, Any] = {
     "a view of one": lambda seen: note(seen, np.zeros(5))[1:],
     "a tuple": lambda seen: (note(seen, np.zeros(4)), 1),
     "a dict": lambda seen: {"a": note(seen, np.zeros(4))},
+    "an array of the pool": lambda seen: note(seen, pooled()),
+    "a view of one of the pool": lambda seen: note(seen, pooled())[::-1][::-1],
+    "one of the pool in a tuple": lambda seen: (note(seen, pooled()), 1),
     "an array over bytes": lambda seen: note(seen, np.frombuffer(bytes(8), np.uint8)),
 }
+
+
+def pooled() -> Any:
+    return empty((FEWEST_BYTES,), np.dtype(np.uint8))
 
 
 def note(seen: list[int], array: Any) -> Any:
@@ -58,6 +69,39 @@ def test_an_array_that_nobody_else_holds_is_not_copied(name: str) -> None:
     (made,) = map(owned, map(FRESH[name], [seen]))
     (array,) = [leaf for leaf in leaves(made) if isinstance(leaf, np.ndarray)]
     assert array.__array_interface__["data"][0] - seen[0] in (0, 8)
+
+
+HOLD: dict[str, Any] = {
+    "the array": lambda array: array,
+    "a view": lambda array: array[:5],
+    "its buffer": lambda array: array.base,
+    "a memoryview": lambda array: memoryview(array),
+    "a capsule": lambda array: array.__dlpack__(),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOLD))
+@pytest.mark.parametrize("form", [lambda array: array, lambda array: array[1:], lambda array: (array,)])
+def test_an_array_of_the_pool_that_the_function_still_holds_is_copied(name: str, form: Any) -> None:
+    kept: list[Any] = []
+    places: list[int] = []
+
+    def function(_: int) -> Any:
+        array = pooled()
+        places.append(array.__array_interface__["data"][0])
+        kept.append(HOLD[name](array))
+        return form(array)
+
+    (made,) = map(owned, map(function, [0]))
+    (leaf,) = leaves(made)
+    assert leaf.__array_interface__["data"][0] - places[0] not in (0, 1)
+
+
+@pytest.mark.parametrize("form", [lambda array: array[:], lambda array: array[1:][1:]])
+def test_memory_of_others_is_not_taken_for_that_of_the_pool(form: Any) -> None:
+    mine = np.frombuffer(memoryview(bytearray(FEWEST_BYTES)), np.uint8)
+    (made,) = map(owned, map(form, [mine]))
+    assert not np.shares_memory(made, mine)
 
 
 @pytest.mark.parametrize("value", [1, 2.5, "text", b"bytes", None, True, np.float32(1), (1, "a")])
@@ -90,3 +134,41 @@ def test_frozen_rows_cannot_be_written_to() -> None:
     again = frozen(made)
     assert all(a.array is b.array for a, b in zip(again.columns[:1], made.columns[:1], strict=True))  # type: ignore[attr-defined]
     assert frozen(Block.of_elements(LEAF, [b"a"])).row(0) == b"a"
+
+
+def test_arrays_that_are_lent_cannot_be_written_to() -> None:
+    array = np.zeros(4)
+    alone = lent(ColumnBlock(LEAF, [Dense(array[None])], 1)).row(0)
+    assert np.shares_memory(alone, array)
+    assert not alone.flags.writeable
+    items = [np.zeros(600), np.zeros(700)]
+    several = list(
+        lent(ColumnBlock(structure_of((1, 2)), [Arrays(items, items[0].dtype), Dense(array[:2])], 2)).elements()
+    )
+    assert np.shares_memory(several[1][0], items[1])
+    assert not several[1][0].flags.writeable
+    side_by_side = ColumnBlock(LEAF, [Dense(np.zeros((2, 3)))], 2)
+    assert lent(side_by_side) is side_by_side
+    assert array.flags.writeable
+
+
+def test_an_array_that_comes_again_must_look_as_it_did() -> None:
+    first, second = np.zeros(1 << 15), np.zeros((1 << 8, 1 << 8)).T
+    promised = Promise("somebody")
+    for _ in range(3):
+        value = first, {"a": second}
+        assert promised(value) is value
+    second += 1
+    promised(first)
+    for value in (second, [second], {"a": second}, (1, {"a": (second,)})):
+        with pytest.raises(
+            InvalidArgumentError, match=r"somebody gave an array that it has changed .* leave out copy="
+        ):
+            promised(value)
+
+
+def test_large_copies_are_made_in_memory_that_is_used_again() -> None:
+    held = [np.full(1 << 14, float(i)) for i in range(4)]
+    kept = list(map(owned, map(held.__getitem__, range(4))))
+    assert [copy[0] for copy in kept] == [0, 1, 2, 3]
+    assert not any(np.shares_memory(copy, array) for copy in kept for array in held)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from distinput.core import padded as module
 from distinput.core.block import ColumnBlock, concat_blocks
 from distinput.core.buffers import FEWEST_BYTES
-from distinput.core.column import Column, Objects, StackError
+from distinput.core.column import Column, StackError
 from distinput.core.nest import LEAF
+from distinput.core.objects import Objects
 from distinput.core.padded import Padded, groups
 from distinput.kernels.ragged import pad_spans
 

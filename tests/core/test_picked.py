@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from distinput.core import picked as module
 from distinput.core.block import ColumnBlock, concat_blocks
-from distinput.core.column import Column, Dense, LazyColumn
+from distinput.core.column import Column, LazyColumn
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.picked import Memory, Picked, picked
 from distinput.core.row_order import put_in_order

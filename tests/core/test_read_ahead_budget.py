@@ -17,3 +17,10 @@ def test_there_are_so_many_pieces_at_most() -> None:
     assert [budget.enter(0) for _ in range(3)] == [True, True, False]
     budget.leave(0)
     assert budget.enter(0)
+
+
+def test_pieces_that_mostly_wait_enter_beyond_that_within_the_memory() -> None:
+    budget = ReadAheadBudget(pieces=2, nbytes=10)
+    assert [budget.enter(3, 3) for _ in range(4)] == [True, True, True, False]
+    assert not budget.enter(0)
+    assert [budget.enter(0, 3) for _ in range(4)] == [True, True, True, False]

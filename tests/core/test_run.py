@@ -131,8 +131,32 @@ def test_the_record_that_was_read_last_is_named() -> None:
     run = Run()
     aside = run.aside()
     run.reading = lambda: "record 7"
-    assert notes(run, Step("a")) == ["in a at line 1", "last read: record 7"]
+    where, read = notes(run, Step("a"))
+    assert where == "in a at line 1"
+    assert read.startswith("last read: record 7 (")
     assert notes(aside, Step("a")) == ["in a at line 1"]
+
+
+def test_a_step_that_knows_the_record_says_so_before_anything_else() -> None:
+    class Knowing(Step):
+        def told_record(self, error: Exception, state: Any, ahead: int) -> str | None:
+            return f"record {state['row'] + ahead} of a"
+
+    run = Run()
+    run.reading = lambda: "record 900"
+    watched = run.watch(
+        Knowing("a"), iter([(block(1), {"row": 4}), (Failure(error := ValueError("no")), {"row": 8})]), {}
+    )
+    list(watched)
+    assert error.__notes__ == ["in a at line 1", "record 7 of a"]
+
+    def stream() -> Iterator[Any]:
+        yield block(1), {"row": 4}
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        list(run.watch(Knowing("a"), stream(), {"row": 0}))
+    assert caught.value.__notes__ == ["in a at line 1", "record 4 of a"]
 
 
 def test_a_failure_is_passed_on_with_its_place() -> None:

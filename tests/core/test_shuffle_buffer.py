@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from distinput.core import shuffle_buffer as module
 from distinput.core.block import Block, ColumnBlock, concat_blocks
-from distinput.core.column import Column, Dense, Objects, Ragged, Strings, column_of
+from distinput.core.column import Column
+from distinput.core.dense import Dense
 from distinput.core.nest import structure_of
+from distinput.core.objects import Objects, column_of
+from distinput.core.ragged import Ragged
 from distinput.core.shuffle_buffer import ShuffleBuffer
 from distinput.core.spec import Spec, TensorSpec
+from distinput.core.strings import Strings
 from distinput.kernels.shuffle import drain_steps, shuffle_steps
 
 STRUCTURE = structure_of((0,) * 6)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from distinput.core.arrow import to_column
 from distinput.core.block import Block
-from distinput.core.column import Dense, column_of
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF, structure_of
+from distinput.core.objects import column_of
 from distinput.core.to_arrow import column_to_arrow, to_arrow
 
 ROWS: dict[str, list[Any]] = {

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a dataset can be asked for, whatever it is made of."""
 
+import operator
+import pickle
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -51,10 +55,19 @@ def test_a_list_shows_plain_values() -> None:
 
 
 def test_a_dataset_shows_its_last_step() -> None:
-    assert repr(RANGE(4).batch(2)) == "<Dataset batch(batch_size=2)>"
+    assert repr(RANGE(4).batch(2)) == "<Dataset batch(2) int64[?] × 2>"
     assert repr(di.data.TextLineDataset("a.txt")).startswith("<TextLineDataset ")
 
 
 def test_a_pass_has_no_negative_number() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^iter_pass: number must be at least 0, got -1$"):
         RANGE(4).iter_pass(-1)
+
+
+def test_a_dataset_that_was_used_is_sent_to_another_process() -> None:
+    dataset = di.data.Dataset.range(5).map(partial(operator.mul, 2)).shuffle(5, seed=1).batch(2)
+    found = dataset.to_list()
+    _ = dataset.element_spec, dataset[1], dataset.explain(), dataset.stats()
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again.element_spec == dataset.element_spec
+    assert [x.tolist() for x in again.iter_pass(0)] == found

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which pass a worker of a DataLoader begins, and what it warns of; tests/engines runs real ones."""
 
+import sys
 import warnings
 from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -84,3 +87,35 @@ def test_a_pass_that_begins_again_in_a_worker_that_lasts_is_warned_of(worker: py
     loader.look_again(PLAIN.node, 4)
     play(worker, lasts=False)
     loader.look_again(SHUFFLED.node, 4)
+
+
+class DataLoader:
+    """Calls a dataset as PyTorch's does, from a module of that name.
+
+    Args:
+      dataset: to read.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        names: dict[str, Any] = {"__name__": "torch.utils.data.sampler", "dataset": dataset}
+        exec("def length():\n    return len(dataset)\ndef first():\n    return dataset.__getitems__([0])", names)
+        self.length, self.first = names["length"], names["first"]
+
+
+def test_a_data_loader_over_what_cannot_be_counted_is_told_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.data", ModuleType("torch.utils.data"))
+    with pytest.raises(TypeError, match=r"length is unknown\. A DataLoader .*IterableView\(dataset\), batch_size=None"):
+        DataLoader(PLAIN.filter(lambda x: x > 1)).length()
+    with pytest.raises(TypeError, match=r"is infinite\. A DataLoader"):
+        DataLoader(PLAIN.repeat()).length()
+    with pytest.raises(TypeError, match=r"length is unknown\.$"):
+        len(PLAIN.filter(lambda x: x > 1))
+    assert DataLoader(PLAIN).length() == 8
+
+
+def test_a_data_loader_that_takes_positions_of_a_shuffled_dataset_is_warned(worker: pytest.MonkeyPatch) -> None:
+    worker.setitem(sys.modules, "torch.utils.data", ModuleType("torch.utils.data"))
+    assert DataLoader(Dataset.range(8)).first() == [0]
+    with pytest.warns(InputWarning, match=r"every epoch has the same order; .*IterableView\(dataset\)"):
+        DataLoader(Dataset.range(8).shuffle(8, seed=1)).first()
+    assert len(Dataset.range(8).shuffle(8, seed=1)[[0]]) == 1

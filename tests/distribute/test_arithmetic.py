@@ -2,13 +2,16 @@
 """Reductions over the replicas of one process are those of NumPy over what is there."""
 
 import math
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.reduce_op import ReduceOp
+from distinput.errors import InvalidArgumentError
 
 PARTS = st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=4), min_size=1, max_size=4)
 
@@ -43,3 +46,25 @@ def test_an_exact_sum_does_not_depend_on_how_rows_are_divided() -> None:
     for cut in (1, 2, 3):
         parts = [rows[:cut], rows[cut:]]
         assert Arithmetic().reduce(ReduceOp.SUM, parts, 0, deterministic=True) == math.fsum(rows) == 2.0
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+def test_an_exact_sum_of_integers_is_the_sum_of_integers(dtype: Any) -> None:
+    parts = [np.array([[100, 1], [2, 100]], dtype), np.array([[100, 2**7 - 1]], dtype)]
+    for op in ReduceOp:
+        for axis, chosen in ((None, [part[:1] for part in parts]), (0, parts), ((0, 1), parts)):
+            want = Arithmetic().reduce(op, chosen, axis)
+            got = Arithmetic().reduce(op, chosen, axis, deterministic=True)
+            assert np.array_equal(got, want)
+            assert got.dtype == want.dtype
+
+
+def test_an_exact_sum_of_what_is_neither_float_nor_integer_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"needs integers or floats, got complex128; reduce .real and .imag"):
+        Arithmetic().reduce(ReduceOp.SUM, [np.ones(2, complex)], 0, deterministic=True)
+    with pytest.raises(InvalidArgumentError, match="must have the same dtype, got int64 and float64"):
+        Arithmetic().reduce(ReduceOp.SUM, [np.ones(2, int), np.ones(2)], 0, deterministic=True)
+
+
+def test_the_first_value_is_that_of_replica_0() -> None:
+    assert Arithmetic().first([np.ones(2), np.zeros(2)], call="write").tolist() == [1.0, 1.0]

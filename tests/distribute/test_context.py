@@ -176,8 +176,31 @@ def test_reduce_and_gather_map_nests(strategy: MirroredStrategy) -> None:
     assert strategy.reduce("SUM", value, axis=None) == {"a": [3], "b": ([7],)}
     gathered = strategy.gather({**value, "c": 5}, axis=0)
     assert (gathered["a"].tolist(), gathered["b"][0].tolist(), gathered["c"]) == ([1, 2], [3, 4], 5)
-    with pytest.raises(TypeError, match="must be a single one"):
-        strategy.reduce("SUM", value, axis=0)
+
+
+def test_reduce_maps_nests_with_an_axis_too(strategy: MirroredStrategy) -> None:
+    value = {
+        "a": PerReplica([np.array([1, 2, 3]), np.array([4])]),
+        "b": (PerReplica([np.ones((1, 2)), np.ones((2, 2))]),),
+    }
+    total, mean = strategy.reduce("SUM", value, axis=0), strategy.reduce("MEAN", value, axis=0)
+    assert (total["a"], total["b"][0].tolist()) == (10, [3.0, 3.0])
+    assert (mean["a"], mean["b"][0].tolist()) == (2.5, [1.0, 1.0])
+    both = strategy.reduce("SUM", {"x": PerReplica([np.ones((2, 3))] * 2), "plain": np.ones((1, 5))}, axis=(0, 1))
+    assert both == {"x": 12.0, "plain": 10.0}
+    with pytest.raises(ValueError, match="Invalid reduction dimension 1 for a value of rank 1"):
+        strategy.reduce("SUM", value, axis=1)
+
+
+def test_all_gather_maps_nests(strategy: MirroredStrategy) -> None:
+    def step() -> Any:
+        context = get_replica_context()
+        me = context.replica_id_in_sync_group
+        return context.all_gather({"a": np.full(me + 1, me), "b": (np.full((1, me + 1), me),)[:1]}, axis=-1)
+
+    for made in strategy.experimental_local_results(strategy.run(step)):
+        assert made["a"].tolist() == [0, 1, 1]
+        assert made["b"][0].tolist() == [[0, 1, 1]]
 
 
 def test_a_plain_value_counts_once_per_replica(strategy: MirroredStrategy) -> None:

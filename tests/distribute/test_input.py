@@ -129,9 +129,9 @@ def test_an_infinite_data_set_that_ends() -> None:
         iterator.get_next_as_optional()
 
 
-def test_central_storage_drops_a_last_incomplete_step() -> None:
+def test_central_storage_delivers_a_last_incomplete_step() -> None:
     strategy = CentralStorageStrategy(["CPU:0", "CPU:1"])
-    assert rows(strategy, dealt(strategy, ListDataset(batches(1, 1, 1)))) == [[[0], [1]]]
+    assert rows(strategy, dealt(strategy, ListDataset(batches(1, 1, 1)))) == [[[0], [1]], [[2], []]]
 
 
 def test_a_pipeline_for_each_replica() -> None:
@@ -197,8 +197,18 @@ def test_it_has_no_transformations() -> None:
         assert not hasattr(dataset, name)
     with pytest.raises(AttributeError, match=r"no attribute 'map'; .* transform the dataset before you distribute it"):
         dataset.map(lambda x: x)
-    with pytest.raises(TypeError):
-        len(dataset)
+
+
+def test_its_length_is_the_number_of_steps() -> None:
+    strategy = mirrored(2)
+    batches = Dataset.range(10).batch(4)
+    assert len(strategy.experimental_distribute_dataset(batches)) == 3
+    assert len(strategy.experimental_distribute_dataset(batches.take(0))) == 0
+    assert bool(strategy.experimental_distribute_dataset(batches.take(0))) is True
+    with pytest.raises(TypeError, match="number of steps of this distributed dataset is infinite"):
+        len(strategy.experimental_distribute_dataset(batches.repeat()))
+    with pytest.raises(TypeError, match="is known only at the end"):
+        len(strategy.experimental_distribute_dataset(batches.filter(lambda x: True)))
 
 
 def test_steps_are_taken_outside_of_replicas() -> None:

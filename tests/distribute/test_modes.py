@@ -5,7 +5,16 @@ import threading
 
 import pytest
 
-from distinput.distribute.modes import Mode, Scope, in_replica_of, modes, require_cross_replica
+from distinput.distribute.context import default_strategy
+from distinput.distribute.modes import (
+    Mode,
+    Scope,
+    UpdateMode,
+    current_strategy,
+    in_replica_of,
+    modes,
+    require_cross_replica,
+)
 
 ONE, OTHER = "strategy one", "strategy other"
 
@@ -59,3 +68,16 @@ def test_each_thread_has_a_stack_of_its_own() -> None:
         thread.start()
         thread.join()
     assert seen == [0]
+
+
+def test_the_current_strategy_is_that_of_the_innermost_mode() -> None:
+    assert current_strategy() is default_strategy()
+    with Mode(ONE, None), Mode(OTHER, "replica"):
+        assert current_strategy() is OTHER
+
+
+def test_an_update_is_cross_replica_context_for_one_copy() -> None:
+    with UpdateMode(ONE, 3):
+        assert modes.stack[-1].copy == 3
+        assert not in_replica_of(ONE)
+    assert Mode(ONE, None).copy is None

@@ -227,6 +227,22 @@ def test_a_deterministic_reduction_has_the_same_bits_on_any_number_of_workers(
     assert len(seen) == 1
 
 
+def test_a_deterministic_reduction_of_integers_is_exact_across_workers() -> None:
+    parts = [np.array([2**53, 1]), np.array([2**53 + 1])]
+
+    def body(strategy: Any, worker: int) -> Any:
+        value = di.distribute.PerReplica([parts[worker]])
+        total = strategy.reduce("SUM", value, axis=0, deterministic=True)
+        mean = strategy.reduce("MEAN", {"x": value}, axis=0, deterministic=True)["x"]
+        each = strategy.reduce("MEAN", di.distribute.PerReplica([np.int64(worker)]), axis=None, deterministic=True)
+        mixed = np.ones(1) if worker else np.ones(1, np.int64)
+        with pytest.raises(InvalidArgumentError, match="same dtype"):
+            strategy.reduce("SUM", di.distribute.PerReplica([mixed]), axis=0, deterministic=True)
+        return int(total), float(mean), float(each)
+
+    assert on_workers([1, 1], body) == [(2**54 + 2, float(np.int64(2**54 + 2) / 3), 0.5)] * 2
+
+
 def test_replica_context_across_workers() -> None:
     def body(strategy: Any, worker: int) -> Any:
         def step() -> Any:

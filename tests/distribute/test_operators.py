@@ -92,3 +92,34 @@ def test_values_that_differ_are_equal_to_themselves_alone() -> None:
     assert value == value
     assert value != PerReplica([1, 1])
     assert len({value, PerReplica([1, 1])}) == 2
+
+
+class Traced:
+    """Like an array of JAX while a function is compiled: it knows operators, and NumPy cannot read it."""
+
+    __array_priority__ = 100
+    at = None
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("there is no value")
+
+    def __mul__(self, other: Any) -> str:
+        return f"{self.text} * {_text(other)}"
+
+    def __rmul__(self, other: Any) -> str:
+        return f"{_text(other)} * {self.text}"
+
+
+def _text(value: Any) -> str:
+    return value.text if isinstance(value, Traced) else str(value)
+
+
+def test_arrays_that_numpy_cannot_read_use_their_own_operators() -> None:
+    mirrored = Mirrored([Traced("x"), Traced("x")])
+    assert mirrored * 2 == "x * 2"
+    assert 2 * mirrored == "2 * x"
+    assert np.float32(2) * mirrored == "2.0 * x"
+    assert np.array([2]) * mirrored == "[2] * x"

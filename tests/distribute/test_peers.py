@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.distribute.peers import CallDescription, Peers
-from distinput.errors import AbortedError, InvalidArgumentError, Mismatch
+from distinput.distribute.peers import CallDescription, Peers, only_peers
+from distinput.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, Mismatch
 from tests.distribute.workers import on_workers
 
 
@@ -83,3 +83,30 @@ def test_iterations_are_numbered_in_the_order_in_which_they_begin() -> None:
         return [peers_of(strategy).next_iteration() for _ in range(2)]
 
     assert on_workers([1, 1], body) == [["next step of input 1", "next step of input 2"]] * 2
+
+
+def test_channels_of_the_workers_are_closed_with_them() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        peers = peers_of(strategy)
+        channel = peers.channel("other")
+        total = int(channel.all_reduce(worker + 1))
+        peers.close()
+        with pytest.raises(FailedPreconditionError, match="was closed"):
+            channel.all_reduce(1)
+        return total, int(peers.group.all_reduce(1))
+
+    assert on_workers([1, 1], body) == [(3, 2)] * 2
+
+
+def test_the_only_workers_of_a_process_are_found() -> None:
+    before = only_peers()
+
+    def body(strategy: Any, worker: int) -> Any:
+        strategy.reduce("SUM", 1.0, axis=None)
+        found = only_peers()
+        strategy.reduce("SUM", 1.0, axis=None)
+        return found
+
+    assert before is None
+    assert on_workers([1], body) == [None], "a worker without others has nobody to find"
+    assert on_workers([1, 1], body) == [None, None], "several in one process are not guessed among"

@@ -101,3 +101,39 @@ def test_a_name_is_compared_in_the_place_of_the_line() -> None:
         return meeting.meet(index, Arrival.here("sum", "loss"), index, total)
 
     assert on_replicas(2, body)[1] == [1, 1]
+
+
+def test_replica_0_makes_what_all_replicas_get() -> None:
+    made: list[int] = []
+
+    def body(meeting: Rendezvous, index: int) -> Any:
+        def make() -> object:
+            made.append(index)
+            return object()
+
+        return [meeting.created(index, [f"key {i}"], "thing", make) for i in range(3)]
+
+    _, results = on_replicas(4, body)
+    assert made == [0, 0, 0]
+    assert all(result == results[0] for result in results)
+    assert len({id(thing) for thing in results[0]}) == 3
+
+
+def test_what_replica_0_does_not_make_is_an_error() -> None:
+    def body(meeting: Rendezvous, index: int) -> Any:
+        return index and meeting.created(index, ["key"], "thing", object)
+
+    _, results = on_replicas(2, body)
+    assert "Tried to create thing with mismatching name on replica 1" in str(results[1])
+
+
+def test_a_failure_of_replica_0_releases_those_that_wait_for_what_it_makes() -> None:
+    def body(meeting: Rendezvous, index: int) -> Any:
+        def make() -> Any:
+            raise KeyError("boom")
+
+        return meeting.created(index, ["key"], "thing", make)
+
+    meeting, results = on_replicas(3, body)
+    assert [type(result) for result in results] == [KeyError, AbortedError, AbortedError]
+    assert [index for index, _ in meeting.failures] == [0]

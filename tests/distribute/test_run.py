@@ -2,6 +2,7 @@
 import contextvars
 import copy
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -14,9 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.distribute import (
+    CentralStorageStrategy,
     MirroredStrategy,
+    MultiWorkerMirroredStrategy,
     OneDeviceStrategy,
     PerReplica,
+    ReductionToOneDevice,
     get_replica_context,
     get_strategy,
 )
@@ -333,6 +337,26 @@ def test_copies() -> None:
         copy.deepcopy(get_strategy())
 
 
+def test_a_strategy_that_is_sent_to_another_process_has_threads_of_its_own() -> None:
+    strategy = mirrored(2)
+    strategy.run(me)
+    there = pickle.loads(pickle.dumps(strategy))
+    assert there is not strategy
+    assert there.run(me).values == (0, 1)
+    central = CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:1")
+    assert pickle.loads(pickle.dumps(central)).extended.parameter_devices == ("CPU:1",)
+    ordered = MirroredStrategy(["CPU:0", "CPU:1"], ReductionToOneDevice(accumulation_fn=sum))
+    for same in (pickle.loads(pickle.dumps(ordered)), copy.deepcopy(ordered)):
+        assert same._arithmetic.ops is not ordered._arithmetic.ops
+        assert same.reduce("SUM", PerReplica([1, 2]), axis=None) == 3
+    assert pickle.loads(pickle.dumps(get_strategy())) is get_strategy()
+
+
+def test_a_strategy_of_several_workers_is_not_sent() -> None:
+    with MultiWorkerMirroredStrategy() as strategy, pytest.raises(RuntimeError, match="make it there"):
+        pickle.dumps(strategy)
+
+
 def test_devices_are_labels() -> None:
     strategy = MirroredStrategy(["/job:localhost/task:0/device:gpu:0", "GPU:1"])
     assert strategy.extended.worker_devices == ("GPU:0", "GPU:1")
@@ -342,5 +366,5 @@ def test_devices_are_labels() -> None:
         MirroredStrategy(["CPU:0", "/cpu:0"])
     with pytest.raises(ValueError, match="not the name of a device"):
         MirroredStrategy(["no such thing"])
-    with pytest.raises(ValueError, match="unknown backend 'x'; known are threads"):
+    with pytest.raises(ValueError, match="unknown backend 'x'; known are jax, threads, torch"):
         MirroredStrategy(["CPU:0"], backend="x")

@@ -8,7 +8,16 @@ import pytest
 from distinput.core.spec import TensorSpec
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.reduce_op import ReduceOp
-from distinput.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select_replica
+from distinput.distribute.values import (
+    DistributedValues,
+    Mirrored,
+    PartialPerReplica,
+    PerReplica,
+    regroup,
+    row_counts,
+    select_replica,
+)
+from distinput.errors import InvalidArgumentError
 
 
 class Pair(NamedTuple):
@@ -118,6 +127,27 @@ def test_specs_are_compared_by_their_parts() -> None:
     assert PerReplicaSpec(one, two).value_specs == (one, two)
 
 
+def test_a_spec_that_all_replicas_share_is_printed_once() -> None:
+    one, two = TensorSpec([None], "int64"), TensorSpec([2], "int64")
+    assert repr(PerReplicaSpec(*[one] * 8)) == "PerReplicaSpec(TensorSpec(shape=(None,), dtype=int64) × 8 replicas)"
+    assert repr(PerReplicaSpec(one)) == "PerReplicaSpec(TensorSpec(shape=(None,), dtype=int64))"
+    assert repr(PerReplicaSpec(one, two)).count("TensorSpec") == 2
+
+
+def test_rows_are_counted_on_any_number_of_replicas() -> None:
+    three = PerReplica([np.ones((2, 5)), np.ones((1, 5)), np.ones((0, 5))])
+    assert row_counts(three, 3) == row_counts({"x": three, "y": (three,)}, 3) == (2, 1, 0)
+    assert row_counts(PartialPerReplica([4, 0], [True, False]), 2) == (1, 0)
+    assert row_counts(np.ones((4, 2)), 1) == row_counts({"x": np.ones(4), "y": [b"one"] * 0}, 1) == (4,)
+    assert row_counts(np.ones(4), 3) == (4, 4, 4)  # a plain value is that of every replica
+    with pytest.raises(
+        InvalidArgumentError, match=r"as many rows, got \(2, 1, 0\) of ..x.., \(1, 1, 1\) of ..y..; ask for one leaf"
+    ):
+        row_counts({"x": three, "y": PerReplica([1, 1, 1])}, 3)
+    with pytest.raises(InvalidArgumentError, match="got no leaf"):
+        row_counts((), 2)
+
+
 def test_a_reduce_op_is_made_from_any_case() -> None:
     assert ReduceOp("sum") is ReduceOp.of("Sum") is ReduceOp.SUM
     assert ReduceOp.of(ReduceOp.MEAN) is ReduceOp.MEAN
@@ -125,3 +155,8 @@ def test_a_reduce_op_is_made_from_any_case() -> None:
         ReduceOp.of("MAX")
     with pytest.raises(TypeError, match="Expected `reduce_op`"):
         ReduceOp.of(1)
+
+
+def test_leaves_are_wrapped_in_the_class_asked_for() -> None:
+    made = regroup([{"a": np.ones(1), "b": 1}, {"a": np.ones(1), "b": 1}], wrap=Mirrored)
+    assert (type(made["a"]), made["b"]) == (Mirrored, 1)

@@ -13,7 +13,10 @@ Body = Callable[[MultiWorkerMirroredStrategy, int], Any]
 
 
 def on_workers(
-    replicas: Sequence[int], body: Callable[[MultiWorkerMirroredStrategy, int], Any], timeout: float = 5.0
+    replicas: Sequence[int],
+    body: Callable[[MultiWorkerMirroredStrategy, int], Any],
+    timeout: float = 5.0,
+    backend: str = "threads",
 ) -> list[Any]:
     """What `body(strategy, worker)` returned or raised on each worker; worker w has `replicas[w]` replicas."""
     groups = open_groups(len(replicas), timeout=timeout)
@@ -21,8 +24,9 @@ def on_workers(
 
     def work(worker: int) -> None:
         try:
-            devices = [f"CPU:{i}" for i in range(replicas[worker])]
-            with MultiWorkerMirroredStrategy(devices=devices, collectives=groups[worker]) as strategy:
+            first = sum(replicas[:worker]) if backend == "jax" else 0  # devices of JAX that no other worker has
+            devices = [f"CPU:{first + i}" for i in range(replicas[worker])]
+            with MultiWorkerMirroredStrategy(devices=devices, backend=backend, collectives=groups[worker]) as strategy:
                 results[worker] = body(strategy, worker)
         except Exception as error:  # noqa: BLE001 - the tests look at what was raised
             results[worker] = error

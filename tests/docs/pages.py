@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python blocks of a page, and running them.
+"""The blocks of a page that are run, and running them.
 
 The blocks of a page run in order and share their names, as a reader would type them. A block with `>>>` is held to the
 output it shows. One without runs as it is; if the next block is fenced as `text`, it must have printed that. A block that
 is not to be run has a comment with the reason on the line before its fence: `<!-- not run: the reason -->`.
+
+After the comment `<!-- file: name -->` a block, in any language, is not run but saved under that name, as a reader would
+save it. A block of shell is run after the comment `<!-- run -->`, where `python` is the Python of the tests; it must end
+well, and print what a block fenced as `text` after it says.
 """
 
 import contextlib
 import doctest
 import io
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,38 +25,42 @@ from typing import Any
 __all__ = ["Snippet", "run_page", "snippets"]
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-_FENCE = re.compile(
-    r"^(?:<!-- not run: *(?P<reason>.*?) *-->\n)?```(?P<language>[\w-]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
-)
+_COMMENT = r"<!-- (?:not run: *(?P<reason>.*?)|file: *(?P<file>\S+)|(?P<run>run)) *-->\n"
+_FENCE = re.compile(rf"^(?:{_COMMENT})?```(?P<language>[\w-]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A Python block.
+    """A block of Python, a file, or a block of shell that is run.
 
     Args:
       code: what stands between the fences.
       line: of the page, where the code begins.
       prints: what the block after it says that it prints, None if there is none.
       reason: why it is not run, None if it is.
+      file: the name to save it under instead of running it, None if it is run.
+      shell: whether it is shell.
     """
 
     code: str
     line: int
     prints: str | None
     reason: str | None
+    file: str | None = None
+    shell: bool = False
 
 
 def snippets(page: str) -> Iterator[Snippet]:
-    """The Python blocks of a page in order."""
+    """The blocks of a page that are run or saved, and those of Python that are not, in order."""
     fences = list(_FENCE.finditer(page))
     for index, fence in enumerate(fences):
-        if fence["language"] != "python":
+        if fence["language"] != "python" and not (fence["file"] or fence["run"]):
             continue
         after = fences[index + 1] if index + 1 < len(fences) else None
         close = after is not None and after["language"] == "text" and not page[fence.end() : after.start()].strip()
         line = page[: fence.start("code")].count("\n") + 1
-        yield Snippet(fence["code"], line, after["code"] if close and after else None, fence["reason"])
+        prints = after["code"] if close and after else None
+        yield Snippet(fence["code"], line, prints, fence["reason"], fence["file"], fence["run"] is not None)
 
 
 def run_page(path: Path) -> list[str]:
@@ -57,7 +68,11 @@ def run_page(path: Path) -> list[str]:
     names: dict[str, Any] = {"__name__": "__main__"}
     wrong: list[str] = []
     for snippet in snippets(path.read_text(encoding="utf-8")):
-        if snippet.reason is None:
+        if snippet.file is not None:
+            Path(snippet.file).write_text(snippet.code, encoding="utf-8")
+        elif snippet.shell:
+            wrong += _shell(snippet, path)
+        elif snippet.reason is None:
             wrong += _examples(snippet, path, names) if ">>>" in snippet.code else _script(snippet, path, names)
     return wrong
 
@@ -76,8 +91,22 @@ def _script(snippet: Snippet, path: Path, names: dict[str, Any]) -> list[str]:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, names)
-    if snippet.prints is None:
+    return _compared(snippet, path, printed.getvalue())
+
+
+def _shell(snippet: Snippet, path: Path) -> list[str]:
+    """What a block of shell does wrong, with this Python and this distinput."""
+    search = {"PATH": [str(Path(sys.executable).parent)], "PYTHONPATH": [str(Path(__file__).parents[2])]}
+    paths = {name: os.pathsep.join([*first, os.environ.get(name, "")]) for name, first in search.items()}
+    done = subprocess.run(
+        ["bash", "-e", "-c", snippet.code], check=False, capture_output=True, text=True, env={**os.environ, **paths}
+    )
+    if done.returncode:
+        return [f"{path.name}:{snippet.line}: ends with {done.returncode} and says\n{done.stdout}{done.stderr}"]
+    return _compared(snippet, path, done.stdout)
+
+
+def _compared(snippet: Snippet, path: Path, printed: str) -> list[str]:
+    if snippet.prints is None or doctest.OutputChecker().check_output(snippet.prints, printed, _FLAGS):
         return []
-    if doctest.OutputChecker().check_output(snippet.prints, printed.getvalue(), _FLAGS):
-        return []
-    return [f"{path.name}:{snippet.line}: says that it prints\n{snippet.prints}but prints\n{printed.getvalue()}"]
+    return [f"{path.name}:{snippet.line}: says that it prints\n{snippet.prints}but prints\n{printed}"]

@@ -223,6 +223,7 @@ def run(
     limit: float = LIMIT,
     stuck: Sequence[int] = (),
     launcher: Sequence[str] = (),
+    backend: str = "threads",
 ) -> Outcome:
     """Run a program of programs.py on workers that are processes.
 
@@ -235,13 +236,16 @@ def run(
       limit: seconds after which all of them are killed.
       stuck: the workers that will not end by themselves.
       launcher: the command that starts the workers and says who they are, in the place of the engine's own.
+      backend: what the replicas run on.
     """
     size = len(replicas)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="distinput-engines-") as made:
         folder = Path(made)
         order = {"program": program, "given": given, "replicas": list(replicas), "timeout": timeout, "limit": limit}
-        (folder / "order.json").write_text(json.dumps({**order, "implementation": engine}), encoding="utf-8")
+        (folder / "order.json").write_text(
+            json.dumps({**order, "implementation": engine, "backend": backend}), encoding="utf-8"
+        )
         words = ["-m", "tests.engines.worker", str(folder)]
         if engine == "mpi" and not launcher:
             launcher = (*mpiexec(), "-n", str(size), sys.executable)

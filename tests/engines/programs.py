@@ -15,6 +15,7 @@ import numpy as np
 
 import distinput as di
 from distinput.distribute import InputOptions
+from distinput.testing import check_strategy
 
 __all__ = ["PROGRAMS"]
 
@@ -336,13 +337,71 @@ def differ(strategy: Any, worker: int, names: list[str]) -> dict[str, Any]:
     return outcomes
 
 
+def variables(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
+    """What variables hold after writes of all policies; the chief's initial values count."""
+    made: dict[str, Any] = {}
+    with strategy.scope():
+        for aggregation in ("SUM", "MEAN", "ONLY_FIRST_REPLICA", "NONE"):
+            for synchronization in ("ON_WRITE", "ON_READ"):
+                name = f"{synchronization} {aggregation}"
+                made[name] = di.Variable(
+                    lambda: [float(10 * worker), 1.0],
+                    name=name,
+                    aggregation=aggregation,
+                    synchronization=synchronization,
+                )
+
+    def step() -> None:
+        number = np.float32(di.distribute.get_replica_context().replica_id_in_sync_group + 1)
+        for v in made.values():
+            v.assign_add([number, number])
+            if v.synchronization.name == "ON_WRITE":
+                v.scatter_sub(di.IndexedSlices(number[None], [1]))
+
+    strategy.run(step)
+    inside = strategy.run(lambda: di.Variable(lambda: float(worker + 3), name="inside"))
+    said: dict[str, Any] = {
+        name: [part.numpy().tolist() for part in strategy.experimental_local_results(v)] for name, v in made.items()
+    }
+    said["read"] = {name: v.numpy().tolist() for name, v in made.items() if name != "ON_READ NONE"}
+    said["inside"] = float(inside)
+    try:
+        with strategy.scope():
+            di.Variable(np.zeros(worker + 1))
+    except ValueError as error:
+        said["refused"] = str(error)
+    return said
+
+
+def laws_of_strategies(strategy: Any, worker: int, given: Any) -> list[str]:
+    """The names of the laws that hold."""
+    return list(check_strategy(strategy))
+
+
+def on_devices(strategy: Any, worker: int, given: Any) -> dict[str, Any]:
+    """All arithmetic on values that are on devices, and what is said to mistakes."""
+    from tests.distribute import test_device_exchange as exchange
+
+    found = exchange.numbers(strategy, worker)
+    return {
+        "kind": strategy._arithmetic._exchange().kind,
+        "arrays": sorted({type(value).__name__ for value in found}),
+        "numbers": [np.asarray(value).tolist() for value in found],
+        "mistakes": exchange.mistakes(strategy, worker),
+        "mixed": exchange.differing(strategy, worker),
+    }
+
+
 PROGRAMS: dict[str, Callable[[Any, int, Any], Any]] = {
     "begin": begin,
     "compare": compare,
     "deliver": deliver,
     "differ": differ,
     "go_on": go_on,
+    "laws_of_strategies": laws_of_strategies,
     "loader": loader,
     "loop": loop,
     "numbers": numbers,
+    "on_devices": on_devices,
+    "variables": variables,
 }

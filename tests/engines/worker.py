@@ -35,7 +35,9 @@ def main(folder: Path) -> int:
     strategy = None
     while strategy is None:
         try:
-            strategy = di.distribute.MultiWorkerMirroredStrategy(communication_options=options, devices=devices)
+            strategy = di.distribute.MultiWorkerMirroredStrategy(
+                communication_options=options, devices=devices, backend=order["backend"]
+            )
         except TimeoutError:  # a busy machine may start the processes far apart
             if time.monotonic() - opening > order["limit"] / 2:
                 raise

@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from distinput.core.column import Strings
+from distinput.core.strings import Strings
 from distinput.files import facts
 from distinput.files.facts import Names
 from distinput.files.manifest import save_manifest

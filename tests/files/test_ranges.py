@@ -26,10 +26,15 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return str(made)
 
 
-@given(spans=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 24)), max_size=9))
-def test_spans_come_one_after_the_other(path: str, spans: list[tuple[int, int]]) -> None:
+@given(
+    spans=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 24)), max_size=9), gap=st.sampled_from([0, 9, 4096])
+)
+def test_spans_come_one_after_the_other(path: str, spans: list[tuple[int, int]], gap: int) -> None:
     starts, sizes = np.array(spans, np.int64).reshape(-1, 2).T.copy()
-    assert read_spans(path, starts, sizes).tobytes() == b"".join(DATA[start : start + size] for start, size in spans)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distinput.files.ranges._GAP", gap)
+        found = read_spans(path, starts, sizes)
+    assert found.tobytes() == b"".join(DATA[start : start + size] for start, size in spans)
 
 
 def test_a_file_that_ends_before_is_told(path: str) -> None:

@@ -3,6 +3,7 @@
 
 import gzip
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,23 @@ def test_large_data_is_written_out_before_the_end(tmp_path: Path) -> None:
         assert (tmp_path / hidden).stat().st_size == 0
         sink.write(b"x")
         assert (tmp_path / hidden).stat().st_size == module._BUFFERED
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+@pytest.mark.parametrize("path", ["a", "memory://written-alone/a"])
+def test_large_data_may_change_once_it_was_written(tmp_path: Path, path: str, compression: Any) -> None:
+    wanted, large = b"", bytearray(module.WRITTEN_ALONE)
+    target = path if "://" in path else str(tmp_path / path)
+    with Sink(target, compression, checksum=True) as sink:
+        for number in range(1, 4):
+            large[:] = bytes([number]) * len(large)
+            for part in (b"small", memoryview(large)):
+                sink.write(part)
+                wanted += part
+    with fsspec.open(target) as file:
+        found = file.read()
+    assert (gzip.decompress(found) if compression else found) == wanted
+    assert sink.crc32 == zlib.crc32(found)
 
 
 @pytest.mark.parametrize("path", ["a", "memory://sink/a"])
@@ -121,3 +139,34 @@ def test_a_device_is_written_to_under_its_own_name() -> None:
     with Sink(os.devnull) as sink:
         sink.write(b"x")
     assert not os.path.isfile(os.devnull)
+
+
+def test_a_durable_file_is_on_the_disk_before_it_gets_its_name_and_the_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), (tmp_path / "a").exists()))
+        sync(descriptor)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("the names of open files are read from /proc")
+    monkeypatch.setattr(os, "fsync", fsync)
+    with Sink(str(tmp_path / "a"), durable=True) as sink:
+        sink.write(b"x")
+    assert synced == [(str(tmp_path / ".a.0.distinput-unfinished"), False), (str(tmp_path), True)]
+    with Sink(str(tmp_path / "b")) as sink:
+        sink.write(b"x")
+    assert len(synced) == 2
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_the_checksum_is_that_of_the_bytes_in_the_file(tmp_path: Path, compression: Any) -> None:
+    with Sink(str(tmp_path / "a"), compression, checksum=True) as sink:
+        sink.write(b"abc")
+        sink.flush()
+        sink.write(bytes(module._BUFFERED))
+    data = (tmp_path / "a").read_bytes()
+    assert (sink.size, sink.crc32) == (len(data), zlib.crc32(data))

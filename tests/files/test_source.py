@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import gzip
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +14,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Deflater
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, Source, open_binary, read_range, size_of, stamp_of
+from distinput.files.source import EMPTY, Source, open_binary, read_range, size_of, stamp_of, stamped
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.text import TextLines
 from tests.formats.reading import check_positions, peak_memory, records
@@ -173,3 +175,38 @@ def test_pipes_are_read_from_front_to_back() -> None:
             records(FixedLengthRecords(1), f"/dev/fd/{read_end}")
     finally:
         os.close(read_end)
+
+
+def test_a_record_of_a_compressed_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.files.source._MOST_INFLATED", 1 << 20)
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"short\n" + b"x" * (3 << 20)))
+    with pytest.raises(
+        DataLossError, match=r"a.gz: \d+ bytes of it expand to a record of more than 1048576 bytes, which beg"
+    ):
+        records(TextLines("GZIP"), str(path))
+    path.write_bytes(gzip.compress(os.urandom(3 << 20).replace(b"\n", b" ")))  # which is as long as it seems
+    assert [len(line) for line in records(TextLines("GZIP"), str(path))] == [3 << 20]
+
+
+def test_a_known_stamp_is_that_of_one_file_on_one_thread() -> None:
+    path, seen = "memory://nowhere/a", []
+
+    def ask() -> None:
+        try:
+            stamp_of(path)
+        except NotFoundError as error:
+            seen.append(error)
+
+    with stamped(path, "1"):
+        with stamped(path, None):
+            assert stamp_of(path) == "1"
+        with stamped("memory://nowhere/b", "2"):
+            assert stamp_of("memory://nowhere/b") == "2"
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        assert stamp_of(path) == "1"
+    assert len(seen) == 1
+    with pytest.raises(NotFoundError):
+        stamp_of(path)

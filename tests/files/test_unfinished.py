@@ -82,7 +82,7 @@ def test_long_names_are_shortened_and_told_apart(tmp_path: Path, name: str) -> N
 
 
 def test_without_locks_age_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished, "_locked", lambda descriptor: None)
+    monkeypatch.setattr(unfinished, "locked", lambda descriptor: None)
     old, new = tmp_path / f".a.0{UNFINISHED}", tmp_path / f".b.0{UNFINISHED}"
     old.touch()
     new.touch()

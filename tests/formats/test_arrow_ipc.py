@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 import distinput as di
-from distinput.core.column import Dense
+from distinput.core.dense import Dense
 from distinput.core.spec import TensorSpec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.mapping import mapped

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.block import Block
-from distinput.core.column import Strings
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import TensorSpec
+from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example import ExampleParser, RaggedValues, parse_example, parse_examples, parse_single_example
+from distinput.formats.example import ExampleParser, parse_example, parse_examples, parse_single_example
 from distinput.formats.example_encoding import encode_example, encode_examples
 from distinput.formats.features import (
     Feature,
@@ -277,7 +278,7 @@ def test_batches() -> None:
         "again": RaggedFeature("int64", value_key="a"),
     }
     found = parse_example(np.array(batch, object), features)
-    assert isinstance(found["a"], RaggedValues)
+    assert isinstance(found["a"], RaggedTensor)
     assert found["a"].to_list() == found["again"].to_list() == [[1, 2], []]
     assert found["a"].indices.tolist() == [[0, 0], [0, 1]]
     assert found["a"].dense_shape.tolist() == [2, 2]
@@ -293,8 +294,8 @@ def test_sequences_of_items_with_a_shape() -> None:
     assert parse_single_example(b"", {"a": feature})["a"].shape == (0, 2)
     with pytest.raises(InvalidArgumentError, match=r"Key: a, Index: 0.*Values size: 3 but output shape: \[-1, 2\]"):
         parsed(encode_example({"a": [1, 2, 3]}), {"a": feature})
-    with pytest.raises(InvalidArgumentError, match="allow_missing must be True"):
-        FixedLenSequenceFeature([2], "int64")
+    with pytest.raises(InvalidArgumentError, match="allow_missing must be True to parse an Example"):
+        parsed(b"", {"a": FixedLenSequenceFeature([2], "int64")})
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def test_other_dtypes_are_refused(dtype: Any) -> None:
 
 
 def test_a_sequence_that_must_be_there_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="allow_missing must be True to parse an Example"):
-        FixedLenSequenceFeature([], np.int64)
+    with pytest.raises(InvalidArgumentError, match="allow_missing must be True to parse an Example, got False for 'a'"):
+        checked_features({"a": FixedLenSequenceFeature([], np.int64)})
 
 
 @pytest.mark.parametrize(

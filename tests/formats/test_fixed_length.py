@@ -12,7 +12,7 @@ from distinput.files.sink import Sink
 from distinput.formats.fixed_length import FixedLengthRecords
 from tests.formats.reading import check_positions, peak_memory, records, records_until_error, small_pieces
 
-COMPRESSIONS = [None, "GZIP", "ZLIB"]
+COMPRESSIONS = [None, "GZIP", "ZLIB", "LZ4", "AUTO"]
 
 
 @given(

@@ -129,16 +129,22 @@ def test_damage_is_found_by_fetch(tmp_path: Path) -> None:
         format.fetch(file, np.array([3]))
 
 
-def test_no_index(tmp_path: Path) -> None:
+def test_without_an_index_one_is_built(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tfr", ITEMS, index=False)
-    with pytest.raises(NotFoundError, match=r"a\.tfr: has no index.*write_tfrecord_index"):
-        list(di.data.TFRecordDataset(file, index=True))
+    ds = di.data.TFRecordDataset(file, index=True)
+    assert (len(ds), ds.skip(38).to_list()) == (40, ITEMS[38:])
+    assert sorted(os.listdir(tmp_path)) == [".a.tfr.tfrecord.index", "a.tfr"]
+
+
+def test_an_index_needs_files_without_compression(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tfr", ITEMS, index=False)
     with pytest.raises(InvalidArgumentError, match=r"an index needs files without compression, got .*'GZIP'"):
         di.data.TFRecordDataset(file, "GZIP", index=True)
     with pytest.raises(InvalidArgumentError, match="an index needs a file without compression"):
         TFRecordWriter(file, "ZLIB", index=True)
-    with pytest.raises(NotFoundError):
-        write_tfrecord_index(tmp_path / "none.tfr")
+    for use in (write_tfrecord_index, IndexedTFRecords().rows):
+        with pytest.raises(NotFoundError):
+            use(str(tmp_path / "none.tfr"))
 
 
 def test_a_writer_that_fails_leaves_no_index(tmp_path: Path) -> None:

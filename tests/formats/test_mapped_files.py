@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.column import Dense
+from distinput.core.dense import Dense
 from distinput.core.picked import Picked
 from distinput.errors import DistinputError, NotFoundError
 from distinput.formats import mapped_files

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from datetime import date, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError,
 from distinput.files.source import stamp_of
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_file import Readers, groups_of
+from tests.depth import cases
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 
 N = 25
@@ -208,7 +210,6 @@ def test_nulls_are_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        [[[1]]],
         [[{"a": 1}]],
         pa.array([1], pa.decimal128(5)),
         pa.array([None]),
@@ -270,7 +271,7 @@ def test_a_flipped_bit_is_an_error_wherever_there_is_a_checksum(small: Path) -> 
     content = small.read_bytes()
     values = [{"i": i, "s": b"%d" % i} for i in range(6)]
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    for bit, damaged in enumerate(flipped(content)):
+    for bit, damaged in islice(enumerate(flipped(content)), 0, None, cases(3, 1)):
         small.write_bytes(damaged)
         found, error = records_until_error(Parquet(), small)
         if error is not None:

@@ -21,7 +21,7 @@ from tests.formats.reading import (
     small_pieces,
 )
 
-COMPRESSIONS = [None, "", "GZIP", "ZLIB"]
+COMPRESSIONS = [None, "", "GZIP", "ZLIB", "BZ2"]
 
 
 def write(path: str, items: list[bytes], compression: str | None = None) -> str:
@@ -184,4 +184,4 @@ def test_writing_where_no_folder_is(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="No such file or directory"):
         TFRecordWriter(tmp_path / "no" / "a.tfr")
     with pytest.raises(InvalidArgumentError, match="Unsupported compression_type"):
-        TFRecordWriter(tmp_path / "a.tfr", "BZ2")
+        TFRecordWriter(tmp_path / "a.tfr", "BROTLI")

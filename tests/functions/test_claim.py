@@ -137,6 +137,27 @@ def test_results_of_several_kinds_are_a_block_for_each_run_of_one_kind() -> None
     assert [list(rows.elements()) for rows in blocks] == [[0, 1], [b"two"], [(3, b"x"), (4, b"y")]]
 
 
+@pytest.mark.parametrize("wrap", [lambda array: array, lambda array: (array, 1), lambda array: {"a": array}])
+def test_large_arrays_are_blocks_of_their_own_and_are_not_copied(wrap: Any) -> None:
+    large = [np.full((1 << 17,), i, np.uint8) for i in range(3)]
+    found = list(formed([wrap(each) for each in large]))
+    assert [(first, end) for _, first, end in found] == [(0, 1), (1, 2), (2, 3)]
+    for (block, _, _), array in zip(found, large, strict=True):
+        assert isinstance(block, Block)
+        assert np.shares_memory(block.columnar().columns[0].whole(), array)  # type: ignore[attr-defined]
+    assert len(list(formed([wrap(each[:9]) for each in large]))) == 1
+
+
+def test_a_bad_result_among_large_ones_is_an_error_in_its_place() -> None:
+    large = np.zeros(1 << 17, np.uint8)
+    found = list(formed([large, object(), large]))
+    assert [(isinstance(block, Exception), first, end) for block, first, end in found] == [
+        (False, 0, 1),
+        (True, 1, 2),
+        (False, 2, 3),
+    ]
+
+
 def test_a_result_that_cannot_be_an_element_is_an_error_in_its_place() -> None:
     found = list(formed([np.int64(0), object(), np.int64(2)]))
     assert [isinstance(rows, Exception) for rows, _, _ in found] == [False, True, False]

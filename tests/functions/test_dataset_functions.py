@@ -59,6 +59,8 @@ def test_a_seed_that_the_user_gave_stays() -> None:
         (np.int64(1), np.int32(1)),
         (np.zeros(2), np.zeros((2, 1))),
         (b"a", b"b"),
+        (di.RaggedTensor.from_list([[1], [2]]), di.RaggedTensor.from_list([[1, 2], []])),
+        (di.RaggedTensor.from_list([[1], [2]]), di.RaggedTensor.from_list([[1], [3]])),
         ({"a": np.int64(1), "b": np.int64(2)}, {"a": np.int64(2), "b": np.int64(1)}),
     ],
 )

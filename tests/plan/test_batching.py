@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
+from distinput.plan.batching import Stacking
 
 RANGE = di.data.Dataset.range
 SIZES = st.integers(0, 12), st.integers(1, 5), st.booleans()
@@ -44,3 +45,18 @@ def test_full_batches_drop_the_rest_and_nothing_else() -> None:
 def test_sizes_of_batches_without_an_end_or_a_count_are_not_known() -> None:
     assert RANGE(7).repeat().batch(3).node.batch_sizes() is None
     assert RANGE(7).filter(lambda x: x > np.int64(2)).batch(3).node.batch_sizes() is None
+
+
+def test_batches_of_rows_in_memory_are_fetched_by_their_number() -> None:
+    rows = di.RaggedTensor.from_list([[1], [2, 3], [], [4]])
+    node = di.data.Dataset.from_tensor_slices(rows).ragged_batch(2).node
+    assert isinstance(node, Stacking)
+    assert node.random_access
+    assert [x.to_list() for x in node.fetch(np.array([1, 0]), 0).elements()] == [[[], [4]], [[1], [2, 3]]]
+
+
+def test_the_spec_of_rows_is_not_asked_of_functions() -> None:
+    calls = []
+    ds = di.data.Dataset.range(4).map(lambda x: calls.append(x) or x).batch(2)
+    assert len(ds.take(1).to_list()) == 1
+    assert len(calls) == 4  # of a block, and none more to find out what the function returns

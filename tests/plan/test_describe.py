@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.plan.describe import describe
+import distinput as di
+from distinput.plan.describe import describe, given
 
 
 def named(x: int) -> int:
@@ -53,3 +54,8 @@ def test_long_texts_are_cut_at_the_limit(length: int, wanted: str | None) -> Non
     assert found == (f"'{wanted}'" if wanted else "'" + "x" * 56 + "...")
     assert describe("x" * 100, None) == "'" + "x" * 100 + "'"
     assert describe({"a": "x" * 100}, 20) == "{a: '" + "x" * 12 + "..."
+
+
+def test_arguments_left_at_their_defaults_are_not_given() -> None:
+    dataset = di.data.Dataset.range(10).shuffle(5, seed=1)
+    assert given(dataset.node) == {"buffer_size": "5", "seed": "1"}

@@ -248,3 +248,9 @@ def test_a_module_is_asked_for_nothing() -> None:
     lazy = Lazy("lazy")
     dataset = Dataset.range(3).map(lambda x: x if lazy is None else x + 1, output_signature=di.TensorSpec([], "int64"))
     assert difference(dataset.node, fingerprint(dataset.node)) is None
+
+
+def test_a_fingerprint_in_64_bits() -> None:
+    ds = di.data.Dataset.range(4)
+    assert ds.batch(2).fingerprint() == di.data.Dataset.range(4).batch(2).fingerprint() != ds.batch(3).fingerprint()
+    assert ds.fingerprint().dtype == np.uint64

@@ -4,7 +4,7 @@ import pytest
 
 import distinput as di
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Dense
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.run import Run
 from distinput.core.spec import Spec

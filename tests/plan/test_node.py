@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node says of itself, and what it says by default."""
 
+import operator
+import pickle
+from functools import partial
+
 import pytest
 
 import distinput as di
@@ -156,3 +160,14 @@ def test_full_batches_are_those_of_every_batch_that_is_seen() -> None:
     assert Dataset(both.node.with_full_batches()).to_list() == [[0, 1, 2], [3, 4, 5], [0, 1, 2]]
     mapped = RANGE(7).batch(3).map(lambda x: x)
     assert len(Dataset(mapped.node.with_full_batches()).to_list()) == 3
+
+
+def test_a_node_is_sent_with_its_fields_and_its_spec() -> None:
+    node = Dataset.range(5).map(partial(operator.mul, 2)).node
+    assert "spec" not in vars(pickle.loads(pickle.dumps(node)))
+    spec = node.spec
+    _ = node.inputs, node.lasting, node.in_memory
+    again = pickle.loads(pickle.dumps(node))
+    assert vars(again)["spec"] == spec
+    assert "lasting" not in vars(again)
+    assert str(again) == str(node)

@@ -18,9 +18,12 @@ DATASET = D.range(2)
     [
         (
             lambda: DATASET.batch(DATASET),
-            "batch: batch_size must be an integer, got <Dataset range(first=0, stop=2)>",
+            "batch: batch_size must be an integer, got <Dataset range(first=0, stop=2) int64 × 2>",
         ),
-        (lambda: DATASET.map(DATASET), "map: map_func must be a function, got <Dataset range(first=0, stop=2)>"),
+        (
+            lambda: DATASET.map(DATASET),
+            "map: map_func must be a function, got <Dataset range(first=0, stop=2) int64 × 2>",
+        ),
         (
             lambda: DATASET.padded_batch(2, [], DATASET),
             "padded_batch: the padding value of the element must be a",

@@ -320,7 +320,7 @@ def test_processes_that_write_one_file_leave_one_of_theirs(tmp_path: Path) -> No
 def test_where_there_are_no_locks_age_tells_what_was_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unfinished, "_locked", lambda descriptor: None)
+    monkeypatch.setattr(unfinished, "locked", lambda descriptor: None)
     path = tmp_path / "a"
     young, old = (tmp_path / f".a.{number}.distinput-unfinished" for number in range(2))
     for left in (young, old):

@@ -1,9 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say of `Strategy.scope`; their examples are about variables, which do not exist yet."""
+"""The example of the pages on `Strategy.scope`, and what they say of it."""
+
+from pathlib import Path
 
 import pytest
 
 import distinput as tf
+from tests.seeds.printed import lines_of, shown
+
+
+def test_the_example_of_the_page() -> None:
+    strategy = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+    # Variable created inside scope:
+    with strategy.scope():
+        mirrored_variable = tf.Variable(1.0)
+    assert lines_of(mirrored_variable) == shown(
+        """MirroredVariable:{
+  0: <tf.Variable 'Variable:0' shape=() dtype=float32, numpy=1.0>,
+  1: <tf.Variable 'Variable/replica_1:0' shape=() dtype=float32, numpy=1.0>
+}"""
+    )
+    # Variable created outside scope:
+    regular_variable = tf.Variable(1.0)
+    assert repr(regular_variable) == "<tf.Variable 'Variable:0' shape=() dtype=float32, numpy=1.0>"
+
+
+def test_saving_may_be_inside_or_outside_the_scope(tmp_path: Path) -> None:
+    """ "Checkpoint saving. As mentioned above - checkpoint.restore may sometimes need to be inside scope"."""
+    strategy = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
+    with strategy.scope():
+        variable = tf.Variable(1.0, name="w")
+        inside = tf.train.Checkpoint(w=variable).save(str(tmp_path / "inside"))
+    outside = tf.train.Checkpoint(w=variable).save(str(tmp_path / "outside"))
+    for saved in (inside, outside):
+        variable.assign(9.0)
+        tf.train.Checkpoint(w=variable).restore(saved)
+        assert variable.read_value() == 1.0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.core.column import Strings
+from distinput.core.strings import Strings
 from distinput.data.dataset import Dataset
 from distinput.ops.rebatch import LegacyRebatch
 from distinput.ops.shard import Shard
@@ -20,7 +20,7 @@ from distinput.ops.worker_rows import OwnRows
 from distinput.plan.node import Node, walk
 from distinput.sharding.autoshard import auto_shard
 from distinput.sharding.batches import rebatch_for
-from distinput.sharding.own_rows import own_rows
+from distinput.sharding.own_rows import own_rows, own_steps
 from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA
@@ -240,3 +240,32 @@ def test_parquet_reads_whole_row_groups(tmp_path: Path) -> None:
     small, rows = read_by_workers(data_policy(di.data.ParquetDataset(url).batch(800)), 8)
     assert rows == n
     assert small <= 8.2 * size  # pieces of 100 rows: every worker needs every row group
+
+
+@given(
+    st.integers(0, 30), st.integers(1, 5), st.integers(1, 4), st.integers(1, 3), st.sampled_from(["batches", "mapped", "rows"]),
+    st.data(),
+)  # fmt: skip
+def test_every_nth_step_of_a_rank_is_read_alone(
+    n: int, size: int, ranks: int, count: int, kind: str, data: st.DataObject
+) -> None:
+    rows = Dataset.range(n).shuffle(5, seed=1)
+    batches = rows.batch(size).map_rows(lambda block: block) if kind == "mapped" else rows.batch(size)
+    rank, index = data.draw(st.integers(0, ranks - 1)), data.draw(st.integers(0, count - 1))
+    whole = rows if kind == "rows" else batches.shard_batches(ranks, rank)
+    found = own_steps(whole.node, index, count)
+    if found is None:
+        assert kind == "mapped"
+        return
+    for a, b in zip(Dataset(found), list(whole)[index::count], strict=True):
+        same(a, b)
+    at = data.draw(st.integers(0, Dataset(found).cardinality()))
+    state = found.start_at(at, 0)
+    assert state is not None
+    assert any(isinstance(step, OwnRows) for step in walk(found))
+
+
+def test_steps_whose_rows_cannot_be_reached_are_not_read_alone() -> None:
+    assert own_steps(Dataset.range(9).filter(lambda x: x > 1).batch(2).shard_batches(2, 0).node, 0, 2) is None
+    assert own_steps(Dataset.range(9).batch(2).map(lambda x: x).shard_batches(2, 0).node, 0, 2) is None
+    assert own_steps(Dataset.range(9).batch(2).repeat(2).shard_batches(2, 0).node, 0, 2) is None

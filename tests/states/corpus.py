@@ -8,11 +8,15 @@ change: not a name, an argument, a function or a data file. What is new gets a n
 import itertools
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import distinput as di
 from distinput.distribute import InputOptions
@@ -39,6 +43,14 @@ def put_data(folder: Path) -> None:
 
 def plus_one(x: Any) -> Any:
     return x + 1
+
+
+def ragged_rows() -> Any:
+    return di.RaggedTensor.from_row_lengths(np.arange(18), np.array([2, 0, 3, 1, 4, 0, 5, 1, 2]))
+
+
+def plus_random(x: Any, rng: Any) -> Any:
+    return x + rng.integers(1000)
 
 
 def doubled(x: Any) -> Any:
@@ -107,6 +119,16 @@ def numbers() -> Iterator[int]:
     return iter(range(20))
 
 
+class Items:
+    """Items by position."""
+
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: int) -> Any:
+        return {"a": np.int64(index), "b": str(index)}
+
+
 # ---- pipelines of one process
 
 
@@ -152,6 +174,27 @@ def parsed() -> Any:
     return di.data.TFRecordDataset("a.tfrecord").batch(2).parse_example(features())
 
 
+def sequence(x: Any) -> Any:
+    return di.io.encode_sequence_example({"id": x}, {"x": [[x, i] for i in range(int(x) % 3)]})
+
+
+def sequences() -> Any:
+    context, steps = {"id": di.io.FixedLenFeature([], "int64")}, {"x": di.io.VarLenFeature("int64")}
+    return Dataset.range(9).map(sequence).parse_sequence_example(context, steps)
+
+
+def zero(_: Any) -> Any:
+    return np.int64(0)
+
+
+def total(state: Any, x: Any) -> Any:
+    return state + x
+
+
+def totals() -> Any:
+    return Experimental.Reducer(zero, total, doubled)
+
+
 def with_policy(dataset: Any, policy: str) -> Any:
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
@@ -163,12 +206,44 @@ def sharded(dataset: Any, policy: str) -> Any:
     return Experimental.auto_shard_dataset(with_policy(dataset, policy), 2, 1)
 
 
+def table() -> pa.Table:
+    """A table of two chunks."""
+    return pa.concat_tables([pa.table({"a": range(i, i + 9), "b": [b"%d" % i] * 9}) for i in (0, 9)])
+
+
+def database() -> sqlite3.Connection:
+    """20 rows, made anew."""
+    with closing(sqlite3.connect("a.db")) as made, made:
+        made.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, t TEXT)")
+        made.executemany("INSERT OR IGNORE INTO t VALUES (?, ?)", [(3 * i, f"n{i}") for i in range(20)])
+    return sqlite3.connect("a.db", check_same_thread=False)
+
+
+def of_database(order_by: str | None) -> Any:
+    return Dataset.from_sql("SELECT * FROM t", database, order_by=order_by, fetch_size=3)
+
+
+def tuples_of_database() -> Any:
+    database().close()
+    return Experimental.SqlDataset("sqlite", "a.db", "SELECT t, id FROM t ORDER BY id", ("S", "int32"))
+
+
 PIPELINES: dict[str, Callable[[], Any]] = {
     # sources
     "range": lambda: Dataset.range(3, 40, 2),
+    "counter": lambda: Dataset.counter(5, -3).take(20),
+    "random": lambda: Dataset.random(seed=4).take(20),
+    "random_of_each_pass": lambda: Dataset.random(4, rerandomize_each_iteration=True).take(9).repeat(2),
     "tensors": lambda: Dataset.from_tensors({"a": [1, 2]}),
     "slices": slices,
     "generator": lambda: Dataset.from_generator(numbers, output_signature=di.TensorSpec([], "int64")),
+    "source": lambda: Dataset.from_source(Items()),
+    "source_in_threads": lambda: Dataset.from_source(list(range(20)), num_parallel_calls=2),
+    "table": lambda: Dataset.from_arrow(table()),
+    "arrow_stream": lambda: Dataset.from_arrow(table),
+    "sql": lambda: of_database(None),
+    "sql_by_key": lambda: of_database("id"),
+    "sql_tuples": tuples_of_database,
     "list_files": lambda: Dataset.list_files("*.txt", shuffle=False),
     "list_files_in_any_order": lambda: Dataset.list_files("*.t*", seed=2).repeat(3),
     "manifest": listed,
@@ -183,9 +258,12 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     # one op each, over inputs with and without random access
     "assert_cardinality": lambda: uncounted(9).apply(Experimental.assert_cardinality(6)),
     "batch": lambda: Dataset.range(20).batch(3),
+    "batch_by_tokens": lambda: Dataset.range(1, 20).map(full).batch_by_tokens(8),
     "batch_uncounted": lambda: uncounted(30).batch(4, drop_remainder=True),
     "bucket_by_sequence_length": lambda: Dataset.range(1, 20).map(full).bucket_by_sequence_length(length, [3], [2, 3]),
     "cache": lambda: uncounted(20).cache(),
+    "cache_on_disk": lambda: uncounted(20).shuffle(8, seed=1).cache("cache_on_disk"),
+    "snapshot": lambda: uncounted(20).shuffle(8, seed=1).snapshot("snapshot"),
     "cache_shuffled": lambda: uncounted(20).shuffle(8, seed=1).cache().repeat(2),
     "choose": chosen,
     "concatenate": lambda: Dataset.range(7).concatenate(uncounted(9)),
@@ -197,22 +275,42 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "flat_map_of_files": lambda: Dataset.list_files("*.txt", shuffle=False).flat_map(lines),
     "global_shuffle": lambda: Dataset.range(20).global_shuffle(seed=1),
     "global_shuffle_of_files": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"]).global_shuffle(seed=2),
+    "group_by_reducer": lambda: uncounted(30).apply(Experimental.group_by_reducer(key, totals())),
     "group_by_window": lambda: uncounted(30).group_by_window(key, pairs, 4),
     "ignore_errors": lambda: Dataset.range(12).map(fails_at_five).ignore_errors(),
+    "on_error": lambda: Dataset.range(12).map(fails_at_five, on_error="skip"),
     "interleave": lambda: Dataset.range(7).interleave(up_to, cycle_length=3, block_length=2),
     "interleave_in_threads": lambda: Dataset.range(7).interleave(up_to, cycle_length=4, num_parallel_calls=2),
     "interleave_files": lambda: Dataset.list_files("*.txt", shuffle=False).interleave(lines, cycle_length=2),
     "map": lambda: Dataset.range(20).map(plus_one),
+    "map_with_rng": lambda: uncounted(20).map(plus_random, rng=True, seed=3),
     "map_in_threads": lambda: uncounted(20).map(plus_one, num_parallel_calls=2),
+    "filter_by_expression": lambda: Dataset.range(30).filter(pc.field("value") > 4).batch(3),
+    "filter_in_files": lambda: (
+        di.data.ParquetDataset(["a.parquet", "b.parquet"]).filter(pc.field("id") > 1).select(["text"])
+    ),
+    "select": lambda: Dataset.range(30).map(lambda x: {"x": x, "y": -x}).select(["y"]).batch(4),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
+    "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),
     "padded_batch": lambda: Dataset.range(1, 20).map(full).padded_batch(3),
     "parse_example": parsed,
+    "parse_sequence_example": sequences,
     "prefetch": lambda: uncounted(20).map(plus_one).prefetch(3),
+    "ragged_batch": lambda: Dataset.range(1, 20).map(full).ragged_batch(3),
+    "ragged_batch_rebatched": lambda: Dataset.range(1, 20).map(full).ragged_batch(4).rebatch([2, 3]).shuffle(3, seed=1),
+    "ragged_slices": lambda: (
+        Dataset.from_tensor_slices({"rows": ragged_rows(), "id": np.arange(9)}).shuffle(4, seed=1).batch(2)
+    ),
     "rebatch": lambda: Dataset.range(20).batch(6).rebatch([2, 3]),
     "rebatch_to_one_size": lambda: uncounted(30).batch(7).rebatch(4),
     "rebatch_as_workers_do": lambda: Dataset(LegacyRebatch(Dataset.range(20).batch(7).node, 3)),
+    "rejection_resample": lambda: uncounted(40).rejection_resample(parity, [0.7, 0.3], [0.5, 0.5], seed=3),
+    "rejection_resample_estimated": lambda: uncounted(40).rejection_resample(parity, [0.7, 0.3], seed=3),
     "repeat": lambda: uncounted(6).repeat(4),
     "sample": lambda: Dataset.sample_from_datasets([Dataset.range(9), Dataset.range(9, 20)], seed=5),
+    "sample_balanced": lambda: Dataset.sample_from_datasets(
+        [Dataset.range(9), uncounted(12)], {0: [0.3, 0.7], 8: [0.8, 0.2]}, balanced=True, on_end="repeat"
+    ),
     "sample_endless": endless_sample,
     "sample_by_weights": weighted_sample,
     "scan": lambda: Dataset.range(20).scan(np.int64(0), running_sum),
@@ -227,6 +325,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "shuffle_without_seed": lambda: uncounted(30).shuffle(7).repeat(2),
     "skip": lambda: uncounted(30).skip(4),
     "skip_counted": lambda: Dataset.range(30).batch(2).skip(4),
+    "sparse_batch": lambda: Dataset.range(1, 20).map(full).sparse_batch(3, [None]),
     "take": lambda: uncounted(30).take(11),
     "take_while": lambda: Dataset.range(30).take_while(is_small),
     "unbatch": lambda: uncounted(30).batch(4).map(doubled).unbatch(),
@@ -251,6 +350,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "part_of_range": lambda: Dataset.range(30).skip(4).take(11),
     "skip_before_take": lambda: uncounted(40).take(20).skip(3).take(9).skip(2),
     "skip_before_take_of_slices": lambda: slices().take(18).skip(3).take(9).skip(2),
+    "read_after_shuffle": lambda: Dataset.from_source(Items()).global_shuffle(seed=1).batch(3),
     "shuffled_batches": lambda: texts().shuffle(5, seed=1).batch(4).prefetch(2),
     # as one worker of several reads them
     "sharded_by_rows": lambda: sharded(Dataset.range(40).shuffle(9, seed=1), "DATA"),
@@ -287,6 +387,8 @@ DISTRIBUTED: dict[str, tuple[list[int], Distributed]] = {
     "mirrored_3": ([3], distributed(lambda: uncounted(40).shuffle(5, seed=1).batch(7))),
     "mirrored_3_shuffled": ([3], distributed(lambda: Dataset.range(22).shuffle(5, seed=1).batch(5).prefetch(2))),
     "mirrored_2_balanced": ([2], distributed(lambda: uncounted(30).batch(5), balanced_split=True)),
+    "mirrored_2_by_cost": ([2], distributed(lambda: uncounted(30).batch(5), balance_replicas=doubled)),
+    "mirrored_2_ragged": ([2], distributed(lambda: Dataset.from_tensor_slices(ragged_rows()).batch(4))),
     "mirrored_2_padded": ([2], distributed(lambda: uncounted(30).batch(6), tail="pad")),
     "mirrored_2_file": ([2], distributed(lambda: texts().batch(3), "FILE")),
     "mirrored_2_data": ([2], distributed(lambda: texts().batch(3), "DATA")),
@@ -299,6 +401,7 @@ DISTRIBUTED: dict[str, tuple[list[int], Distributed]] = {
         [1, 1],
         distributed(lambda: di.data.NpyDataset(["a.npy", "b.npy"]).batch(4), "DATA"),
     ),
+    "workers_by_cost": ([2, 2], distributed(lambda: uncounted(40).batch(8), balance_replicas=doubled)),
     "workers_data_uncounted": ([2, 2], distributed(lambda: uncounted(40).batch(8), "DATA")),
     "workers_off": ([1, 1], distributed(lambda: texts().batch(4), "OFF")),
     "workers_balanced": (
@@ -317,6 +420,8 @@ def shown(value: Any) -> Any:
     """An element, or a step of replicas, as JSON: structure, dtypes, shapes and values."""
     if isinstance(value, bytes):
         return repr(value)
+    if isinstance(value, di.RaggedTensor):
+        return f"ragged {value.dtype.name}{list(value.shape)} {value.to_list()!r}"
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype.name}{list(value.shape)} {value.tolist()!r}"
     if isinstance(value, di.distribute.DistributedValues):

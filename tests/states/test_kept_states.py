@@ -85,7 +85,7 @@ def test_the_corpus_has_every_op() -> None:
 
     def fed(strategy: Any, _: int, make: Any) -> None:
         source: Any = make(strategy)._source
-        pieces = [source.batches._pieces] if hasattr(source, "batches") else []
+        pieces = [source.batches.pieces] if hasattr(source, "batches") else []
         for dataset in pieces or getattr(source, "datasets", None) or [source.dataset]:
             look(dataset.node)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Dense
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.run import Counter, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered

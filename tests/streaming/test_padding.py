@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.core.block import Block
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.concat import concat_columns
 from distinput.core.nest import LEAF
+from distinput.core.ragged import Ragged
+from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.streaming.padding import Padding
 
@@ -49,6 +52,43 @@ def test_many_batches_at_once_equal_one_batch_after_the_other(sizes: list[int], 
         taken += count
     assert found == wanted
     assert taken == len(sizes)
+
+
+WORDS = st.lists(st.binary(max_size=4), max_size=4)
+
+
+@given(
+    parts=st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=3),
+    inner=st.sampled_from([(), (2,), (0,)]),
+)
+def test_rows_of_strings_end_with_empty_ones(parts: list[list[list[bytes]]], inner: tuple[int, ...]) -> None:
+    def array(words: list[bytes]) -> Any:
+        made = np.empty((len(words), *inner), object)
+        for i, word in enumerate(words):
+            made[i] = word
+        return made
+
+    blocks = []
+    for rows in parts:
+        sizes = np.array([len(row) for row in rows], np.int64)
+        flat = Strings.of_array(array([word for row in rows for word in row]))
+        blocks.append(ColumnBlock(LEAF, [Ragged(flat, np.cumsum(sizes) - sizes, sizes)], len(rows)))
+    padding = Padding(((None,) * (1 + len(inner)),), (b"",))
+    ((batch,),) = [
+        list(block.elements()) for block, _ in padding.batches(_joined(blocks), np.array([sum(map(len, parts))]))
+    ]
+    rows = [row for part in parts for row in part]
+    width = max(map(len, rows))
+    assert batch.shape == (len(rows), width, *inner)
+    for found, row in zip(batch, rows, strict=True):
+        assert found.tolist() == array([*row, *[b""] * (width - len(row))]).tolist()
+    (apart,) = list(padding.batch(blocks).elements())
+    assert (apart.shape, apart.tolist()) == (batch.shape, batch.tolist())
+
+
+def _joined(blocks: list[Any]) -> ColumnBlock:
+    column = concat_columns([block.columns[0] for block in blocks])
+    return ColumnBlock(LEAF, [column], len(column))
 
 
 def test_batches_before_a_row_that_is_too_long_are_sent() -> None:

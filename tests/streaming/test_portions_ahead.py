@@ -30,8 +30,10 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 class Portions:
     """Portions of `blocks` blocks with one row each: the number of the portion. Tells what was decoded, and on which thread."""
 
-    def __init__(self, count: int, blocks: int = 2, nbytes: int = 1, follows: bool = False) -> None:
-        self.count, self.blocks, self.nbytes, self.follows = count, blocks, nbytes, follows
+    def __init__(
+        self, count: int, blocks: int = 2, nbytes: int = 1, follows: bool = False, waits: bool = False
+    ) -> None:
+        self.count, self.blocks, self.nbytes, self.follows, self.waits = count, blocks, nbytes, follows, waits
         self.decoded: list[tuple[int, int]] = []
 
     def __iter__(self) -> Iterator[Any]:
@@ -47,7 +49,7 @@ class Portions:
             for row in range(self.blocks):
                 yield Block.of_elements(LEAF, [np.int64(found)]), {"row": row + 1}
 
-        return Portion(self.blocks, self.nbytes, self.follows, decode, blocks)
+        return Portion(self.blocks, self.nbytes, self.follows, decode, blocks, waits=self.waits)
 
     @property
     def numbers(self) -> list[int]:
@@ -92,6 +94,15 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
         stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, [0, 1, 2, 3])
+
+
+def test_more_are_under_way_if_they_wait_for_a_network() -> None:
+    portions = Portions(20, waits=True)
+    with Run() as run:
+        stream = portions_ahead.portions_ahead(iter(portions), run)
+        next(stream), next(stream)
+        assert settled(run, portions, list(range(10)))
+        assert [number for number, _ in drained(stream)] == [each for each in range(1, 20) for _ in range(2)]
 
 
 def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:

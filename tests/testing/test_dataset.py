@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import distinput as di
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Dense
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
 from distinput.core.run import Run

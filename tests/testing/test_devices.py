@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from distinput.distribute.devices.threads import ThreadDevices
+from distinput.distribute.values import PerReplica
 from distinput.testing import check_devices
 from distinput.testing.devices import LAWS
 
@@ -138,6 +139,11 @@ class ClosedForGood(ThreadDevices):
         return super().run(function, per_device_args)
 
 
+class StepsInAnotherOrder(ThreadDevices):
+    def put_step(self, leaves: Sequence[Sequence[Any]]) -> list[PerReplica]:
+        return [PerReplica(list(parts)[::-1]) for parts in leaves]
+
+
 class LeavesAThread(ThreadDevices):
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
@@ -159,6 +165,7 @@ class LeavesAThread(ThreadDevices):
         (OneRunOnly, "nested", "busy"),
         (ClosedForGood, "closed and used again", "closed"),
         (LeavesAThread, "nothing left", "'left'"),
+        (StepsInAnotherOrder, "steps", "put_step, device 0"),
     ],
 )
 def test_devices_that_are_wrong_are_caught_under_the_name_of_the_law(

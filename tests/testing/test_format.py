@@ -13,14 +13,18 @@ import pytest
 
 import distinput as di
 from distinput.core.block import Block, ColumnBlock
-from distinput.core.column import Dense, Ints
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.formats.arrow_ipc import ArrowIpc
+from distinput.formats.csv import Csv
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.indexed_text import IndexedTextLines
 from distinput.formats.indexed_tfrecord import IndexedTFRecords
+from distinput.formats.jsonl import JsonLines
 from distinput.formats.npy import Npy
 from distinput.formats.parquet import Parquet
 from distinput.formats.text import TextLines
@@ -74,12 +78,22 @@ def arrays(folder: Path) -> list[Path]:
 
 OURS: dict[str, tuple[Format, Write, Any]] = {
     "arrow": (ArrowIpc(), tables(di.io.write_arrow), None),
+    "csv": (
+        Csv(schema={"x": int, "t": str}),
+        texts(b'x,t\n1,a\n\n2,"b\n""c"""\r\n3,d', b"x,t\n", b"x,t\n1,\n"),
+        [[{"x": 1, "t": "a"}, {"x": 2, "t": 'b\n"c"'}, {"x": 3, "t": "d"}], [], [{"x": 1, "t": ""}]],
+    ),
     "fixed": (
         FixedLengthRecords(3, 2, 1),
         texts(b"HEaaabbbcccF", b"HEF", b"HEabcF"),
         [["aaa", "bbb", "ccc"], [], ["abc"]],
     ),
     "gzipped text": (TextLines("GZIP"), texts(gzip.compress(b"a\nbc\n")), [["a", "bc"]]),
+    "jsonl": (
+        JsonLines({"x": int}),
+        texts(b'{"x":1}\n\n {"x": 2}\r\n{"x":3}', b"", b'\n{"x":1}\n'),
+        [[{"x": 1}, {"x": 2}, {"x": 3}], [], [{"x": 1}]],
+    ),
     "npy": (Npy(), arrays, None),
     "parquet": (Parquet(), tables(di.io.write_parquet, row_group_size=4), None),
     "text": (
@@ -87,6 +101,7 @@ OURS: dict[str, tuple[Format, Write, Any]] = {
         texts(b"one\n\ntwo\r\nthree", b"", b"\n", b"a\n" * 30),
         [["one", "", "two", "three"], [], [""], ["a"] * 30],
     ),
+    "text with an index": (IndexedTextLines(), texts(b"one\n\ntwo\r\nthree", b"", b"a\n" * 30), None),
     "tfrecord": (TFRecords(), tfrecords(False), None),
     "tfrecord with an index": (IndexedTFRecords(), tfrecords(True), None),
 }

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Bytes", "Channel", "ChannelLost", "Handle", "StatusBoard"]
+__all__ = ["Array", "Bytes", "Channel", "ChannelLost", "DeviceOperations", "Handle", "StatusBoard"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -53,6 +53,47 @@ class Handle(Protocol):
         ...
 
 
+class DeviceOperations(Protocol):
+    """Operations on arrays of a library, on the devices where they are; what a channel returns from `on_devices`.
+
+    As for a channel: every worker starts the same operations in the same order, and what could go wrong was compared before.
+    """
+
+    kind: str
+    """The library and the kind of device, such as "torch cuda", the same on all workers; compared before each operation."""
+
+    def reducible(self, dtype: str) -> bool:
+        """True if `all_reduce` adds arrays of a dtype, in any order of workers."""
+        ...
+
+    def all_gather(self, flat: Any, sizes: Sequence[int]) -> Handle:
+        """Gather from every worker as many items as it has.
+
+        Args:
+          flat: [sizes[rank]], of the same dtype on all workers.
+          sizes: how many items each worker has, the same on all; 0 is allowed.
+
+        Returns:
+          A handle whose value is a list of [sizes[i]], in rank order, on this worker's device.
+        """
+        ...
+
+    def all_reduce(self, flat: Any) -> Handle:
+        """Add arrays.
+
+        Args:
+          flat: [n]; n and the dtype, which is reducible, are the same on all workers.
+
+        Returns:
+          A handle whose value is [n], on this worker's device and in new memory.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything, without waiting for any other worker."""
+        ...
+
+
 class StatusBoard(Protocol):
     """One short text for each worker, which all others can read at any time, even while they wait in an operation.
 
@@ -83,6 +124,9 @@ class Channel(Protocol):
 
     Operations are started by one thread at a time. `post_sum` is a stream of its own: it may be called by another thread,
     and its operations complete independently of the others, in the order in which they were posted.
+
+    A method `on_devices(ops, device)` is optional. It returns `DeviceOperations` for the arrays of a library (`ArrayOps`) on a
+    device of this worker, None if there are none. Without them, values on devices pass the host.
 
     Nothing may keep a reference to the arrays that are given once the operation is complete, and operations must not
     change them, except that `broadcast` may use its buffer. Arrays are one-dimensional and C-contiguous.

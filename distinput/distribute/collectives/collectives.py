@@ -20,6 +20,7 @@ from distinput.distribute.collectives.array_bytes import as_array, describe, fam
 from distinput.distribute.collectives.call_record import INLINE, Purpose
 from distinput.distribute.collectives.call_sequence import CallSequence, CollectiveCall
 from distinput.distribute.collectives.channel import Array, Bytes, Channel, ChannelLost
+from distinput.distribute.collectives.device_calls import DeviceCalls
 from distinput.distribute.collectives.fold import check_reducible, fold, native_view
 from distinput.distribute.collectives.membership import FailureReport, Membership
 from distinput.distribute.collectives.operation_id import OperationId
@@ -314,6 +315,33 @@ class Collectives:
             except ChannelLost as error:
                 self._operations.raise_loss("dup", error, None)
             return Collectives(channel, f"{self.name}/{name}", self.timeout, self._membership)
+
+    def on_devices(self, ops: Any, device: Any) -> DeviceCalls | None:
+        """Calls on arrays that are on devices, which are calls of this group like all others; None if the engine has none.
+
+        Args:
+          ops: the library of the arrays, an `ArrayOps`.
+          device: this worker's device.
+        """
+        find = getattr(self._channel, "on_devices", None)
+        operations = None if find is None else find(ops, device)
+        return None if operations is None else DeviceCalls(self._sequence, operations)
+
+    def announce(self, text: str) -> None:
+        """Tell all workers something that they may look at whenever they like; it replaces what was told before."""
+        self._membership.publish_notice(text)
+
+    def announced(self) -> dict[int, str]:
+        """What the other workers have told by `announce`, by rank.
+
+        Raises:
+          ChannelLost: they cannot be reached.
+        """
+        return self._membership.notices()
+
+    def departed(self) -> set[int]:
+        """The workers that have left the job, as far as is known."""
+        return self._membership.departed()
 
     def abort(self, reason: str) -> None:
         """Tell all workers that this one cannot go on. Whatever they wait for raises `Aborted` with the reason.

@@ -45,8 +45,8 @@ class Membership:
 
     A status is a JSON object. `reached`: the number of the latest operation of each stream in which the worker waits or has
     waited. `blocked`: what each of its threads waits for. `descriptions`: what it called where agreements differ. `closed`:
-    how many calls and agreements it made on each group that it has closed. `failure`: its `FailureReport`. `left`: whether
-    it has closed all groups.
+    how many calls and agreements it made on each group that it has closed. `failure`: its `FailureReport`. `notice`: what it
+    tells the others. `left`: whether it has closed all groups.
 
     Args:
       channel: to the other workers.
@@ -126,6 +126,21 @@ class Membership:
             if None not in texts or time.monotonic() >= deadline:
                 return [text or "it has not said" for text in texts]
             time.sleep(0.01)
+
+    def publish_notice(self, text: str) -> None:
+        """Tell the others something that they may look at whenever they like."""
+        with self._lock:
+            self._status["notice"] = text[:500]
+            self._publish()
+
+    def notices(self) -> dict[int, str]:
+        """What the others told by `publish_notice`, by rank."""
+        return {rank: status["notice"] for rank, status in self._read().items() if "notice" in status}
+
+    def departed(self) -> set[int]:
+        """The workers that have closed all groups, or whose process on this machine has ended."""
+        left = {rank for rank, status in self._read_or_nothing().items() if status.get("left")}
+        return left | set(self._all_dead())
 
     def fail(self, failure: CollectiveError, report: FailureReport) -> None:
         """Remember the first failure, and tell the others."""

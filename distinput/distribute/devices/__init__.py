@@ -7,7 +7,7 @@ from typing import TypeAlias
 from distinput.core.registry import Registry
 from distinput.distribute.devices.devices import Devices
 
-__all__ = ["BACKENDS", "Devices", "OpenDevices", "open_devices", "register_backend"]
+__all__ = ["BACKENDS", "Devices", "OpenDevices", "default_labels", "open_devices", "register_backend"]
 
 OpenDevices: TypeAlias = Callable[[Sequence[str]], Devices]
 """A class of devices, or a function that makes them, called with one label per local replica, such as "CPU:0"."""
@@ -15,7 +15,9 @@ OpenDevices: TypeAlias = Callable[[Sequence[str]], Devices]
 BACKENDS: Registry[OpenDevices] = Registry(
     "backend",
     {
+        "jax": "distinput.distribute.devices.jax:JaxDevices",
         "threads": "distinput.distribute.devices.threads:ThreadDevices",
+        "torch": "distinput.distribute.devices.torch:TorchDevices",
     },
 )
 """The backends by name; `register_backend` adds one."""
@@ -59,3 +61,16 @@ def open_devices(name: str, labels: Sequence[str]) -> Devices:
       ValueError: an unknown backend.
     """
     return BACKENDS.find(name)(labels)
+
+
+def default_labels(name: str) -> Sequence[str]:
+    """The labels for a strategy that names no devices: what the backend's `default_labels` returns, else one CPU.
+
+    Args:
+      name: one of `BACKENDS`.
+
+    Raises:
+      ValueError: an unknown backend.
+    """
+    labels: Callable[[], Sequence[str]] | None = getattr(BACKENDS.find(name), "default_labels", None)
+    return ("CPU:0",) if labels is None else labels()

@@ -8,7 +8,26 @@ __all__ = ["Devices"]
 
 
 class Devices(Protocol):
-    """The devices of this process, one for each local replica."""
+    """The devices of this process, one for each local replica.
+
+    The rest is optional:
+
+    * `arrays`, the `ArrayOps` of the library whose arrays `put` returns, and `devices`, that library's own device objects in
+      replica order: the arithmetic of strategies stays on the devices and returns such arrays. Without them it takes the
+      values to the host and returns NumPy arrays.
+    * `put_step(leaves)`: the parts of several leaves, one for each device, put all at once; a `PerReplica` for each leaf.
+      Without it each part is put by `put(..., owned=True)`. Steps are put ahead, on a thread of the input; when `put_step`
+      returns, every stream and thread may use what it put.
+    * `bind(function)`: the function, to be called on another thread with the settings that the library keeps for the calling
+      one. The thread of the input runs it.
+    * `delivered`, a function that is called with each step on the thread that takes it, or None.
+    * `variable_value(value, copy)`: what replica number `copy` reads of a variable, for libraries whose functions do not take
+      NumPy arrays. It is kept until the variable is written.
+    * `default_labels()`, a static method: the labels for a strategy that names no devices.
+
+    Memory of batches is used again as soon as nothing refers to it. So what is put refers to the array that it was made of, or
+    has a copy when `put` or `put_step` returns.
+    """
 
     host_memory: bool
     """True if a host array needs no `put`, because the device can read it where it is."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.ending import Ending
+from distinput.core.leaves import is_ragged
 
 __all__ = ["ThreadDevices"]
 
@@ -48,7 +49,7 @@ class ThreadDevices:
 
     def put(self, value: Any, device: int, *, owned: bool) -> Any:
         """The array itself if it is owned, else a copy."""
-        return value if owned or not isinstance(value, np.ndarray) else value.copy()
+        return value if owned or not (isinstance(value, np.ndarray) or is_ragged(value)) else value.copy()
 
     def get(self, value: Any) -> Any:
         """The array itself."""

@@ -27,6 +27,7 @@ __all__ = [
     "OpenGroup",
     "PeerLost",
     "Poisoned",
+    "engine_runs",
     "find_engine",
     "open_collectives",
     "register_engine",
@@ -126,6 +127,12 @@ def open_collectives(
     return ENGINES.find(engine)(rank, size, address, timeout=timeout, name=name)
 
 
+def engine_runs(engine: str) -> bool:
+    """True if the program has initialised an engine, "torch" or "jax", for its own use."""
+    # Only a program that imported it can have initialised it, and then asking costs nothing.
+    return engine in sys.modules and bool(import_module(f"distinput.distribute.engines.{engine}").is_running())
+
+
 def find_engine(environment: Mapping[str, str] | None = None) -> str:
     """The engine for a job of several workers that does not name one.
 
@@ -140,8 +147,7 @@ def find_engine(environment: Mapping[str, str] | None = None) -> str:
     """
     environment = os.environ if environment is None else environment
     for engine in ("torch", "jax"):
-        # Only a program that imported it can have initialised it, and then asking costs nothing.
-        if engine in sys.modules and import_module(f"distinput.distribute.engines.{engine}").is_running():
+        if engine_runs(engine):
             return engine
     reasons = {engine: why_unavailable(engine, environment) for engine in ("mpi", "torch", "jax")}
     for engine, reason in reasons.items():

@@ -2,8 +2,8 @@
 """JAX, through the key-value store of its coordination service.
 
 Device collectives of JAX block the thread that posts them and have no timeouts, and a wrong size ends the process. So this
-engine uses no device: everything goes through the store on rank 0, in pieces. That suits flags, headers, metrics and
-states; arrays of many megabytes are better reduced inside a jitted function.
+engine uses no device for what is on the host: that goes through the store on rank 0, in pieces, which suits flags, headers,
+metrics and states. Arrays that are on devices go by `jax_devices`, once all workers have said what they have.
 """
 
 import atexit
@@ -337,6 +337,7 @@ class JaxChannel:
     def __init__(self, client: Any, rank: int, size: int, name: str, status_board: _StoreBoard) -> None:
         self.rank, self.size, self.status_board = rank, size, status_board
         self._client = client
+        self._devices: Any = None
         self._calls = _Stream(_Store(client), rank, size, f"{name}/calls")
         self._agreements = _Stream(_Store(client), rank, size, f"{name}/agreements")
 
@@ -374,6 +375,15 @@ class JaxChannel:
         """int64 [n] of every worker, summed."""
         return self._folded(self._agreements, values, "sum")
 
+    def on_devices(self, ops: Any, device: Any) -> Any:
+        """Operations on arrays of JAX by compiled programs; None for those of other libraries."""
+        if ops.library != "jax":
+            return None
+        if self._devices is None:
+            made = import_module("distinput.distribute.engines.jax_devices")  # which loads all of JAX
+            self._devices = made.JaxDeviceOperations(self.rank, device.platform)
+        return self._devices
+
     def dup(self, name: str, timeout: float) -> "JaxChannel":
         """Another pair of streams."""
         return JaxChannel(self._client, self.rank, self.size, f"{self.status_board.prefix}/{name}", self.status_board)
@@ -382,5 +392,7 @@ class JaxChannel:
         """End the threads."""
         if broken:
             _broken.set()
+        if self._devices is not None:
+            self._devices.close()
         self._calls.close()
         self._agreements.close()

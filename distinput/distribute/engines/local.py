@@ -130,6 +130,40 @@ class _LocalBoard:
         pass
 
 
+class _LocalDevices:
+    """Operations on arrays that are on devices.
+
+    Args:
+      channel: what carries them.
+      ops: their library.
+      device: this worker's.
+    """
+
+    def __init__(self, channel: "LocalChannel", ops: Any, device: Any) -> None:
+        self._channel, self._ops, self._device = channel, ops, device
+        self.kind = f"{ops.library} devices"
+
+    def reducible(self, dtype: str) -> bool:
+        """True for numbers of usual size."""
+        return dtype in _DTYPES
+
+    def all_gather(self, flat: Any, sizes: Sequence[int]) -> _LocalHandle:
+        """[sizes[rank]] of every worker -> list of [sizes[i]]."""
+        return self._channel.contribute(self._ops.copy(flat, self._device), self._here)
+
+    def all_reduce(self, flat: Any) -> _LocalHandle:
+        """[n] of every worker -> [n]."""
+        return self._channel.contribute(
+            self._ops.copy(flat, self._device), lambda parts: self._ops.total(self._here(parts), flat.dtype)
+        )
+
+    def _here(self, parts: list[Any]) -> list[Any]:
+        return [self._ops.copy(part, self._device) for part in parts]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class LocalChannel:
     """A channel between threads: contributions are copied, so that the arrays may be changed afterwards.
 
@@ -149,12 +183,22 @@ class LocalChannel:
         self._numbers = {"call": 0, "agree": 0}
 
     def _contribute(self, value: Array, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
+        return self.contribute(value.copy(), finish, kind)
+
+    def contribute(self, value: Any, finish: Callable[[list[Any]], Any], kind: str = "call") -> _LocalHandle:
+        """Give a value to all threads, which nobody writes to any more.
+
+        Args:
+          value: the value.
+          finish: makes the result of the values of all threads.
+          kind: the stream of operations.
+        """
         number = self._numbers[kind]
         self._numbers[kind] += 1
         key = (f"{kind} {self._name}", number)
         with self._shared.changed:
             exchange = self._shared.exchanges.setdefault(key, _Exchange())
-            exchange.contributions[self.rank] = value.copy()
+            exchange.contributions[self.rank] = value
             if len(exchange.contributions) == self.size:
                 self._shared.changed.notify_all()
         return _LocalHandle(self._shared, key, finish)
@@ -178,6 +222,10 @@ class LocalChannel:
     def post_sum(self, values: Array) -> _LocalHandle:
         """int64 [n] of every worker, summed."""
         return self._contribute(values, lambda parts: fold(parts, "sum"), "agree")
+
+    def on_devices(self, ops: Any, device: Any) -> "_LocalDevices":
+        """Operations on arrays of any library; nothing leaves the process."""
+        return _LocalDevices(self, ops, device)
 
     def dup(self, name: str, timeout: float) -> "LocalChannel":
         """Another channel between the same threads."""

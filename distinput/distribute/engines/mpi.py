@@ -26,7 +26,7 @@ from distinput.distribute.engines.address import check_rank_and_size
 from distinput.distribute.engines.installed import MPIEXEC
 from distinput.errors import CollectiveTimeout, EngineMissing
 
-__all__ = ["MpiChannel", "open_group"]
+__all__ = ["MpiChannel", "group_of", "open_group"]
 
 _EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _DTYPES = _EXACT | {"float32", "float64"}
@@ -58,14 +58,35 @@ def open_group(rank: int | None, size: int | None, address: str | None, *, timeo
             f"`mpiexec -n {size} python ...`, or the engine 'torch', which needs no launcher"
         )
     check_rank_and_size("engine 'mpi': mpiexec started this process", (rank, size), (world.rank, world.size))
-    if mpi.Query_thread() < mpi.THREAD_MULTIPLE and world.size > 1:
+    return group_of(world, timeout=timeout, name=name)
+
+
+def group_of(comm: Any, *, timeout: float = 60.0, name: str = "distinput") -> Collectives:
+    """The group of the processes of a communicator of mpi4py; all of them call this.
+
+    The communicator is duplicated, so calls of the program on it do not interfere.
+
+    Args:
+      comm: an `mpi4py.MPI.Intracomm`, such as `COMM_WORLD` or a part of it that `Split` made.
+      timeout: seconds to wait for the others, here and in each call of the group.
+      name: shown in messages; groups that are open at the same time have different ones.
+
+    Raises:
+      EngineMissing: mpi4py is not installed.
+      ValueError: MPI was started without MPI_THREAD_MULTIPLE.
+      CollectiveTimeout: the others did not come.
+
+    Example: `MultiWorkerMirroredStrategy(devices=["CPU:0"], collectives=group_of(comm))` trains on a part of a job.
+    """
+    mpi = _mpi()
+    if mpi.Query_thread() < mpi.THREAD_MULTIPLE and comm.size > 1:
         raise ValueError("engine 'mpi': needs MPI_THREAD_MULTIPLE; leave mpi4py.rc.thread_level at its default")
     try:
-        statuses = _duplicate(world, timeout)
-        channel = MpiChannel(world, _MpiBoard(mpi, statuses), timeout)
+        statuses = _duplicate(comm, timeout)
+        channel = MpiChannel(comm, _MpiBoard(mpi, statuses), timeout)
     except ChannelLost as error:
         raise CollectiveTimeout(
-            f"engine 'mpi': rank {world.rank} of {world.size} did not meet the others: {error}"
+            f"engine 'mpi': rank {comm.rank} of {comm.size} did not meet the others: {error}"
         ) from error
     return Collectives(channel, name, timeout)
 

@@ -8,7 +8,6 @@ themselves never time out, since an agreement may be posted long before the othe
 
 import ctypes
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -23,13 +22,14 @@ from distinput.distribute.engines.address import check_rank_and_size, local_addr
 from distinput.distribute.engines.attempt import attempt_name
 from distinput.distribute.engines.hosted_board import HostedStatusBoard
 from distinput.distribute.engines.installed import too_old
+from distinput.distribute.engines.torch_tensors import TensorOperations
+from distinput.distribute.engines.torch_works import FOREVER, TorchWorks, first_line, started
 from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
 
 __all__ = ["TorchChannel", "is_running", "open_group"]
 
 _DTYPES = frozenset({"int8", "int32", "int64", "uint8", "float32", "float64"})
 _EXACT = _DTYPES - {"float32", "float64"}  # gloo's min and max do not agree with NumPy's about NaN
-_FOREVER = timedelta(days=365)
 
 
 def _torch() -> tuple[Any, Any]:
@@ -113,7 +113,7 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
 
 def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:
     message = (
-        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: {_first_line(error)}; see "
+        f"engine 'torch': rank {place[0]} of {place[1]} did not meet the others at {address}: {first_line(error)}; see "
         "that all workers are started with the same address of rank 0, and that its port is free and reachable"
     )
     return CollectiveTimeout(message) if time.monotonic() >= deadline - 0.1 else PeerLost(message)
@@ -136,7 +136,7 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except RuntimeError as error:
-        raise ChannelLost(f"the store of rank 0 cannot be reached ({_first_line(error)})") from error
+        raise ChannelLost(f"the store of rank 0 cannot be reached ({first_line(error)})") from error
 
 
 class _StoreBoard(HostedStatusBoard):
@@ -169,50 +169,6 @@ class _StoreBoard(HostedStatusBoard):
         return f"{self.prefix}/status/{rank}"
 
 
-def _first_line(error: BaseException) -> str:
-    """The first line of torch's text, without the place in its source and without its advice."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return re.sub(r"^\[[^]]*/[^]]*\]\s*", "", text).split(". This is typically")[0]
-
-
-class _Works:
-    """Operations of a gloo group that complete together.
-
-    Args:
-      works: the `Work` objects of torch.
-      under_way: all of the channel; those that complete are removed.
-      value: the result.
-    """
-
-    def __init__(self, works: list[Any], under_way: set[Any], value: Callable[[], Any]) -> None:
-        self._works, self._under_way, self._value = works, under_way, value
-
-    def wait(self, seconds: float) -> bool:
-        end = time.monotonic() + seconds
-        while self._works:
-            if not self._ended(self._works[-1], end - time.monotonic()):
-                return False
-            self._under_way.discard(self._works.pop())
-        return True
-
-    def _ended(self, work: Any, seconds: float) -> bool:
-        try:
-            if seconds < 0.001:  # gloo takes a limit below a millisecond for no limit at all
-                return bool(work.is_completed() and work.wait(_FOREVER))
-            return bool(work.wait(timedelta(seconds=seconds)))
-        except RuntimeError as error:
-            if not work.is_completed():  # only the wait has ended, not the operation
-                return False
-            text = _first_line(error)
-        try:
-            return bool(work.wait(_FOREVER))  # completed in between
-        except RuntimeError:
-            raise ChannelLost(text) from None
-
-    def value(self) -> Any:
-        return self._value()
-
-
 class TorchChannel:
     """Two gloo groups over a store.
 
@@ -242,6 +198,8 @@ class TorchChannel:
             "prod": self._reduction(operations.PRODUCT),
             "sum": self._reduction(operations.SUM),
         }
+        self._name = name
+        self._tensors: TensorOperations | None = None
         self._under_way: set[Any] = set()
         self._groups = [self._group(f"{name}/{kind}", timeout) for kind in ("calls", "agreements")]
 
@@ -257,9 +215,9 @@ class TorchChannel:
         try:
             self._meet(name, limit)
             group = gloo(self._distributed.PrefixStore(name, self._store), self.rank, self.size, options)
-            group._set_default_timeout(_FOREVER)  # the first limit was for connecting to the others
+            group._set_default_timeout(FOREVER)  # the first limit was for connecting to the others
         except RuntimeError as error:
-            raise ChannelLost(_first_line(error)) from error
+            raise ChannelLost(first_line(error)) from error
         # The destructor waits for what is under way, so for ever if a peer is frozen, even when Python exits. Only a close
         # with nothing under way drops this reference.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
@@ -273,58 +231,65 @@ class TorchChannel:
             self._store.wait(keys, limit)
         except RuntimeError as error:
             late = [str(rank) for rank, key in enumerate(keys) if not self._store.check([key])]
-            raise ChannelLost(f"rank {', '.join(late)} did not come" if late else _first_line(error)) from error
+            raise ChannelLost(f"rank {', '.join(late)} did not come" if late else first_line(error)) from error
 
     def _start(self, begin: Callable[..., Any], *args: Any) -> Any:
-        try:
-            work = begin(*args)
-        except RuntimeError as error:
-            raise ChannelLost(_first_line(error)) from error
-        self._under_way.add(work)
-        return work
+        return started(self._under_way, begin, *args)
 
     def _tensor(self, values: Array) -> Any:
         return self._torch.from_numpy(values if values.flags.writeable else values.copy())
 
-    def all_gather(self, mine: Bytes) -> _Works:
+    def all_gather(self, mine: Bytes) -> TorchWorks:
         """[n] of every worker -> [size, n]."""
         rows = np.empty((self.size, len(mine)), np.uint8)
         parts = list(self._torch.from_numpy(rows).unbind(0))
         work = self._start(self._groups[0].allgather, [parts], [self._tensor(mine)])
-        return _Works([work], self._under_way, lambda: rows)
+        return TorchWorks([work], self._under_way, lambda: rows)
 
-    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> _Works:
+    def all_gather_uneven(self, mine: Bytes, sizes: Sequence[int]) -> TorchWorks:
         """[sizes[rank]] of every worker -> list of [sizes[i]]; one broadcast for each that is not empty."""
         parts = [mine if rank == self.rank else np.empty(n, np.uint8) for rank, n in enumerate(sizes)]
         works = [self._broadcast(part, root) for root, part in enumerate(parts) if len(part)]
-        return _Works(works, self._under_way, lambda: parts)
+        return TorchWorks(works, self._under_way, lambda: parts)
 
     def _broadcast(self, values: Bytes, root: int) -> Any:
         options = self._distributed.BroadcastOptions()
         options.rootRank, options.rootTensor = root, 0
         return self._start(self._groups[0].broadcast, [self._tensor(values)], options)
 
-    def broadcast(self, values: Bytes, root: int) -> _Works:
+    def broadcast(self, values: Bytes, root: int) -> TorchWorks:
         """[n] of the root -> [n]."""
-        return _Works([self._broadcast(values, root)], self._under_way, lambda: values)
+        return TorchWorks([self._broadcast(values, root)], self._under_way, lambda: values)
 
     def _reduction(self, operation: Any) -> Any:
         options = self._distributed.AllreduceOptions()
         options.reduceOp = operation
         return options
 
-    def _reduce(self, group: Any, values: Array, op: str) -> _Works:
+    def _reduce(self, group: Any, values: Array, op: str) -> TorchWorks:
         result = values.copy()
         work = self._start(group.allreduce, [self._torch.from_numpy(result)], self._options[op])
-        return _Works([work], self._under_way, lambda: result)
+        return TorchWorks([work], self._under_way, lambda: result)
 
-    def all_reduce(self, values: Array, op: str) -> _Works:
+    def all_reduce(self, values: Array, op: str) -> TorchWorks:
         """[n] of every worker -> [n]."""
         return self._reduce(self._groups[0], values, op)
 
-    def post_sum(self, values: Array) -> _Works:
+    def post_sum(self, values: Array) -> TorchWorks:
         """int64 [n] of every worker, summed."""
         return self._reduce(self._groups[1], values, "sum")
+
+    def on_devices(self, ops: Any, device: Any) -> TensorOperations | None:
+        """Operations on tensors of the CPU through gloo, of CUDA through NCCL; None for others."""
+        if ops.library != "torch" or device.type not in ("cpu", "cuda"):
+            return None
+        if device.type == "cuda" and not self._distributed.is_nccl_available():
+            return None
+        if self._tensors is None:
+            gloo = self._groups[0] if device.type == "cpu" else None
+            store = self._distributed.PrefixStore(f"{self._name}/tensors", self._store)
+            self._tensors = TensorOperations(self.rank, self.size, device.type, gloo, store, self._under_way)
+        return self._tensors
 
     def dup(self, name: str, timeout: float) -> "TorchChannel":
         """Another pair of groups over the same store."""
@@ -334,6 +299,7 @@ class TorchChannel:
     def close(self, *, broken: bool) -> None:
         """Drop the groups; those with something under way live until the process ends."""
         groups, self._groups = self._groups, []
+        self._tensors = None
         if broken:
             # A thread that drops an operation also drops its tensors, and needs the interpreter for that. Doing so while
             # Python exits would abort the process, so operations under way are never dropped.

@@ -15,7 +15,9 @@ __all__ = [
     "check_dataset",
     "check_dataset_function",
     "check_equal_workers",
+    "check_fetched",
     "check_options",
+    "check_same_shapes",
     "check_uncut",
 ]
 
@@ -25,7 +27,7 @@ def check_options(options: InputOptions, consumer: Consumer) -> None:
 
     Raises:
       NotImplementedError: PER_REPLICA replication.
-      ValueError: a tail other than "partial", for replicas that get whole batches.
+      ValueError: a tail other than "partial", or `balance_replicas`, for replicas that get whole batches.
     """
     if options.per_replica:
         raise NotImplementedError(
@@ -35,6 +37,10 @@ def check_options(options: InputOptions, consumer: Consumer) -> None:
     if options.tail != "partial" and not consumer.splits_batches and consumer.replicas.total > 1:
         raise ValueError(
             f"InputOptions(tail={options.tail!r}): {consumer.name} gives whole batches to its replicas; only 'partial' works"
+        )
+    if options.balance_replicas is not None and not consumer.splits_batches and consumer.replicas.total > 1:
+        raise ValueError(
+            f"InputOptions(balance_replicas): {consumer.name} gives whole batches to its replicas; leave it out"
         )
 
 
@@ -62,6 +68,50 @@ def check_batched(spec: Spec) -> None:
                 f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
                 "replicas; call .batch(global_batch_size) on the dataset first"
             )
+
+
+def check_fetched(spec: Spec, options: InputOptions, consumer: Consumer) -> None:
+    """Check that every component can be put on devices that hold only numbers.
+
+    Raises:
+      ValueError: one is text, or a dataset, and the strategy's devices hold only numbers.
+    """
+    if not options.experimental_fetch_to_device:
+        return
+    for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
+        if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV" or leaf.ragged_rank:
+            raise ValueError(
+                f"Found tensor {path or 'element'} with spec {leaf}. {consumer.name} does not support distributed datasets "
+                "with device prefetch when using sparse, ragged or string tensors. If you intend to use them, please pass a "
+                "tf.distribute.InputOptions object with experimental_fetch_to_device set to False to your dataset "
+                "distribution function."
+            )
+
+
+def check_same_shapes(spec: Spec, options: InputOptions, consumer: Consumer, *, agrees: bool) -> None:
+    """Check that every step has the same shape on all processes, where one program runs on the devices of all of them.
+
+    Args:
+      spec: that of one replica's part.
+      options: how the dataset is distributed.
+      consumer: takes the steps.
+      agrees: True if workers may run out of data at different steps.
+
+    Raises:
+      ValueError: some step may differ.
+    """
+    if not options.experimental_fetch_to_device or consumer.replicas.workers == 1:
+        return
+    open_rows = [
+        leaf for leaf in spec.leaves if isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape)
+    ]
+    if options.tail == "pad" or (not open_rows and (options.tail == "drop" or not agrees)):
+        return
+    raise ValueError(
+        f"{consumer.name} on several processes: every step must have the same shape on all of them, got parts of "
+        f"{spec.nest}{' that may end at different steps' if agrees else ''}; batch with drop_remainder=True, by a size that "
+        "the number of replicas divides, and use InputOptions(tail='drop') or tail='pad'; repeat the datasets of a function"
+    )
 
 
 def check_equal_workers(replicas: Replicas) -> None:
@@ -112,7 +162,11 @@ def check_uncut(options: InputOptions) -> None:
     Raises:
       ValueError: one does.
     """
-    for name, given, usual in (("tail", options.tail, "partial"), ("balanced_split", options.balanced_split, False)):
+    for name, given, usual in (
+        ("tail", options.tail, "partial"),
+        ("balance_replicas", options.balance_replicas, None),
+        ("balanced_split", options.balanced_split, False),
+    ):
         if given != usual:
             raise ValueError(
                 f"distribute_datasets_from_function: {name}={given!r} is for global batches, which "

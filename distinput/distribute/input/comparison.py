@@ -25,7 +25,11 @@ _INFINITE = -1
 
 
 def compare_datasets(
-    peers: Peers, dataset: Any, refusal: Exception | None, options: InputOptions
+    peers: Peers,
+    dataset: Any,
+    refusal: Exception | None,
+    options: InputOptions,
+    call: str = "experimental_distribute_dataset",
 ) -> tuple[int, Sequence[str]]:
     """Agree on a seed; return it, with the harmless differences between the workers' datasets of global batches.
 
@@ -34,6 +38,7 @@ def compare_datasets(
       dataset: this worker's.
       refusal: the error for which this worker cannot distribute it; raised on all workers.
       options: how it is distributed.
+      call: what distributes it, for messages.
 
     Raises:
       FailedPreconditionError: the workers built different datasets.
@@ -53,7 +58,7 @@ def compare_datasets(
         return _facts(about, None if may_differ else of_pipeline(node)), node
 
     cure = "Build the dataset alike on every worker, with policy OFF if the data is to differ"
-    return _compare(peers, "experimental_distribute_dataset", facts, cure)
+    return _compare(peers, call, facts, cure)
 
 
 def compare_inputs(peers: Peers, make: Callable[[], Sequence[Any]]) -> None:
@@ -125,6 +130,7 @@ class Beginning:
       restored: True if it continues from a saved state.
       number: the number of the pass; None if workers may begin different passes.
       seeds: the seeds that were drawn; None if workers may draw different ones.
+      skip: the ranges of steps that are left out.
     """
 
     step: int
@@ -132,11 +138,13 @@ class Beginning:
     restored: bool
     number: int | None = None
     seeds: Sequence[int] | None = None
+    skip: Sequence[tuple[int, int]] = ()
 
     def as_json(self) -> list[Any]:
         """The fields as a few short values, which are sent with the call."""
         seeds = None if self.seeds is None else Digest(3).add(list(self.seeds)).word
-        return [self.step, self.ended, self.number, seeds, self.restored]
+        skip = Digest(3).add([list(each) for each in self.skip]).word if self.skip else None
+        return [self.step, self.ended, self.number, seeds, skip, self.restored]
 
 
 def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
@@ -171,7 +179,7 @@ def compare_beginnings(peers: Peers, beginning: Beginning) -> None:
 
 def _place(place: Sequence[Any], fact: int) -> str:
     """A place in words, with the fact in which it differs from another place."""
-    step, ended, number, _, restored = place
+    step, ended, number, _, _, restored = place
     return (
         f"{'restores' if restored else 'begins at'} step {step}"
         + (
@@ -179,5 +187,6 @@ def _place(place: Sequence[Any], fact: int) -> str:
             ", the end" if ended else ", not the end",
             f" of pass {number}",
             " of a shuffle with other seeds",
+            ", leaving out other steps (skip=)",
         )[fact]
     )

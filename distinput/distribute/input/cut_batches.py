@@ -16,9 +16,10 @@ from distinput.distribute.input.source import (
     close_input,
     cut_in_words,
     lockstep_of,
+    place_after,
     plan_of,
     resumed_input,
-    saved_input,
+    sealed_place,
 )
 from distinput.distribute.input.step_builder import StepBuilder
 from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
@@ -85,6 +86,8 @@ class CutSteps:
       seen: the shapes of the last element of a restored iteration.
     """
 
+    partial = False
+
     def __init__(self, source: CutBatches, iterator: Any, seen: Seen) -> None:
         terms = self._terms = source.terms
         self._iterator, self._cutter = iterator, source.cutter
@@ -120,8 +123,11 @@ class CutSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
 
-    def inputs(self, step: int) -> list[State]:
-        return [saved_input(self._iterator, self._lockstep)]
+    def places(self) -> list[State]:
+        return [place_after(self._iterator, self._lockstep)]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [sealed_place(self._iterator, places[0])]
 
     def close(self) -> None:
         if self._build is not None:

@@ -11,13 +11,13 @@ from typing import Any
 from distinput.core.leaves import shape_of, zero
 from distinput.core.nest import Structure
 from distinput.core.sizes import balanced_slices
-from distinput.core.spec import LeafSpec, Spec, TensorSpec
+from distinput.core.spec import LeafSpec, Spec, TensorSpec, no_rows
 from distinput.distribute.input.spec import PerReplicaSpec
 from distinput.distribute.values import PerReplica
 from distinput.errors import InvalidArgumentError
 from distinput.partition.assignment import Assignment
 
-__all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "per_replica_spec"]
+__all__ = ["Cutter", "StandIn", "dealer", "equal_slices", "has_rows", "per_replica_spec"]
 
 
 def dealer(structure: Structure, replicas: int) -> Callable[..., Any]:
@@ -86,12 +86,14 @@ class Cutter:
     Args:
       spec: the spec of the global batches.
       assignment: the number and sizes of the pieces, and which of them are this worker's.
+      rows: the rows of a full batch, which fixed pieces need.
     """
 
-    __slots__ = ("_balanced", "_mine", "_replicas", "_structure")
+    __slots__ = ("_balanced", "_mine", "_replicas", "_rows", "_structure")
 
-    def __init__(self, spec: Spec, assignment: Assignment) -> None:
+    def __init__(self, spec: Spec, assignment: Assignment, rows: int | None = None) -> None:
         self._structure, self._replicas, self._balanced = spec.structure, assignment.pieces, assignment.balanced
+        self._rows = rows if assignment.fixed else None
         mine = assignment.numbers(0, assignment.each or 0).tolist()  # of each batch, at equal distances
         self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
@@ -108,12 +110,15 @@ class Cutter:
                 "distribute: All components must have at least one dimension to be cut for the replicas; batch the "
                 "dataset first"
             )
-        if self._balanced and len({shape[0] for shape in shapes}) > 1:
+        if (self._balanced or self._rows is not None) and len({shape[0] for shape in shapes}) > 1:
             raise InvalidArgumentError(
                 f"distribute: all components of a global batch must have as many rows, got "
                 f"{[shape[0] for shape in shapes]}"
             )
         cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
+        if self._rows is not None:
+            slices = equal_slices(self._rows, replicas)[mine]
+            return self._structure.build([PerReplica([leaf[s] for s in slices]) for leaf in leaves])
         return self._structure.build([PerReplica([leaf[s] for s in cut(len(leaf), replicas)[mine]]) for leaf in leaves])
 
     def spec(self, spec: Spec) -> Spec:
@@ -148,9 +153,21 @@ class StandIn:
         self.watches = any(_is_open(leaf) for leaf in spec.leaves)
         """True when the last element matters."""
 
+    def lacks(self, parts: Sequence[Any], replicas: int, *, cut: bool) -> bool:
+        """True if one of the replicas has no row, so that its placeholder should have the shape of the rows of others.
+
+        Args:
+          parts: the elements of the first replicas; the others have none.
+          replicas: how many there are.
+          cut: True if an element without rows is an empty piece of a batch that was cut, not an element of the user.
+        """
+        return self.watches and (
+            len(parts) < replicas or (cut and any(not has_rows(self.shapes(part)) for part in parts))
+        )
+
     def shapes(self, last: Any) -> list[list[int]]:
         """The shapes of an element's leaves."""
-        return [list(shape_of(leaf)) for leaf in self._spec.structure.flatten(last)]
+        return [[size or 0 for size in shape_of(leaf)] for leaf in self._spec.structure.flatten(last)]
 
     def element(self, seen: Sequence[Sequence[int]] | None) -> Any:
         """An element without rows.
@@ -167,8 +184,15 @@ class StandIn:
         )
 
 
+def has_rows(shapes: Sequence[Sequence[int]]) -> bool:
+    """True for the shapes of an element with rows; a scalar is one."""
+    return any(not shape or shape[0] for shape in shapes)
+
+
 def _is_open(leaf: LeafSpec) -> bool:
-    return isinstance(leaf, TensorSpec) and (leaf.shape is None or None in leaf.shape[1:])
+    if not isinstance(leaf, TensorSpec):
+        return False
+    return leaf.shape is None or None in leaf.shape[1 + (leaf.ragged_rank or 0) :]
 
 
 def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
@@ -184,7 +208,7 @@ def _empty(leaf: LeafSpec, seen: Sequence[int] | None) -> Any:
         d if d is not None else (seen[i + 1] if seen is not None and len(seen) == len(shape) else 0)
         for i, d in enumerate(shape[1:])
     ]
-    return zero(leaf.dtype, (0, *inner))
+    return no_rows(leaf, tuple(inner))
 
 
 def per_replica_spec(spec: Spec, replicas: int) -> Any:

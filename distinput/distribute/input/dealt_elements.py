@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A source of steps: each replica in turn gets one element of an input pipeline."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, final
 
 from distinput.core.spec import Spec
 from distinput.core.state import State
+from distinput.distribute.input.dealing import has_rows
 from distinput.distribute.input.drawing import END, rows_in
 from distinput.distribute.input.source import (
     HALF_WAY,
@@ -16,15 +17,20 @@ from distinput.distribute.input.source import (
     Seen,
     close_input,
     lockstep_of,
+    place_after,
     plan_of,
     resumed_input,
-    saved_input,
+    sealed_place,
 )
 from distinput.distribute.input.step_builder import StepBuilder
 from distinput.distribute.input.terms import INFINITE, UNKNOWN, Terms
+from distinput.distribute.peers import CallDescription
 from distinput.errors import StateError
+from distinput.plan.node import Node
 
 __all__ = ["DealtElements", "DealtSteps"]
+
+_SHAPES = CallDescription("next step of the input: the shapes of its rows", name="the shapes of a step")
 
 
 @final
@@ -38,6 +44,7 @@ class DealtElements:
       spec: the spec of an element.
       whole: True if elements are global batches for the only replica, so that a place in them is a place in all data.
       has_rows: True if elements are parts of global batches, so that a step in which no worker has a row is skipped.
+      tree_of: the tree that a worker reads, for those who ask about other workers; None if only its own is known.
     """
 
     terms: Terms
@@ -45,6 +52,7 @@ class DealtElements:
     spec: Spec
     whole: bool = False
     has_rows: bool = True
+    tree_of: Callable[[int], Node] | None = field(default=None, repr=False)
 
     fails_alone = True
     cut = "one element of the input for each replica, in turn"
@@ -112,13 +120,16 @@ class DealtSteps:
         self._one = iterators[0] if len(iterators) == 1 else None
         self._replicas, self._full = terms.replicas.count, terms.full_rows > 0
         self._rows = partial(rows_in, source.spec.structure)
-        self._build = StepBuilder(source.spec, terms.replicas, seen)
-        self._left = None if terms.steps is None else terms.steps - step
+        self._build, self._cut = StepBuilder(source.spec, terms.replicas, seen), source.has_rows
+        # A replica without others sees its end itself; steps that failed were not delivered, so counting would go wrong.
+        self._left = None if terms.steps is None or terms.replicas.total == 1 else terms.steps - step
         self._pending: list[Any] = []  # drawn for a step that an error interrupted
+        self.partial = False
         self._lockstep = None
         if source.agrees:
             rows_of = self._rows if source.has_rows else None
-            self._lockstep = lockstep_of(terms, iterators[0], self._replicas, rows_of, alike=False)
+            lacks = partial(self._build.stand_in.lacks, replicas=self._replicas, cut=source.has_rows)
+            self._lockstep = lockstep_of(terms, iterators[0], self._replicas, rows_of, alike=False, lacks=lacks)
 
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is not None:
@@ -140,6 +151,7 @@ class DealtSteps:
         self._pending = []
         if self._full and self._terms.leaves_out(self._rows(parts)):
             return END
+        self.partial = missing > 0 and self._left is None
         return self._build(parts, missing)
 
     def _agreed(self) -> Any:
@@ -151,7 +163,24 @@ class DealtSteps:
         if self._full and self._terms.leaves_out(lockstep.rows):
             lockstep.close()
             return END
-        return self._build(parts, self._replicas - len(parts))
+        seen = self._shapes_of_others(parts) if lockstep.lacking else None
+        return self._build(parts, self._replicas - len(parts), seen)
+
+    def _shapes_of_others(self, parts: list[Any]) -> Seen:
+        """The shapes of the rows of the first worker that has some; empty pieces of this worker become placeholders of them.
+
+        All workers call this in the same step.
+        """
+        stand_in, peers = self._build.stand_in, self._terms.replicas.peers
+        assert peers is not None, "only several workers agree"
+        mine = [stand_in.shapes(part) for part in parts]
+        own = next((shapes for shapes in mine if has_rows(shapes)), None)
+        told = peers.exchange(_SHAPES, lambda: (own, []), peers.control)
+        seen: Seen = next((shapes for shapes, _ in told if shapes is not None), None)
+        if seen is not None and self._cut:
+            empty = stand_in.element(seen)
+            parts[:] = [part if has_rows(shapes) else empty for part, shapes in zip(parts, mine, strict=True)]
+        return seen
 
     @property
     def seen(self) -> Seen:
@@ -161,10 +190,13 @@ class DealtSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return self._iterators[0].epoch if self._terms.alike else None, None
 
-    def inputs(self, step: int) -> list[State]:
+    def places(self) -> list[State]:
         if self._pending:
             raise StateError(HALF_WAY)
-        return [saved_input(iterator, self._lockstep) for iterator in self._iterators]
+        return [place_after(iterator, self._lockstep) for iterator in self._iterators]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [sealed_place(iterator, place) for iterator, place in zip(self._iterators, places, strict=True)]
 
     def close(self) -> None:
         self._pending = []

@@ -2,13 +2,21 @@
 """Distributed datasets: iterables of steps, each of which has a part for every replica."""
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Self
 
+from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.data.handle import Handle
 from distinput.distribute.input.delivery import Delivery
-from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.distributed_iterator import DistributedIterator, Ranges
 from distinput.distribute.input.explanation import explanation
+from distinput.distribute.input.replayed import replayed
 from distinput.distribute.input.source import Source
+from distinput.distribute.input.step_records import StepRecords
+from distinput.distribute.input.terms import INFINITE
+from distinput.distribute.input.watched import watched
+from distinput.errors import InvalidArgumentError
+from distinput.lineage.located import Located, Seen
 
 __all__ = ["DistributedDataset", "DistributedDatasetsFromFunction"]
 
@@ -33,6 +41,7 @@ class DistributedDataset:
 
     def __init__(self, source: Source, delivery: Delivery) -> None:
         self._source, self._delivery = source, delivery
+        self._made_records: dict[bool, StepRecords] = {}
 
     @property
     def element_spec(self) -> Any:
@@ -55,6 +64,20 @@ class DistributedDataset:
         """The number of steps that every worker takes; -1 infinite, -2 if it is known only at the end."""
         return self._source.num_steps
 
+    def __len__(self) -> int:
+        """The number of steps.
+
+        Raises:
+          TypeError: there are infinitely many, or it is known only at the end.
+        """
+        if self.num_steps < 0:
+            told = "infinite" if self.num_steps == INFINITE else "known only at the end"
+            raise TypeError(f"The number of steps of this distributed dataset is {told}.")
+        return self.num_steps
+
+    def __bool__(self) -> bool:
+        return True  # as a dataset, also if it has no steps
+
     def explain(self) -> str:
         r"""Explain how the dataset is distributed: the cut, who reads what, how the end is known, and the tail.
 
@@ -74,7 +97,9 @@ class DistributedDataset:
     def __iter__(self) -> "DistributedIterator":
         return DistributedIterator(self._source, self._delivery, self._source.begin())
 
-    def restore(self, state: State, may_differ: str | Collection[str] = ()) -> "DistributedIterator":
+    def restore(
+        self, state: State, may_differ: str | Collection[str] = (), *, skip: Ranges = ()
+    ) -> "DistributedIterator":
         """An iterator that continues from a state that `DistributedIterator.state` returned.
 
         Its first step raises `StateError` on all workers if they were not restored to the same place.
@@ -82,11 +107,100 @@ class DistributedDataset:
         Args:
           state: the saved state.
           may_differ: as for `Dataset.restore`.
+          skip: a range of steps of this pass that are left out, such as those before which the loss jumped, or several; the
+            same on all workers. The other steps keep their numbers, and the records in them.
 
         Raises:
           StateError: the state belongs to another dataset, number of replicas or version, or was modified.
+          ValueError: `skip` is no range of steps.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.OneDeviceStrategy("CPU:0")
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(10).batch(2))
+        >>> [int(step[0]) for step in dataset.restore(iter(dataset).state(), skip=range(1, 4))]
+        [0, 8]
         """
-        return DistributedIterator.restored(self._source, self._delivery, state, may_differ)
+        return DistributedIterator.restored(self._source, self._delivery, state, may_differ, skip)
+
+    def locate(self, step: int, replica: int | None = None, *, epoch: int = 0, read: bool = False) -> Located:
+        """The file and the record of every row of a step, computed from positions: nothing is read.
+
+        Args:
+          step: the step of the pass, from 0 on.
+          replica: only the rows of this one, among the replicas of all workers; None: of all replicas.
+          epoch: the pass over the dataset, from 0 on, which decides how it is shuffled.
+          read: count the records of files that do not tell how many they hold, by reading all files once.
+
+        Returns:
+          A sequence of `Place(file, record, replica, row)`, with arrays of them all; `assumes` says what only the functions
+          of the pipeline could tell.
+
+        Raises:
+          UnimplementedError: records do not follow from positions, as after `filter`; the message names the op.
+          IndexError: there is no such step or replica.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(7).global_shuffle(seed=1).batch(4))
+        >>> print(dataset.locate(1, replica=0))
+        step 1 of epoch 0: 2 records
+          replica 0, row 0: record 4 of <range>
+          replica 0, row 1: record 3 of <range>
+        """
+        return self._records(read).locate(step, replica, epoch)
+
+    def when(
+        self, file: str, record: int, *, epoch: int = 0, steps: range | None = None, read: bool = False
+    ) -> tuple[Seen, ...]:
+        """The steps of a pass in which a record is seen: the inverse of `locate`.
+
+        Args:
+          file: the file, named as the dataset names it.
+          record: the record in it, from 0 on.
+          epoch: the pass.
+          steps: those to look at; None: all.
+          read: as for `locate`.
+
+        Returns:
+          Of each time a `Seen(epoch, step, replica, row)`; none if the record is left out.
+
+        Raises:
+          UnimplementedError: as for `locate`.
+          ValueError: no such file is read, or there is no last step to look at.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(7).global_shuffle(seed=1).batch(4))
+        >>> dataset.when("<range>", 6)
+        (Seen(epoch=0, step=0, replica=0, row=0),)
+        """
+        return self._records(read).when(file, record, epoch, steps)
+
+    def replay(self, step: int, *, epoch: int = 0) -> Any:
+        """The very step again, as the iteration delivered it, without the steps before it where rows can be counted.
+
+        Args:
+          step: the step of the pass, from 0 on.
+          epoch: the pass.
+
+        Raises:
+          IndexError: there is no such step.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(7).global_shuffle(seed=1).batch(4))
+        >>> dataset.replay(1)
+        PerReplica:{
+          0: array([4, 3]),
+          1: array([5])
+        }
+        """
+        return replayed(self._source, self._delivery, step, epoch)
+
+    def _records(self, read: bool) -> StepRecords:
+        if read not in self._made_records:
+            self._made_records[read] = StepRecords(self._source, read=read)
+        return self._made_records[read]
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """Apply `reduce_func(state, step)` over all steps, including those for which some replicas have no element.
@@ -98,6 +212,19 @@ class DistributedDataset:
             while (step := iterator.get_next_as_optional()).has_value():
                 state = reduce_func(state, step.get_value())
         return state
+
+    def _watched(self, make_run: Callable[..., Run]) -> tuple[Handle[Any], Self, int]:
+        """What of it is recorded: the dataset whose steps are, what is iterated, and how many replicas get rows."""
+        source, inputs = watched(self._source, make_run)
+        if not inputs:
+            raise InvalidArgumentError("Recording: the input of the distributed dataset must be a distinput Dataset")
+        return inputs[0], type(self)(source, self._delivery), source.terms.replicas.count
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: how the dataset is distributed, and the shape of a step."""
+        from distinput.reports.notebook import distributed_html
+
+        return distributed_html(self)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

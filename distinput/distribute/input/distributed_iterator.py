@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iterator of a distributed dataset, whose state can be saved between any two steps."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterable
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from distinput.core.state import State
 from distinput.data.optional import Optional
@@ -13,11 +14,32 @@ from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.saved import opened_state, sealed_state
 from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.modes import in_replica_of, modes
 from distinput.errors import OutOfRangeError
+from distinput.lineage.located import Located
 
-__all__ = ["DistributedIterator"]
+__all__ = ["DistributedIterator", "Ranges"]
+
+Ranges = range | Iterable[range]
+"""One range of steps, or several."""
+
+
+def ranges_of_steps(skip: Ranges) -> tuple[tuple[int, int], ...]:
+    """Ranges as pairs, sorted, without empty ones.
+
+    Raises:
+      ValueError: one has gaps, or begins before step 0.
+
+    >>> ranges_of_steps([range(7, 9), range(2, 3)]), ranges_of_steps(range(4, 4))
+    (((2, 3), (7, 9)), ())
+    """
+    given = [skip] if isinstance(skip, range) else list(skip)
+    for each in given:
+        if not isinstance(each, range) or each.step != 1 or (len(each) and each.start < 0):
+            raise ValueError(f"skip: expected ranges of steps, such as range(7310, 7321), got {each!r}")
+    return tuple(sorted([(each.start, each.stop) for each in given if len(each)]))
 
 
 class DistributedIterator:
@@ -30,6 +52,7 @@ class DistributedIterator:
       step: how many steps were delivered before.
       ended: True if a restored iteration was at its end.
       restored: True if it continues from a saved state.
+      skip: ranges of steps of the pass that are left out.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -55,24 +78,32 @@ class DistributedIterator:
         *,
         ended: bool = False,
         restored: bool = False,
+        skip: Ranges = (),
     ) -> None:
-        self._source, self._delivery, self._steps = source, delivery, steps
+        self._source, self._delivery, self._steps = source, delivery, delivery.steps(source, steps)
         self._strategy, self._peers = delivery.consumer.strategy, source.terms.replicas.peers
         self._keeps_partial = source.terms.keeps_partial
-        self._finished = delivery.finished if delivery.changes else None
         self._given_out = step  # steps, from the first one of the pass
         self._ended = ended
         self._restored = restored
+        self._skip = ranges_of_steps(skip)
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
         self._lock = RLock()
 
     @classmethod
-    def restored(cls, source: Source, delivery: Delivery, state: State, may_differ: str | Collection[str] = ()) -> Self:
+    def restored(
+        cls,
+        source: Source,
+        delivery: Delivery,
+        state: State,
+        may_differ: str | Collection[str] = (),
+        skip: Ranges = (),
+    ) -> Self:
         """An iterator that continues from `state`; see `DistributedDataset.restore`."""
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
-        return cls(source, delivery, steps, step, ended=found["ended"], restored=True)
+        return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=skip)
 
     @property
     def element_spec(self) -> Any:
@@ -82,6 +113,46 @@ class DistributedIterator:
         """
         return self._delivery.element_spec(self._source)
 
+    @property
+    def step(self) -> int:
+        """The number of steps of the pass that were delivered."""
+        return self._given_out
+
+    @property
+    def epoch(self) -> int:
+        """The number of the pass; 0 for datasets of other packages, which do not count them."""
+        with self._lock:
+            return int(self._steps.places()[0].get("epoch", 0))
+
+    def locate(self, step: int | None = None, replica: int | None = None, *, read: bool = False) -> Located:
+        """The file and the record of every row of a step of this pass; see `DistributedDataset.locate`.
+
+        Args:
+          step: the step; None: the last one delivered.
+          replica: as there.
+          read: as there.
+
+        Raises:
+          IndexError: there is no such step, or none was delivered.
+
+        >>> import distinput as di
+        >>> strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(100).shuffle(9).batch(4))
+        >>> with iter(dataset) as iterator:
+        ...     step = next(iterator)
+        ...     located = iterator.locate()
+        >>> [place.record for place in located] == [int(x) for part in step.values for x in part]
+        True
+        """
+        with self._lock:
+            seeds = [place.get("seeds", []) for place in self._steps.places()]
+            epoch = self.epoch
+        if step is None:
+            if not self._given_out:
+                raise IndexError("locate: no step was delivered yet; pass step=")
+            step = self._given_out - 1
+        return StepRecords.with_seeds(self._source, seeds, read=read).locate(step, replica, epoch)
+
     def __iter__(self) -> Self:
         return self
 
@@ -90,6 +161,20 @@ class DistributedIterator:
         if step is END:
             raise StopIteration
         return step
+
+    def __length_hint__(self) -> int:
+        """The number of steps left, if it is known."""
+        steps = self._source.num_steps
+        if self._ended:
+            return 0
+        left_out = sum(max(0, min(stop, steps) - max(first, self._given_out)) for first, stop in self._skip)
+        return NotImplemented if steps < 0 else max(0, steps - self._given_out - left_out)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a DistributedIterator cannot be copied or sent to another process, since its threads and workers stay here; save "
+            "the result of state(), and call restore(state) of the distributed dataset there"
+        )
 
     def get_next(self) -> Any:
         """The next step.
@@ -131,26 +216,28 @@ class DistributedIterator:
                 self._compare()
             if self._ended:
                 return END
-            try:
-                step = self._steps.next(keeps_partial)
-                if step is not END and self._finished is not None:
-                    step = self._finished(step)
-            except Exception as error:
-                self._tell(error)
-                raise
-            if step is END:
-                self._ended = True
-            else:
-                self._given_out += 1
+            while True:
+                try:
+                    step = self._steps.next(keeps_partial)
+                except Exception as error:
+                    self._tell(error)
+                    raise
+                if step is END:
+                    self._ended = True
+                    return END
+                number, self._given_out = self._given_out, self._given_out + 1
                 if self._peers is not None:
                     self._peers.reached(self._given_out)
-            return step
+                if not any(first <= number < stop for first, stop in self._skip):
+                    return step
 
     def _compare(self) -> None:
         """Check that all workers begin at the same place."""
         assert self._peers is not None
         number, seeds = self._steps.beginning
-        compare_beginnings(self._peers, Beginning(self._given_out, self._ended, self._restored, number, seeds))
+        compare_beginnings(
+            self._peers, Beginning(self._given_out, self._ended, self._restored, number, seeds, self._skip)
+        )
         self._compared = True
 
     def _tell(self, error: Exception) -> None:
@@ -169,7 +256,7 @@ class DistributedIterator:
           StateError: the last step failed half-way; restart from a state taken before it.
         """
         with self._lock:
-            inputs = self._steps.inputs(self._given_out)
+            inputs = self._steps.inputs(self._given_out, self._steps.places())
             return sealed_state(self._source.layout, self._given_out, self._ended, self._steps.seen, inputs)
 
     def state_dict(self) -> State:
@@ -189,7 +276,18 @@ class DistributedIterator:
         other = type(self).restored(self._source, self._delivery, state, may_differ)
         self.close()
         self._steps, self._given_out, self._ended = other._steps, other._given_out, other._ended
-        self._restored, self._compared = True, other._compared
+        self._restored, self._compared, self._skip = True, other._compared, ()
+
+    def get_state(self) -> bytes:
+        """The same as `state()`, as the JSON text that Grain's tools expect."""
+        return json.dumps(self.state()).encode()
+
+    def set_state(self, state: bytes | State) -> None:
+        """The same as `load_state_dict`, of a result of `get_state` or `state`."""
+        self.load_state_dict(json.loads(state) if isinstance(state, bytes | str) else state)
+
+    def start_prefetch(self) -> None:
+        """Do nothing; Grain's tools call it after `set_state`. What is read ahead begins with the first element."""
 
     # ---- end
 

@@ -13,13 +13,15 @@ from distinput.distribute.input.checks import (
     check_dataset,
     check_dataset_function,
     check_equal_workers,
+    check_fetched,
     check_options,
+    check_same_shapes,
     check_uncut,
 )
 from distinput.distribute.input.comparison import compare_datasets, compare_inputs
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.cut_batches import CutBatches
-from distinput.distribute.input.dealing import Cutter
+from distinput.distribute.input.dealing import Cutter, StandIn
 from distinput.distribute.input.dealt_elements import DealtElements
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
@@ -31,8 +33,9 @@ from distinput.distribute.input.source import Source
 from distinput.distribute.input.tail import Padding, check_rows, global_batch_size, only_full
 from distinput.distribute.input.terms import INFINITE, Terms
 from distinput.distribute.peers import CallDescription
+from distinput.ops.balance_rows import BalanceRows
 from distinput.partition.assignment import Assignment
-from distinput.plan.node import walk
+from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy
 from distinput.plan.policy import Decision
 from distinput.plan.seeds import with_seed
@@ -41,7 +44,7 @@ from distinput.sharding.batches import FrameworkRebatch
 from distinput.sharding.common_order import with_common_order
 from distinput.sharding.decision import decide
 
-__all__ = ["distribute_dataset", "distribute_from_function"]
+__all__ = ["distribute_dataset", "distribute_from_function", "pieces_of_batches"]
 
 
 def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) -> DistributedDataset:
@@ -53,8 +56,12 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     refusal: Exception | None = None
     try:
         check_dataset(dataset, "experimental_distribute_dataset needs")
+        if consumer.only_numbers:
+            check_fetched(Spec.of(dataset.element_spec), options, consumer)
         if consumer.splits_batches and replicas.total > 1:
             check_batched(Spec.of(dataset.element_spec))
+        if options.balance_replicas is not None:
+            dataset = Dataset(BalanceRows(dataset.node, options.balance_replicas, replicas.total))
     except Exception as error:
         if replicas.workers == 1:
             raise
@@ -67,7 +74,9 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     # A single replica gets whole batches; its states are places in them if batches would be cut one by one for more.
     balanced = consumer.splits_batches and options.balanced_split and replicas.total > 1
     decision = None if balanced else decide(dataset.node, replicas.workers)
-    by_batch = decision is None or (consumer.splits_batches and decision.applied.name == AutoShardPolicy.DATA.name)
+    # The batches of a strategy that never cuts them are those of any other one, if it has a single replica.
+    cuts = consumer.splits_batches or replicas.total == 1
+    by_batch = decision is None or (cuts and decision.applied.name == AutoShardPolicy.DATA.name)
     rows = full_rows = 0
     if options.tail != "partial":
         rows = global_batch_size(dataset, options.tail)
@@ -82,11 +91,14 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     )  # fmt: skip
     source: Source
     if decision is None or by_batch:
-        source = _of_global_batches(consumer, terms, dataset, options)
+        source = _of_global_batches(consumer, terms, dataset, options, _assignment(consumer, options))
     else:
         source = _of_own_elements(consumer, terms, dataset, options, decision)
+    if consumer.only_numbers:
+        check_same_shapes(source.spec, options, consumer, agrees=source.agrees)
+    ahead = options.experimental_per_replica_buffer_size
     padding = Padding(source.spec, -(-rows // replicas.total)) if options.tail == "pad" else None
-    return DistributedDataset(source, Delivery(consumer, padding, options.experimental_fetch_to_device))
+    return DistributedDataset(source, Delivery(consumer, padding, options.experimental_fetch_to_device, ahead))
 
 
 def _terms(consumer: Consumer, dataset: Any) -> Terms:
@@ -101,7 +113,43 @@ def _terms(consumer: Consumer, dataset: Any) -> Terms:
     return Terms(replicas, cardinality, keeps_partial)
 
 
-def _of_global_batches(consumer: Consumer, terms: Terms, dataset: Any, options: InputOptions) -> Source:
+def pieces_of_batches(
+    consumer: Consumer, dataset: Any, options: InputOptions, assignment: Assignment, rows: int
+) -> Source:
+    """The pieces of each global batch that a process needs, for callers that place rows on devices themselves.
+
+    Args:
+      consumer: its replicas stand for the pieces.
+      dataset: the global batches.
+      options: with `balanced_split`, which makes states positions in the global batches.
+      assignment: the pieces; those of several processes may overlap.
+      rows: the rows of a full batch.
+
+    Raises:
+      FailedPreconditionError: the processes built different datasets.
+      InvalidArgumentError: a batch is known to be short, and the tail is "error".
+    """
+    peers = consumer.replicas.peers
+    hints: Sequence[str] = ()
+    if peers is not None and peers.size > 1:
+        seed, hints = compare_datasets(peers, dataset, None, options, consumer.name)
+        dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
+    terms = _terms(consumer, dataset)
+    full_rows = rows if options.tail == "error" and not check_rows(dataset, rows) else 0
+    if options.tail == "drop":
+        dataset = only_full(dataset)
+    terms = replace(terms, tail=options.tail, full_rows=full_rows, hints=hints, alike=True)
+    return _of_global_batches(consumer, terms, dataset, options, assignment, rows)
+
+
+def _of_global_batches(
+    consumer: Consumer,
+    terms: Terms,
+    dataset: Any,
+    options: InputOptions,
+    assignment: Assignment,
+    rows: int | None = None,
+) -> Source:
     """Every worker takes its own pieces of each global batch: all have the same steps, and states are batch positions.
 
     With random access, a worker reads only its own rows, unless each batch must be examined as a whole.
@@ -111,11 +159,14 @@ def _of_global_batches(consumer: Consumer, terms: Terms, dataset: Any, options: 
     whole, spec = dataset.prefetch(ahead), Spec.of(dataset.element_spec)
     batches = dataset.node.count_elements() if replicas.workers > 1 else int(dataset.cardinality())
     terms = replace(terms, steps=batches if batches >= 0 else None)
-    if replicas.total == 1:
+    if replicas.total == replicas.workers == 1:
         return DealtElements(terms, [whole], spec, whole=True)
-    assignment = _assignment(consumer, options)
-    cutter = Cutter(spec, assignment)
-    part = cutter.spec(spec) if assignment.balanced else Spec.of(_rebatched(consumer, dataset).element_spec)
+    cutter = Cutter(spec, assignment, rows)
+    part = (
+        cutter.spec(spec)
+        if assignment.balanced or assignment.fixed
+        else Spec.of(_rebatched(consumer, dataset).element_spec)
+    )
     if not terms.full_rows:
         own = _own(consumer, lambda: OwnBatches.of(whole, dataset.node, assignment, ahead * replicas.count))
         if own is not None:
@@ -148,10 +199,11 @@ def _assignment(consumer: Consumer, options: InputOptions) -> Assignment:
     return Assignment(replicas.total, replicas.rank, period=replicas.workers)
 
 
-def _rebatched(consumer: Consumer, dataset: Any) -> Any:
+def _rebatched(consumer: Consumer, dataset: Any, rank: int | None = None) -> Any:
+    """The dataset with its batches cut for the replicas of a worker, this one unless `rank` is given."""
     replicas = consumer.replicas
     check_equal_workers(replicas)
-    return rebatch_for_worker(dataset, replicas.workers, replicas.count, replicas.rank)
+    return rebatch_for_worker(dataset, replicas.workers, replicas.count, replicas.rank if rank is None else rank)
 
 
 def _of_own_elements(
@@ -161,16 +213,24 @@ def _of_own_elements(
     replicas = terms.replicas
     cut = consumer.splits_batches and replicas.total > 1
     rebatched = _rebatched(consumer, dataset) if cut else dataset
+
+    def tree_of(rank: int) -> Node:
+        whole = _rebatched(consumer, dataset, rank) if cut else dataset
+        return auto_shard(whole.node, replicas.workers, rank, replicas.total, decision=decision)
+
     mine = Dataset(auto_shard(rebatched.node, replicas.workers, replicas.rank, replicas.total, decision=decision))
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         mine = mine.prefetch(ahead * replicas.total)
-    steps = None if replicas.workers == 1 or terms.full_rows else _counted(consumer, mine)
-    return DealtElements(replace(terms, steps=steps), [mine], Spec.of(rebatched.element_spec))
+    counts = None if replicas.workers == 1 or terms.full_rows else _counted(consumer, mine)
+    spec = Spec.of(rebatched.element_spec)
+    if counts is not None:
+        terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and StandIn(spec).watches)
+    return DealtElements(terms, [mine], spec, tree_of=tree_of)
 
 
-def _counted(consumer: Consumer, mine: Any) -> int | None:
-    """The number of steps of all workers, if each can count its own; exchanged once, before the first step."""
+def _counted(consumer: Consumer, mine: Any) -> list[int] | None:
+    """The numbers of steps of all workers, if each can count its own; exchanged once, before the first step."""
     replicas = consumer.replicas
     if replicas.peers is None:
         return None
@@ -184,7 +244,7 @@ def _counted(consumer: Consumer, mine: Any) -> int | None:
 
     description = CallDescription("experimental_distribute_dataset: how many steps")
     found = [steps for steps, _ in replicas.peers.exchange(description, own)]
-    return None if None in found else max(found)
+    return None if None in found else found
 
 
 def distribute_from_function(
@@ -203,6 +263,8 @@ def distribute_from_function(
         datasets.extend([dataset_fn(context) for context in contexts])
         for dataset in datasets:
             check_dataset(dataset, "distribute_datasets_from_function: dataset_fn must return")
+            if consumer.only_numbers:
+                check_fetched(Spec.of(dataset.element_spec), options, consumer)
         return datasets
 
     if replicas.peers is None or replicas.workers == 1:
@@ -215,4 +277,8 @@ def distribute_from_function(
         each = ahead * replicas.total // len(datasets)
         datasets = [dataset.prefetch(each) for dataset in datasets]
     source = DealtElements(terms, datasets, spec, has_rows=False)
-    return DistributedDatasetsFromFunction(source, Delivery(consumer, fetch=options.experimental_fetch_to_device))
+    if consumer.only_numbers:
+        check_same_shapes(spec, options, consumer, agrees=source.agrees)
+    return DistributedDatasetsFromFunction(
+        source, Delivery(consumer, fetch=options.experimental_fetch_to_device, ahead=ahead)
+    )

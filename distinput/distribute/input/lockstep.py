@@ -26,7 +26,7 @@ AHEAD = 4
 BLOCK = 4
 """Steps per agreement; the first agreements cover fewer, so that the first step is ready soon."""
 _FACTS = 5
-"""Values per step: elements, rows, failures, and sizes that must be equal if workers are alike, with their squares."""
+"""Values per step: elements, rows, failures, whether rows are lacking, and the square of a size (see `_size_facts`)."""
 _LARGEST = 1 << 20  # sizes are compared modulo this number, so that the sums of their squares fit into an agreement
 
 
@@ -58,6 +58,8 @@ class Lockstep:
       alike: True if all workers draw the same global batches, so that they must end together, with equal numbers of
         rows.
       hints: harmless differences between the workers, for the error raised if their batches do not match.
+      lacks: tells of this worker's elements whether a replica is without rows and has to know their shape from another
+        worker; only if workers are not alike.
     """
 
     def __init__(
@@ -71,9 +73,10 @@ class Lockstep:
         *,
         alike: bool = False,
         hints: Sequence[str] = (),
+        lacks: Callable[[list[Any]], bool] | None = None,
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
-        self._alike, self._hints = alike, hints
+        self._alike, self._hints, self._lacks = alike, hints, lacks
         self._waiting: deque[Drawn] = deque()
         # The agreements on the waiting steps, without those whose results are already in `_facts`.
         self._agreements: deque[Agreement] = deque()
@@ -85,6 +88,8 @@ class Lockstep:
         self._about: Callable[[], str] | str = about
         self.rows = 0
         """The number of rows of all workers together in the last step that `next` returned."""
+        self.lacking = False
+        """True if `lacks` was true for some worker in that step."""
 
     @property
     def state(self) -> State:
@@ -118,7 +123,7 @@ class Lockstep:
             if not have:
                 self._end()
                 break
-            self._state, self.rows = drawn.state, rows
+            self._state, self.rows, self.lacking = drawn.state, rows, not self._alike and total > 0
             if rows or self._rows_of is None:
                 return drawn.parts
         return None
@@ -147,11 +152,17 @@ class Lockstep:
                     error, parts, self._failed = failure, [], True
             self._waiting.append(Drawn(parts, state, error))
             rows = 0 if self._rows_of is None else self._rows_of(parts)
-            size = (rows + 1) % _LARGEST if parts else 0
-            facts += (len(parts), rows, int(error is not None), size, size * size)
+            facts += (len(parts), rows, int(error is not None), *self._size_facts(parts, rows))
         if callable(self._about):
             self._about = self._about()
         self._agreements.append(self._control.agree(facts, self._about))
+
+    def _size_facts(self, parts: list[Any], rows: int) -> tuple[int, int]:
+        """A size that must be equal on all workers and its square, if they are alike; else whether rows are lacking."""
+        if not self._alike:
+            return (int(self._lacks is not None and self._lacks(parts)), 0)
+        size = (rows + 1) % _LARGEST if parts else 0
+        return size, size * size
 
     def _end(self) -> None:
         self._ended = True

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of distributed datasets and of `run`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from distinput.plan.check import callable_argument
 
 __all__ = ["TAILS", "InputOptions", "InputReplicationMode", "RunOptions"]
 
@@ -39,16 +42,20 @@ class InputOptions:
         (element, mask) whose mask is true for the rows that are data; `reduce` and `gather` accept it. "drop" leaves
         the step out. "error" raises, already when the dataset is distributed if the rows can be counted. Only for
         `experimental_distribute_dataset`.
+      balance_replicas: a function from a global batch to a number for each row, such as its tokens; the components of a tuple
+        are its arguments. The rows of the batch are dealt to the replicas so that these costs are even, and the numbers of
+        rows differ by at most one. Every row is still in the same step, once. Implies `balanced_split`: every worker reads
+        all global batches. Only for `experimental_distribute_dataset`.
 
     Raises:
-      TypeError: an unknown name.
+      TypeError: an unknown name; `balance_replicas` is no function.
       ValueError: an unknown tail.
 
     >>> import distinput as di
     >>> di.distribute.InputOptions(balanced_split=True).experimental_fetch_to_device
     True
 
-    Source: `tf.distribute.InputOptions`; `balanced_split` and `tail` are distinput's own.
+    Source: `tf.distribute.InputOptions`; `balanced_split`, `tail` and `balance_replicas` are distinput's own.
     """
 
     experimental_fetch_to_device: bool
@@ -57,6 +64,7 @@ class InputOptions:
     experimental_per_replica_buffer_size: int
     balanced_split: bool
     tail: str
+    balance_replicas: Callable[..., Any] | None
 
     def __init__(
         self,
@@ -66,17 +74,21 @@ class InputOptions:
         experimental_per_replica_buffer_size: int = 1,
         balanced_split: bool = False,
         tail: str = "partial",
+        balance_replicas: Callable[..., Any] | None = None,
     ) -> None:
         if tail not in TAILS:
             raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {tail!r}")
+        if balance_replicas is not None:
+            callable_argument("InputOptions", "balance_replicas", balance_replicas)
         fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
         put = object.__setattr__
         put(self, "experimental_fetch_to_device", fetch)
         put(self, "experimental_replication_mode", experimental_replication_mode)
         put(self, "experimental_place_dataset_on_device", experimental_place_dataset_on_device)
         put(self, "experimental_per_replica_buffer_size", experimental_per_replica_buffer_size)
-        put(self, "balanced_split", balanced_split)
+        put(self, "balanced_split", balanced_split or balance_replicas is not None)
         put(self, "tail", tail)
+        put(self, "balance_replicas", balance_replicas)
 
     @property
     def per_replica(self) -> bool:

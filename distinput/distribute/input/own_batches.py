@@ -37,7 +37,7 @@ class OwnBatches:
         self._passes = passes or Passes()
         self._runs = whole._runs()  # the tree that positions belong to
         self._seal = Seal(whole.node, self._runs)
-        self._pieces = self._made(node)
+        self.pieces = self._made(node)
 
     @staticmethod
     def of(whole: Dataset, node: Node, assignment: Assignment, ahead: int) -> "OwnBatches | None":
@@ -53,26 +53,35 @@ class OwnBatches:
         return Dataset(pieces, self._passes).prefetch(self._ahead)
 
     @property
+    def whole(self) -> Dataset:
+        """The dataset of global batches."""
+        return self._whole
+
+    @property
+    def node(self) -> Node:
+        """Its tree, without the final prefetch."""
+        return self._node
+
+    @property
     def element_spec(self) -> Any:
         """The spec of a piece."""
-        return self._pieces.element_spec
+        return self.pieces.element_spec
 
     def cardinality(self) -> int:
         """The number of pieces."""
-        return self._pieces.cardinality()
+        return self.pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
         self._seal = Seal(self._whole.node, self._runs)  # its files are examined again
-        return iter(self._pieces)
+        return self.pieces.__iter__()
 
-    def state(self, iterator: DatasetIterator, batches: int) -> State:
+    def state(self, place: State, batches: int) -> State:
         """The state of the whole dataset after `batches` of its batches.
 
         Args:
-          iterator: the iterator that returned this worker's pieces of them.
+          place: the position after this worker's pieces of them, of the iterator that returned the pieces.
           batches: the number of batches since the first pass began.
         """
-        place = iterator.place()
         return self._seal({**place, "at": self._runs.node.start_at(batches, place["epoch"]), "skip": 0})
 
     def restore(self, state: State, batches: int, may_differ: Collection[str]) -> tuple["OwnBatches", DatasetIterator]:
@@ -89,6 +98,6 @@ class OwnBatches:
         if plan is not self._whole.node:
             own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
         own._seal = Seal(own._whole.node, own._runs)
-        pieces = own._pieces._runs()
+        pieces = own.pieces._runs()
         at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
-        return own, own._pieces._goes_on({**place, "at": at, "skip": 0}, pieces)
+        return own, own.pieces._goes_on({**place, "at": at, "skip": 0}, pieces)

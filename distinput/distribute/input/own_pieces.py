@@ -80,6 +80,7 @@ class OwnSteps:
         self._build = StepBuilder(source.spec, terms.replicas, seen)
         self._left = None if terms.steps is None else terms.steps - step
         self._pending: list[Any] = []  # drawn for a step that an error interrupted
+        self.partial = False
 
     def next(self, keeps_partial: bool) -> Any:
         if self._left is not None:
@@ -93,6 +94,7 @@ class OwnSteps:
             parts.clear()
             return END
         self._pending = []
+        self.partial = missing > 0 and self._left is None
         return self._build(parts, missing)
 
     @property
@@ -103,10 +105,13 @@ class OwnSteps:
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return (self._iterator.epoch, self._iterator.seeds) if self._alike else (None, None)
 
-    def inputs(self, step: int) -> list[State]:
+    def places(self) -> list[State]:
         if self._pending:
             raise StateError(HALF_WAY)
-        return [self._batches.state(self._iterator, step)]
+        return [self._iterator.place()]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        return [self._batches.state(places[0], step)]
 
     def close(self) -> None:
         self._pending = []

@@ -25,9 +25,10 @@ __all__ = [
     "close_input",
     "cut_in_words",
     "lockstep_of",
+    "place_after",
     "plan_of",
     "resumed_input",
-    "saved_input",
+    "sealed_place",
 ]
 
 HALF_WAY = (
@@ -71,11 +72,25 @@ class Steps(Protocol):
         """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
         ...
 
-    def inputs(self, step: int) -> list[State]:
-        """The states of the input pipelines, `step` steps after the beginning of the first pass.
+    @property
+    def partial(self) -> bool:
+        """True if the last step was returned only because partial steps are kept."""
+        ...
+
+    def places(self) -> list[State]:
+        """The positions of the input pipelines after the last step, which `inputs` makes states of.
 
         Raises:
           StateError: the last step failed half-way.
+        """
+        ...
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        """The states of the input pipelines, `step` steps after the beginning of the first pass.
+
+        Args:
+          step: the number of steps.
+          places: what `places` returned after the last of them.
         """
         ...
 
@@ -147,25 +162,33 @@ class Source(Protocol):
 
 
 def lockstep_of(
-    terms: Terms, iterator: Iterator[Any], count: int, rows_of: Callable[[list[Any]], int] | None, *, alike: bool
+    terms: Terms,
+    iterator: Iterator[Any],
+    count: int,
+    rows_of: Callable[[list[Any]], int] | None,
+    *,
+    alike: bool,
+    lacks: Callable[[list[Any]], bool] | None = None,
 ) -> Lockstep:
     """The steps of all workers, each of `count` elements of this worker's input; see `Lockstep`."""
     peers = terms.replicas.peers
     assert peers is not None, "only several workers agree"
-    # The function must not refer to the iteration, which would keep it from being freed.
+    # The functions must not refer to the iteration, which would keep it from being freed.
     return Lockstep(
         peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
-        about=peers.next_iteration, alike=alike, hints=terms.hints,
+        about=peers.next_iteration, alike=alike, hints=terms.hints, lacks=lacks,
     )  # fmt: skip
 
 
-def saved_input(iterator: Any, lockstep: Lockstep | None) -> State:
-    """The state of an input after the last step delivered, which is behind the elements drawn for agreements."""
-    if lockstep is None:
-        state: State = iterator.state()
-        return state
+def place_after(iterator: Any, lockstep: Lockstep | None) -> State:
+    """The position of an input after the last step, which is behind the elements drawn for agreements."""
+    return place_of(iterator) if lockstep is None else lockstep.state
+
+
+def sealed_place(iterator: Any, place: State) -> State:
+    """The state of a position."""
     seal = getattr(iterator, "sealed", None)
-    return lockstep.state if seal is None else seal(lockstep.state)
+    return place if seal is None else seal(place)
 
 
 def resumed_input(dataset: Any, state: State, may_differ: str | Collection[str]) -> Any:

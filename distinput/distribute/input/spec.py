@@ -14,7 +14,7 @@ class PerReplicaSpec:
 
     >>> import distinput as di
     >>> di.distribute.PerReplicaSpec(di.TensorSpec([None], "int64"), di.TensorSpec([None], "int64"))
-    PerReplicaSpec(TensorSpec(shape=(None,), dtype=int64), TensorSpec(shape=(None,), dtype=int64))
+    PerReplicaSpec(TensorSpec(shape=(None,), dtype=int64) × 2 replicas)
 
     Source: the type spec of the per-replica values of `tf.distribute`.
     """
@@ -33,4 +33,7 @@ class PerReplicaSpec:
         return hash(self.value_specs)
 
     def __repr__(self) -> str:
-        return f"PerReplicaSpec({', '.join(map(repr, self.value_specs))})"
+        specs = self.value_specs
+        if len(specs) > 1 and all(spec == specs[0] for spec in specs):
+            return f"PerReplicaSpec({specs[0]!r} × {len(specs)} replicas)"
+        return f"PerReplicaSpec({', '.join(map(repr, specs))})"

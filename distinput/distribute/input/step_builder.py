@@ -22,24 +22,26 @@ class StepBuilder:
       seen: the shapes of the last element of a restored iteration.
     """
 
-    __slots__ = ("_deal", "_last", "_replicas", "_seen", "_spec", "_stand_in", "_watches")
+    __slots__ = ("_deal", "_last", "_replicas", "_seen", "_spec", "_watches", "stand_in")
 
     def __init__(self, spec: Spec, replicas: Replicas, seen: list[list[int]] | None) -> None:
         self._spec, self._replicas, self._seen = spec, replicas.count, seen
         self._deal = dealer(spec.structure, replicas.count) if replicas.wraps else None
-        self._stand_in = StandIn(spec)
-        self._watches = self._stand_in.watches
+        self.stand_in = StandIn(spec)
+        """Makes the placeholders."""
+        self._watches = self.stand_in.watches
         self._last: Any = None
 
-    def __call__(self, parts: list[Any], missing: int) -> Any:
+    def __call__(self, parts: list[Any], missing: int, seen: list[list[int]] | None = None) -> Any:
         """Build a step from these elements.
 
         Args:
           parts: the elements in replica order; `END`, or a missing one at the end, for a replica that has none. The
             list is completed with placeholders.
           missing: how many replicas have none.
+          seen: the shapes of the rows of another worker in this step; placeholders take theirs.
         """
-        present = self._fill(parts) if missing else None
+        present = self._fill(parts, seen) if missing else None
         if self._watches:
             self._last = parts[-1]
         step = parts[0] if self._deal is None else self._deal(*parts)
@@ -49,20 +51,23 @@ class StepBuilder:
     def seen(self) -> list[list[int]] | None:
         """The shapes of the leaves of the last element; None if placeholders can be made from the spec alone."""
         if self._last is not None:
-            self._seen, self._last = self._stand_in.shapes(self._last), None
+            self._seen, self._last = self.stand_in.shapes(self._last), None
         return self._seen
 
     def close(self) -> None:
         """Release the last element."""
         self._last = None
 
-    def _fill(self, parts: list[Any]) -> list[bool]:
+    def _fill(self, parts: list[Any], seen: list[list[int]] | None) -> list[bool]:
         """Put placeholders where there are no elements; return which components are data."""
         present = [part is not END for part in parts] + [False] * (self._replicas - len(parts))
         there = [part for part in parts if part is not END]
-        if there and self._watches:
-            self._seen = self._stand_in.shapes(there[-1])
-        empty = self._stand_in.element(self._seen if self._watches else None)
+        if seen is not None:
+            self._seen, self._last = seen, None
+        elif self._last is not None or (there and self._watches):
+            last = there[-1] if there else self._last
+            self._seen, self._last = self.stand_in.shapes(last), None
+        empty = self.stand_in.element(self._seen if self._watches else None)
         for i, part in enumerate(parts):
             if part is END:
                 parts[i] = empty

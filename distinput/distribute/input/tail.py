@@ -113,6 +113,11 @@ class Padding:
             raise InvalidArgumentError(
                 f"InputOptions(tail='pad'): a replica's part must have at most {self._rows} rows, got {there}"
             )
+        if leaf.ragged_rank:
+            from distinput.core.ragged_tensor import RaggedTensor
+
+            splits = np.concatenate((part.row_splits, np.repeat(part.row_splits[-1:], self._rows - there)))
+            return RaggedTensor(part.values, splits)  # rows without values
         made = zero(leaf.dtype, (self._rows, *part.shape[1:]))
         made[:there] = part
         return made

@@ -24,6 +24,7 @@ class Terms:
       steps: the number of steps, if the workers have counted them; None if each sees its end, or they agree on it.
       tail: what happens to a step that is not full.
       full_rows: the number of rows of a full step, if each step has to be checked; else 0.
+      open_ends: True if a worker that has no more elements can learn their shape only from others.
       alike: True if all workers have the same pipeline and begin the same passes.
       hints: harmless differences between the pipelines, for the error raised if their elements turn out to differ.
     """
@@ -34,13 +35,14 @@ class Terms:
     steps: int | None = None
     tail: str = "partial"
     full_rows: int = 0
+    open_ends: bool = False
     alike: bool = False
     hints: Sequence[str] = ()
 
     @property
     def agrees(self) -> bool:
-        """True if workers can tell the end only together."""
-        return self.replicas.workers > 1 and self.cardinality != INFINITE and self.steps is None
+        """True if workers can tell the end, or what stands for missing elements, only together."""
+        return self.replicas.workers > 1 and self.cardinality != INFINITE and (self.steps is None or self.open_ends)
 
     def leaves_out(self, rows: int) -> bool:
         """True for a step that is left out because it is not full; it ends the iteration.

@@ -15,6 +15,8 @@ STRATEGIES: dict[str, str] = {
     "mirrored": f"{_HERE}.mirrored:MirroredStrategy",
     "multi_worker_mirrored": f"{_HERE}.multi_worker_mirrored:MultiWorkerMirroredStrategy",
     "one_device": f"{_HERE}.one_device:OneDeviceStrategy",
+    "parameter_server": f"{_HERE}.parameter_server:ParameterServerStrategy",
+    "tpu": f"{_HERE}.tpu:TPUStrategy",
 }
 
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several replicas in one process, with one copy of every variable."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from distinput.distribute.device_name import device_name, device_names
+from distinput.distribute.device_name import device_name
+from distinput.distribute.devices.choice import chosen_devices
 from distinput.distribute.strategy import Strategy
+from distinput.distribute.variables.creation import aggregating, single
+from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.variable import Variable
 
 __all__ = ["CentralStorageStrategy"]
 
@@ -12,13 +17,12 @@ __all__ = ["CentralStorageStrategy"]
 class CentralStorageStrategy(Strategy):
     """Synchronous replicas in this process whose variables live on one device.
 
-    Iterating a distributed dataset drops the last step unless there is an element for every replica, as TensorFlow
-    does here; `get_next_as_optional` delivers it.
+    A variable has one value; what replicas write to it must be aggregated. With one replica it is an ordinary variable.
 
     Args:
-      compute_devices: a name for each replica; None for one CPU.
+      compute_devices: a name for each replica, or device objects of JAX or PyTorch; None for one CPU.
       parameter_device: the device of the variables; None for the only compute device, or the CPU if there are several.
-      backend: what the replicas run on.
+      backend: what the replicas run on; None to choose by the devices, as `MirroredStrategy` does.
 
     Raises:
       AssertionError: a device is named twice.
@@ -32,16 +36,22 @@ class CentralStorageStrategy(Strategy):
     Source: `tf.distribute.experimental.CentralStorageStrategy`.
     """
 
-    keeps_partial_steps = False
     per_replica_input = "ignored"
+    _mirrors = False
 
     def __init__(
         self,
-        compute_devices: Sequence[str] | None = None,
+        compute_devices: Sequence[Any] | None = None,
         parameter_device: str | None = None,
         *,
-        backend: str = "threads",
+        backend: str | None = None,
     ) -> None:
-        names = device_names(compute_devices or ["CPU:0"])
+        names, backend = chosen_devices(compute_devices, backend, ["CPU:0"])
         super().__init__(names, backend=backend)
         self._parameter_devices = (device_name(parameter_device or (names[0] if len(names) == 1 else "CPU:0")),)
+
+    def _create_variable(
+        self, make_value: Callable[[], Any], policy: VariablePolicy, *, name: str, dtype: Any, shape: Any
+    ) -> Variable:
+        make = single if self._replicas.count == 1 else aggregating
+        return make(self, make_value, policy, name, shape)

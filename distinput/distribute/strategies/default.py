@@ -7,7 +7,8 @@ from typing import Any
 from distinput.distribute.input.checks import check_dataset_function
 from distinput.distribute.input.input_context import InputContext
 from distinput.distribute.input.options import InputOptions, RunOptions
-from distinput.distribute.modes import require_cross_replica
+from distinput.distribute.modes import outside, require_cross_replica
+from distinput.distribute.run import wrong_arguments
 from distinput.distribute.strategies.one_device import SingleReplica
 
 __all__ = ["DefaultStrategy"]
@@ -35,9 +36,7 @@ class DefaultStrategy(SingleReplica):
     ) -> Any:
         """Call `fn` here and now; see `Strategy.run`."""
         if not isinstance(args, tuple | list):
-            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
-                f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
-            )
+            raise wrong_arguments(args)
         require_cross_replica(self)
         return fn(*args, **(kwargs or {}))
 
@@ -54,3 +53,10 @@ class DefaultStrategy(SingleReplica):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DefaultStrategy":
         raise RuntimeError("the default strategy cannot be copied: there is only one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _default, ()
+
+
+def _default() -> Any:
+    return outside.make()

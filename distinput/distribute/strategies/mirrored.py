@@ -4,7 +4,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from distinput.distribute.device_name import device_names
+from distinput.distribute.cross_device.arithmetic import OpsArithmetic
+from distinput.distribute.cross_device.cross_device_ops import CrossDeviceOps
+from distinput.distribute.devices.choice import chosen_devices
 from distinput.distribute.strategy import Strategy
 
 __all__ = ["MirroredStrategy"]
@@ -14,14 +16,19 @@ class MirroredStrategy(Strategy):
     """Synchronous replicas in this process, each on a thread of its own.
 
     Args:
-      devices: a name for each replica, such as "CPU:0" or "GPU:1"; None or empty for one CPU. With the threads backend
-        names are labels only, so any number of replicas can be made.
-      cross_device_ops: accepted for compatibility with TensorFlow, and ignored.
-      backend: what the replicas run on.
+      devices: a name for each replica, such as "CPU:0" or "GPU:1", or device objects of JAX or PyTorch. With the threads
+        backend names are labels only, so any number of replicas can be made; with the others each names a device. None or
+        empty for one CPU, or with the other backends for all devices that JAX has, all accelerators that PyTorch has.
+      cross_device_ops: adds the values of replicas, a `CrossDeviceOps`; None adds them in replica order.
+      backend: what the replicas run on: "threads" for NumPy arrays on the host, "jax" for JAX devices and `jax.Array`s, or
+        "torch" for PyTorch devices and tensors. None to choose by the devices: device objects choose their framework, so do
+        "JAX:0" and "cuda:0", and "GPU:0" chooses the installed framework that has GPUs; everything else runs on threads.
 
     Raises:
       AssertionError: a device is named twice.
-      ValueError: a name is not the name of a device.
+      ValueError: a name is not the name of a device, the backend has no such device, or devices belong to two frameworks.
+      EngineMissing: the framework of the backend is not installed.
+      TypeError: `cross_device_ops` is not a `CrossDeviceOps`.
 
     >>> import distinput as di
     >>> strategy = di.distribute.MirroredStrategy(devices=["CPU:0", "CPU:1"])
@@ -37,6 +44,26 @@ class MirroredStrategy(Strategy):
     per_replica_input = "made"
 
     def __init__(
-        self, devices: Sequence[str] | None = None, cross_device_ops: Any = None, *, backend: str = "threads"
+        self,
+        devices: Sequence[Any] | None = None,
+        cross_device_ops: CrossDeviceOps | None = None,
+        *,
+        backend: str | None = None,
     ) -> None:
-        super().__init__(device_names(devices or ["CPU:0"]), backend=backend)
+        labels, backend = chosen_devices(devices, backend)
+        super().__init__(labels, backend=backend)
+        if cross_device_ops is None:
+            return
+        if not isinstance(cross_device_ops, CrossDeviceOps):
+            raise TypeError(
+                "MirroredStrategy: cross_device_ops must be a CrossDeviceOps, such as ReductionToOneDevice(), got "
+                f"{cross_device_ops!r}"
+            )
+        self._arithmetic = OpsArithmetic(cross_device_ops, self._replicas.devices)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = super().__reduce__()
+        return (*made, self._arithmetic.ops) if isinstance(self._arithmetic, OpsArithmetic) else made
+
+    def __setstate__(self, cross_device_ops: CrossDeviceOps) -> None:
+        self._arithmetic = OpsArithmetic(cross_device_ops, self._replicas.devices)

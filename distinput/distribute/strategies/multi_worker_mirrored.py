@@ -2,7 +2,6 @@
 """Replicas in several processes, with equal copies of every variable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,49 +9,16 @@ from distinput.cluster.resolve import resolve, resolver_of
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.arithmetic import Arithmetic
 from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.device_name import device_names
-from distinput.distribute.engines import find_engine, open_collectives
+from distinput.distribute.communication import CommunicationImplementation, CommunicationOptions
+from distinput.distribute.devices.choice import chosen_devices
+from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.distribute.peers import Peers
 from distinput.distribute.replicas import Replicas
 from distinput.distribute.strategy import Strategy
 
-_ENGINES = {"NCCL": "torch", "RING": "torch"}
-
-__all__ = ["CommunicationOptions", "MultiWorkerMirroredStrategy"]
+__all__ = ["ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredStrategy"]
 
 _TIMEOUT = 300.0
-
-
-@dataclass(frozen=True)
-class CommunicationOptions:
-    """How workers communicate; the counterpart of `tf.distribute.experimental.CommunicationOptions`.
-
-    Args:
-      bytes_per_pack: accepted for compatibility with TensorFlow, and ignored: arrays are sent whole.
-      timeout_seconds: how long a call waits for the other workers; None for 300 seconds.
-      implementation: "AUTO", or the name of an engine: "torch", "mpi", "jax"; TensorFlow's "RING" and "NCCL" mean "torch".
-      compare_call_sites: True if all workers must call `reduce`, `gather` and the like from the same places in the
-        program, so that metrics reduced in a different order are an error; False for workers that run different
-        programs.
-
-    Raises:
-      ValueError: `bytes_per_pack` is negative, or `timeout_seconds` is not positive.
-
-    >>> import distinput as di
-    >>> di.distribute.experimental.CommunicationOptions(timeout_seconds=60.0).implementation
-    'AUTO'
-    """
-
-    bytes_per_pack: int = 0
-    timeout_seconds: float | None = None
-    implementation: str = "AUTO"
-    compare_call_sites: bool = True
-
-    def __post_init__(self) -> None:
-        if self.bytes_per_pack < 0:
-            raise ValueError(f"CommunicationOptions: bytes_per_pack must be at least 0, got {self.bytes_per_pack}")
-        if self.timeout_seconds is not None and self.timeout_seconds <= 0:
-            raise ValueError(f"CommunicationOptions: timeout_seconds must be positive, got {self.timeout_seconds}")
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -67,10 +33,12 @@ class MultiWorkerMirroredStrategy(Strategy):
     Args:
       cluster_resolver: describes the workers; None looks at the environment: TF_CONFIG, torchrun, MPI, Slurm,
         Kubernetes. Without a cluster there is one worker.
-      communication_options: the engine and its time-out.
-      devices: a name for each replica of this process; None for one CPU. Workers may have different numbers of
-        replicas.
-      backend: what the replicas of this process run on.
+      communication_options: the engine and its time-out. The engine "torch" moves tensors between workers where they are,
+        by gloo on CPUs and NCCL on CUDA, and "jax" arrays of JAX by compiled programs; with any other engine, values on devices
+        pass the host.
+      devices: a name for each replica of this process, or device objects of JAX or PyTorch; None for one CPU. Workers may
+        have different numbers of replicas.
+      backend: what the replicas of this process run on; None to choose by the devices, as `MirroredStrategy` does.
       collectives: a group that is already open; its owner closes it.
 
     Raises:
@@ -90,32 +58,39 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster_resolver: ClusterResolver | None = None,
         communication_options: CommunicationOptions | None = None,
         *,
-        devices: Sequence[str] | None = None,
-        backend: str = "threads",
+        devices: Sequence[Any] | None = None,
+        backend: str | None = None,
         collectives: Collectives | None = None,
     ) -> None:
-        super().__init__(device_names(devices or ["CPU:0"]), backend=backend)
+        labels, backend = chosen_devices(devices, backend, ["CPU:0"])
         options = communication_options or CommunicationOptions()
         cluster = resolve(resolver=cluster_resolver)
         self._resolver = cluster_resolver or resolver_of(cluster)
         self._owned: Collectives | None = None
         self._calls: Collectives | None = None
-        if collectives is None:
-            if cluster.size == 1:
-                return
+        if collectives is None and cluster.size > 1:
             timeout = options.timeout_seconds or _TIMEOUT
-            engine = _engine(options.implementation)
+            engine = _engine(options.implementation, backend)
             address = cluster.coordinator or next(iter(cluster.addresses), None)
             collectives = open_collectives(
                 engine, rank=cluster.rank, size=cluster.size, address=address, timeout=timeout
             )
             self._owned = collectives
+        try:
+            super().__init__(labels, backend=backend)  # after the engine: JAX wants to know of the others first
+        except BaseException as error:
+            if self._owned is not None:
+                self._owned.abort(f"{type(error).__name__}: {error}")
+                self._owned.close()
+            raise
+        if collectives is None:
+            return
         # Leaving the strategy's block does not close this group: its owner may go on using it.
         self._calls = self._owned or collectives.dup("strategy")
         control = collectives.dup("control")
         peers = Peers(self._calls, control, self._replicas.count, compare_call_sites=options.compare_call_sites)
         self._replicas = Replicas.of(self._replicas.devices, peers)
-        self._arithmetic = Arithmetic(peers)
+        self._arithmetic = Arithmetic(peers, self._replicas.devices)
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
@@ -128,7 +103,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     def close(self) -> None:
         """Leave the group of workers; the strategy cannot be used any more."""
         if self._replicas.peers is not None:
-            self._replicas.peers.control.close()
+            self._replicas.peers.close()
         if self._calls is not None:
             self._calls.close()
 
@@ -138,7 +113,8 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self._owned is not None:
+        agreed = getattr(error, "agreed", False)  # all workers end in the same way
+        if error is not None and self._owned is not None and not agreed:
             self._owned.abort(f"{type(error).__name__}: {error}")
         self.close()
 
@@ -150,8 +126,61 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __deepcopy__(self, memo: dict[int, Any]) -> "MultiWorkerMirroredStrategy":
         raise RuntimeError("MultiWorkerMirroredStrategy cannot be copied: its workers know one another by this object")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise RuntimeError(
+            "MultiWorkerMirroredStrategy cannot be sent to another process: make it there, from that process's own resolver"
+        )
 
-def _engine(implementation: str) -> str:
-    """The engine with this name; "AUTO" finds an installed one."""
-    name = getattr(implementation, "name", implementation)
-    return find_engine() if name == "AUTO" else _ENGINES.get(name, name)
+
+class _OldName(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, MultiWorkerMirroredStrategy)
+
+
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_OldName):
+    """`MultiWorkerMirroredStrategy` with the arguments of its older name; `isinstance` takes the two for the same.
+
+    Args:
+      communication: the engine, a `CommunicationImplementation` or a name.
+      cluster_resolver: as for `MultiWorkerMirroredStrategy`.
+      devices: as for `MultiWorkerMirroredStrategy`.
+      backend: what the replicas of this process run on; None to choose by the devices, as `MirroredStrategy` does.
+      collectives: a group that is already open; its owner closes it.
+
+    >>> import distinput as di
+    >>> with di.distribute.experimental.MultiWorkerMirroredStrategy() as strategy:
+    ...     strategy.num_replicas_in_sync
+    1
+
+    Source: `tf.distribute.experimental.MultiWorkerMirroredStrategy`.
+    """
+
+    def __init__(
+        self,
+        communication: CommunicationImplementation | str = CommunicationImplementation.AUTO,
+        cluster_resolver: ClusterResolver | None = None,
+        *,
+        devices: Sequence[Any] | None = None,
+        backend: str | None = None,
+        collectives: Collectives | None = None,
+    ) -> None:
+        if isinstance(communication, ClusterResolver):
+            raise TypeError(
+                "experimental.MultiWorkerMirroredStrategy: the first argument is the communication, as in TensorFlow; "
+                "write cluster_resolver=..., or use distribute.MultiWorkerMirroredStrategy"
+            )
+        options = CommunicationOptions(implementation=communication)
+        super().__init__(cluster_resolver, options, devices=devices, backend=backend, collectives=collectives)
+
+
+# Messages, which workers compare, name the strategy by the name that users know.
+ExperimentalMultiWorkerMirroredStrategy.__name__ = MultiWorkerMirroredStrategy.__name__
+ExperimentalMultiWorkerMirroredStrategy.__qualname__ = MultiWorkerMirroredStrategy.__qualname__
+
+
+def _engine(implementation: CommunicationImplementation | str, backend: str) -> str:
+    """The engine with this name; AUTO finds an installed one, JAX's own for devices of JAX if no other one is running."""
+    if implementation is CommunicationImplementation.AUTO:
+        found = find_engine()
+        return "jax" if (backend, found) == ("jax", "torch") and not engine_runs("torch") else found
+    return "torch" if isinstance(implementation, CommunicationImplementation) else implementation

@@ -4,12 +4,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.device_name import device_name
+from distinput.distribute.devices.choice import chosen_devices
 from distinput.distribute.modes import require_cross_replica
 from distinput.distribute.reduce_op import ReduceOp
 from distinput.distribute.strategy import Strategy
 from distinput.distribute.value_context import ValueContext
 from distinput.distribute.values import DistributedValues, only_masked
+from distinput.distribute.variables.creation import single
+from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.variable import Variable
 
 __all__ = ["OneDeviceStrategy", "SingleReplica"]
 
@@ -18,6 +21,7 @@ class SingleReplica(Strategy):
     """The base of strategies with exactly one replica: values are never wrapped, batches never cut."""
 
     splits_batches = False
+    _mirrors = False
     keeps_partial_steps = False
 
     def reduce(
@@ -34,7 +38,7 @@ class SingleReplica(Strategy):
         require_cross_replica(self)
         if axis is None and not isinstance(value, DistributedValues):
             ReduceOp.of(reduce_op)
-            return value if mask is None else only_masked("reduce", value, mask)
+            return value if mask is None else only_masked("reduce", value, mask, self._arithmetic.arrays)
         return super().reduce(reduce_op, value, axis, deterministic=deterministic, mask=mask, name=name)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
@@ -45,13 +49,19 @@ class SingleReplica(Strategy):
         """The result of `value_fn` for replica 0 of 1; see `Strategy.experimental_distribute_values_from_function`."""
         return value_fn(ValueContext(0, 1))
 
+    def _create_variable(
+        self, make_value: Callable[[], Any], policy: VariablePolicy, *, name: str, dtype: Any, shape: Any
+    ) -> Variable:
+        return single(self, make_value, policy, name, shape)
+
 
 class OneDeviceStrategy(SingleReplica):
     """One replica on a named device: nothing is cut or wrapped.
 
     Args:
-      device: the name of the device, such as "CPU:0".
-      backend: what the replica runs on.
+      device: the name of the device, such as "CPU:0", or a device object of JAX or PyTorch.
+      backend: what the replica runs on: "threads", "jax" for a JAX device and `jax.Array`s, or "torch" for a PyTorch device
+        and tensors; None to choose by the device, as `MirroredStrategy` does.
 
     Raises:
       ValueError: the name is not the name of a device.
@@ -64,5 +74,6 @@ class OneDeviceStrategy(SingleReplica):
     Source: `tf.distribute.OneDeviceStrategy`.
     """
 
-    def __init__(self, device: str, *, backend: str = "threads") -> None:
-        super().__init__([device_name(device)], backend=backend)
+    def __init__(self, device: Any, *, backend: str | None = None) -> None:
+        labels, backend = chosen_devices([device], backend)
+        super().__init__(labels, backend=backend)

@@ -8,6 +8,7 @@ import numpy as np
 
 from distinput.core.leaves import dtype_of
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.strategy import Strategy
@@ -71,17 +72,42 @@ def _check_step(strategy: Strategy, step: Any, parts: list[Any]) -> None:
     inner = [{leaf.shape[1:] for leaf in leaves} for leaves in zip(*columns, strict=True)]
     if any(len(shapes) > 1 for shapes in inner):
         return  # replicas without rows may not know dimensions that the data decides
-    whole = [np.concatenate(leaves) for leaves in zip(*columns, strict=True)]
+    whole = [_joined(leaves) for leaves in zip(*columns, strict=True)]
     gathered = structure.flatten(strategy.gather(step, axis=0))
     for value, expected in zip(gathered, whole, strict=True):
         if exact(value) != exact(expected):
             raise AssertionError(f"gather over {strategy.num_replicas_in_sync}: got {value!r}, expected {expected!r}")
     numbers = [leaf for leaf in structure_of(step).flatten(step) if dtype_of(_first_part(strategy, leaf)).kind in "if"]
     for leaf in numbers:
-        rows = np.concatenate(strategy.experimental_local_results(leaf))
+        rows = _joined(strategy.experimental_local_results(leaf))
+        if isinstance(rows, RaggedTensor):
+            _check_ragged(strategy, leaf, rows)
+            continue
         _check_number("SUM", strategy.reduce("SUM", leaf, axis=0), rows.sum(axis=0))
         if len(rows):
             _check_number("MEAN", strategy.reduce("MEAN", leaf, axis=0), rows.astype(np.float64).mean(axis=0))
+
+
+def _joined(parts: Any) -> Any:
+    """The rows of all parts, one after the other."""
+    if not isinstance(parts[0], RaggedTensor):
+        return np.concatenate(parts)
+    lengths = np.concatenate([part.row_lengths() for part in parts])
+    return RaggedTensor.from_row_lengths(_joined([part.values for part in parts]), lengths)
+
+
+def _check_ragged(strategy: Strategy, leaf: Any, rows: RaggedTensor) -> None:
+    """Sums and means over the values of all rows, and over the rows where there is one ragged dimension."""
+    axes, flat = tuple(range(rows.ragged_rank + 1)), rows.flat_values
+    _check_number("SUM", strategy.reduce("SUM", leaf, axis=axes), flat.sum(axis=0))
+    if len(flat):
+        _check_number("MEAN", strategy.reduce("MEAN", leaf, axis=axes), flat.astype(np.float64).mean(axis=0))
+    if rows.ragged_rank == 1:
+        there = np.arange(int(rows.row_lengths().max(initial=0))) < rows.row_lengths()[:, None]
+        total = rows.to_padded(0).sum(axis=0)
+        _check_number("SUM", strategy.reduce("SUM", leaf, axis=0), total)
+        counts = there.sum(axis=0).reshape(-1, *[1] * (total.ndim - 1))
+        _check_number("MEAN", strategy.reduce("MEAN", leaf, axis=0), total / counts)
 
 
 def _first_part(strategy: Strategy, leaf: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from distinput.data.dataset import Dataset
 from distinput.ops.shard import Shard
 from distinput.ops.take import Skip, Take
+from distinput.plan.bounds import cardinality_bounds
 from distinput.plan.needs import Needs
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.testing.elements import difference
@@ -20,7 +21,7 @@ def check_facts(dataset: Dataset, *, most: int = 60) -> None:
 
     `needs`: with `Needs.ONE` the step over a part of its input gives that part of its elements, with `Needs.EACH` the parts one
     after the other are the whole. `by_position` and `shuffles`: the elements are those of the input. `transparent`: so are the
-    states. `count_elements` and `batch_sizes`: as many there are.
+    states. `count_elements` and `batch_sizes`: as many there are, and `cardinality_bounds` lie below and above.
 
     Args:
       dataset: any pipeline.
@@ -58,6 +59,9 @@ def _check_counts(step: Node, elements: list[Any]) -> None:
     counted = step.count_elements()
     if counted not in (UNKNOWN, len(elements)):
         raise AssertionError(f"count_elements of {step} is {counted}, but there are {len(elements)}")
+    low, high = cardinality_bounds(step)
+    if len(elements) < low or (high is not None and len(elements) > high):
+        raise AssertionError(f"cardinality_bounds of {step} are {(low, high)}, but there are {len(elements)}")
 
 
 def _check_needs(step: Node, elements: list[Any], given: list[Any]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import dtype_of, shape_of
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import INFINITE, UNKNOWN
@@ -65,9 +65,7 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
             inner = Spec.of(leaf_spec.element_spec)
             for index, member in enumerate(leaf):
                 _check_fits(member, inner, f"{where}, its element {index},")
-        elif not isinstance(leaf, np.ndarray | np.generic | bytes) or not leaf_spec.fits(
-            shape_of(leaf), dtype_of(leaf)
-        ):
+        elif not isinstance(leaf, np.ndarray | np.generic | bytes | RaggedTensor) or not leaf_spec.fits_value(leaf):
             raise AssertionError(f"spec: {where} must fit {leaf_spec}, got {leaf!r}")
         elif isinstance(leaf, np.ndarray) and not leaf.ndim:
             raise AssertionError(f"spec: {where} must be a NumPy scalar, got an array of no dimension: {leaf!r}")

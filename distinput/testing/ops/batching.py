@@ -6,22 +6,26 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.sparse_tensor import SparseTensor
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.ragged_batch import RaggedBatch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard_batches import ShardBatches
 from distinput.ops.slices import Slices
+from distinput.ops.sparse_batch import SparseBatch
 from distinput.ops.unbatch import Unbatch
 from distinput.ops.window import Window
 from distinput.ops.worker_rows import OwnPieces, OwnRows, OwnShares
 from distinput.testing.ops.arguments import PARALLEL, SMALL, Arguments, nothing, tensors, with_policy
-from distinput.testing.ops.stacking import cut, padded, stack, stacked
+from distinput.testing.ops.stacking import cut, padded, ragged_stack, stack, stacked
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline
 
-__all__ = ["BATCHING"]
+__all__ = ["BATCHING", "padded_fits", "ragged_group", "stacked_rows"]
 
 
 def _draw_batch(draw: Draw, _: Pipeline) -> Arguments:
@@ -65,10 +69,56 @@ def _build_padded(ds: Dataset, a: Arguments) -> Dataset:
     return ds.padded_batch(a["size"], shapes, a["fill"], drop_remainder=a["drop"])
 
 
-def _padded_fits(p: Pipeline) -> bool:
-    return p.ranked and all(
-        dim < WIDE for element in p.elements for leaf in p.flat(element) for dim in getattr(leaf, "shape", ())
-    )
+def padded_fits(p: Pipeline) -> bool:
+    """Whether elements can be padded to one shape."""
+    return p.ranked and all(dim < WIDE for element in p.elements for leaf in p.flat(element) for dim in _dims(leaf))
+
+
+def _dims(leaf: Any) -> Any:
+    return leaf.dense_shape if isinstance(leaf, RaggedTensor) else getattr(leaf, "shape", ())
+
+
+def _ragged_leaf(leaf: TensorSpec) -> tuple[int | None, TensorSpec]:
+    """The ragged rank of batches of a leaf, None if they are arrays; and the spec of a row."""
+    if leaf.ragged_rank is not None:
+        return leaf.ragged_rank + 1, leaf
+    unknown = [axis for axis, size in enumerate(leaf.shape or ()) if size is None]
+    return (unknown[-1] + 1, leaf) if unknown else (None, leaf)
+
+
+def ragged_group(p: Pipeline, group: list[Any]) -> Any:
+    """Elements as one, each leaf of which is ragged if dimensions of it are unknown."""
+    made = []
+    for leaves, leaf in zip(zip(*map(p.flat, group), strict=True), p.leaves, strict=True):
+        rank, spec = _ragged_leaf(leaf)
+        made.append(stack(list(leaves)) if rank is None else ragged_stack(list(leaves), rank, spec))
+    return p.spec.structure.build(made)
+
+
+def _model_ragged(p: Pipeline, a: Arguments) -> list[Any]:
+    return [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])]
+
+
+def _sparse_fits(p: Pipeline) -> bool:
+    return padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None
+
+
+def _model_sparse(p: Pipeline, a: Arguments) -> list[Any]:
+    given = []
+    for group in cut(p.elements, a["size"], drop=False):
+        places = [(row, *place) for row, leaf in enumerate(group) for place in np.ndindex(np.shape(leaf))]
+        values = [np.asarray(leaf, p.leaves[0].dtype).reshape(-1).tolist() for leaf in group]
+        flat = np.array([item for row in values for item in row], p.leaves[0].dtype)
+        largest = np.array([np.shape(leaf) for leaf in group]).max(axis=0).tolist()
+        shape = [len(group), *([WIDE] * len(largest) if a["wide"] else largest)]
+        indices = np.array(places, np.int64).reshape(-1, len(shape))
+        given.append(SparseTensor(indices, flat, np.array(shape, np.int64)))
+    return given
+
+
+def _build_sparse(ds: Dataset, a: Arguments) -> Dataset:
+    (leaf,) = ds.node.spec.tensors("pipelines")
+    return ds.sparse_batch(a["size"], [WIDE if a["wide"] else None] * len(leaf.shape or ()))
 
 
 def _rows(p: Pipeline, element: Any) -> list[list[Any]]:
@@ -100,12 +150,20 @@ def _model_rebatch(p: Pipeline, a: Arguments) -> list[Any]:
         if not rows or (len(rows) < size and a["drop"]):
             return given
         part, rows = rows[:size], rows[size:]
-        given.append(p.spec.structure.build([stack(list(leaves)) for leaves in zip(*part, strict=True)]))
+        made = zip(zip(*part, strict=True), p.leaves, strict=True)
+        given.append(p.spec.structure.build([stacked_rows(leaf, list(rows)) for rows, leaf in made]))
         if len(part) < size:
             return given
 
 
+def stacked_rows(leaf: TensorSpec, rows: list[Any]) -> Any:
+    """Rows of batches of a spec as another batch of it."""
+    return ragged_stack(rows, leaf.ragged_rank, leaf.with_shape(leaf.shape[1:])) if leaf.ragged_rank else stack(rows)  # type: ignore[index]
+
+
 def _no_rows(leaf: TensorSpec) -> Any:
+    if leaf.ragged_rank:
+        return stacked_rows(leaf, [])
     return np.empty((0, *[d or 0 for d in (leaf.shape or ())[1:]]), leaf.dtype)
 
 
@@ -195,7 +253,16 @@ BATCHING: tuple[Ingredient, ...] = (
         lambda p: p.regular,
         weight=5,
     ),
-    Ingredient("padded_batch", (PaddedBatch,), _build_padded, _model_padded, _draw_padded, _padded_fits),
+    Ingredient("padded_batch", (PaddedBatch,), _build_padded, _model_padded, _draw_padded, padded_fits),
+    Ingredient(
+        "ragged_batch",
+        (RaggedBatch,),
+        lambda ds, a: ds.ragged_batch(a["size"], drop_remainder=a["drop"]),
+        _model_ragged,
+        lambda draw, _: {"size": draw(SMALL), "drop": draw(st.booleans())},
+        lambda p: p.ranked,
+        weight=2,
+    ),
     Ingredient(
         "rebatch",
         (Rebatch,),
@@ -213,6 +280,14 @@ BATCHING: tuple[Ingredient, ...] = (
         _draw_share,
         lambda p: p.batched,
         weight=3,
+    ),
+    Ingredient(
+        "sparse_batch",
+        (SparseBatch,),
+        _build_sparse,
+        _model_sparse,
+        lambda draw, _: {"size": draw(SMALL), "wide": draw(st.booleans())},
+        _sparse_fits,
     ),
     Ingredient(
         "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5

@@ -8,8 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
+from distinput.data.experimental.grouping import Reducer, group_by_reducer
 from distinput.ops.bucket_by_sequence_length import BucketBySequenceLength
+from distinput.ops.group_by_reducer import GroupByReducer
 from distinput.ops.group_by_window import GroupByWindow
+from distinput.ops.rejection_resample import RejectionResample
+from distinput.testing.elements import exact
 from distinput.testing.functions import applied, digest
 from distinput.testing.ops.arguments import SMALL, Arguments, tensors
 from distinput.testing.ops.stacking import cut, padded, stacked
@@ -121,6 +125,61 @@ def _model_bucket(p: Pipeline, a: Arguments) -> list[Any]:
     return given
 
 
+def _draw_reducer(draw: Draw, _: Pipeline) -> Arguments:
+    return {"modulus": draw(st.integers(1, 4))}
+
+
+def _added(total: Any, element: Any) -> Any:
+    return total[0], total[1] + 1, total[2] + np.int64(applied(digest, element))
+
+
+def _build_reducer(ds: Dataset, a: Arguments) -> Dataset:
+    reducer = Reducer(
+        lambda key: (key, np.int64(0), np.int64(0)),
+        _added,
+        lambda key, count, total: {"key": key, "count": count, "total": total},
+    )
+    return ds.apply(group_by_reducer(_key(a["modulus"]), reducer))
+
+
+def _model_reducer(p: Pipeline, a: Arguments) -> list[Any]:
+    groups: dict[int, list[int]] = {}
+    for element in p.elements:
+        groups.setdefault(int(applied(_key(a["modulus"]), element)), []).append(applied(digest, element))
+    return [
+        {"key": np.int64(key), "count": np.int64(len(groups[key])), "total": np.int64(sum(groups[key]))}
+        for key in sorted(groups)
+    ]
+
+
+def _draw_resample(draw: Draw, _: Pipeline) -> Arguments:
+    shares = st.sampled_from([[0.5, 0.5, 0.0], [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]])
+    return {
+        "target": draw(shares),
+        "initial": draw(st.sampled_from([None, [1.0, 1.0, 1.0], [0.2, 0.3, 0.5]])),
+        "seed": draw(st.integers(0, 9)),
+    }
+
+
+def _class(*args: Any) -> Any:
+    return np.int32(digest(*args) % 3)
+
+
+def _model_resample(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
+    """Some of the elements in their order, each with its class; all of them where the classes are as wanted."""
+    if not p.exact:
+        return seen
+    pairs = [(applied(_class, element), element) for element in p.elements]
+    if a["target"] == a["initial"]:
+        return pairs
+    left = iter([exact(pair) for pair in pairs])
+    if not all(exact(pair) in left for pair in seen):
+        raise AssertionError(f"rejection_resample: {seen!r} are not some of {pairs!r}")
+    if any(a["target"][int(found)] == 0 for found, _ in seen):
+        raise AssertionError(f"rejection_resample: {seen!r} has a class that {a['target']} leaves out")
+    return seen
+
+
 GROUPING: tuple[Ingredient, ...] = (
     Ingredient(
         "bucket_by_sequence_length",
@@ -130,6 +189,16 @@ GROUPING: tuple[Ingredient, ...] = (
         _draw_bucket,
         lambda p: p.ranked,
     ),
+    Ingredient("group_by_reducer", (GroupByReducer,), _build_reducer, _model_reducer, _draw_reducer),
     Ingredient("group_by_window", (GroupByWindow,), _build_group, _model_group, _draw_group, tensors),
+    Ingredient(
+        "rejection_resample",
+        (RejectionResample,),
+        lambda ds, a: ds.rejection_resample(_class, a["target"], a["initial"], a["seed"]),
+        _model_resample,
+        _draw_resample,
+        observed=True,
+        settled=lambda _: False,
+    ),
 )
 """Ops that group elements by a key."""

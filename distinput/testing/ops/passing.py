@@ -9,12 +9,15 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.ops.cache import Cache
 from distinput.ops.copied import Copied
+from distinput.ops.disk_cache import DiskCache
 from distinput.ops.identity import AssertCardinality, WithOptions
 from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.repeat import Repeat
+from distinput.ops.snapshot import Snapshot
 from distinput.testing.ops.arguments import Arguments, nothing, unchanged, with_policy
 from distinput.testing.pipeline import Ingredient, Pipeline
+from distinput.testing.sources.written import new_folder
 
 __all__ = ["PASSING"]
 
@@ -40,6 +43,9 @@ PASSING: tuple[Ingredient, ...] = (
         lambda p: p.exact,
     ),
     Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), unchanged, nothing),
+    Ingredient(
+        "cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), unchanged, nothing, lambda p: p.tensors
+    ),
     Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), unchanged, nothing),
     Ingredient(
         "endless",
@@ -64,6 +70,9 @@ PASSING: tuple[Ingredient, ...] = (
         lambda ds, a: ds.repeat(a["count"]),
         lambda p, a: p.elements * a["count"],
         lambda draw, _: {"count": draw(st.integers(0, 3))},
+    ),
+    Ingredient(
+        "snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), unchanged, nothing, lambda p: p.tensors
     ),
     Ingredient(
         "with_options",

@@ -12,7 +12,7 @@ from distinput.ops.choose import Choose, DrawByWeights
 from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.range import Range
-from distinput.ops.slices import SlicesInTurn
+from distinput.ops.slices_in_turn import SlicesInTurn
 from distinput.ops.zip import Zip
 from distinput.testing.elements import exact
 from distinput.testing.functions import Point
@@ -20,9 +20,10 @@ from distinput.testing.ops.arguments import Arguments
 from distinput.testing.pipeline import Draw, Ingredient, Pipeline
 from distinput.testing.sources import SOURCES
 
-__all__ = ["SEVERAL"]
+__all__ = ["SEVERAL", "VARIANTS", "sources_of", "variant_model"]
 
-_VARIANTS = st.sampled_from(["same", "skip", "take", "none", "fresh"])
+VARIANTS = st.sampled_from(["same", "skip", "take", "none", "fresh"])
+"""Words for datasets of the same kind of elements as another one."""
 
 
 def _variant(ds: Dataset, word: str, recipe: Callable[[], Dataset]) -> Dataset:
@@ -32,7 +33,8 @@ def _variant(ds: Dataset, word: str, recipe: Callable[[], Dataset]) -> Dataset:
     return {"same": ds, "skip": ds.skip(2), "take": ds.take(3), "none": ds.take(0)}[word]
 
 
-def _variant_model(elements: list[Any], word: str) -> list[Any]:
+def variant_model(elements: list[Any], word: str) -> list[Any]:
+    """The elements of a dataset of the same kind."""
     return {"same": elements, "skip": elements[2:], "take": elements[:3], "none": [], "fresh": elements}[word]
 
 
@@ -41,7 +43,7 @@ def _copied(ds: Dataset) -> Dataset:
 
 
 def _draw_concatenate(draw: Draw, _: Pipeline) -> Arguments:
-    return {"other": draw(_VARIANTS), "before": draw(st.booleans())}
+    return {"other": draw(VARIANTS), "before": draw(st.booleans())}
 
 
 def _build_concatenate(ds: Dataset, a: Arguments) -> Dataset:
@@ -51,7 +53,7 @@ def _build_concatenate(ds: Dataset, a: Arguments) -> Dataset:
 
 
 def _model_concatenate(p: Pipeline, a: Arguments) -> list[Any]:
-    other = _variant_model(p.elements, a["other"])
+    other = variant_model(p.elements, a["other"])
     return [*other, *p.elements] if a["before"] else [*p.elements, *other]
 
 
@@ -109,7 +111,7 @@ def _model_enumerate(p: Pipeline, a: Arguments) -> list[Any]:
 
 def _draw_choose(draw: Draw, _: Pipeline) -> Arguments:
     return {
-        "others": draw(st.lists(_VARIANTS, max_size=2)),
+        "others": draw(st.lists(VARIANTS, max_size=2)),
         "choices": draw(st.lists(st.integers(0, 2), max_size=30)),
         "stop": draw(st.booleans()),
     }
@@ -119,17 +121,18 @@ def _choices(a: Arguments) -> list[int]:
     return [choice % (1 + len(a["others"])) for choice in a["choices"]]
 
 
-def _sources_of(ds: Dataset, a: Arguments) -> list[Dataset]:
+def sources_of(ds: Dataset, a: Arguments) -> list[Dataset]:
+    """The dataset and others of the same kind."""
     return [ds, *[_variant(ds, word, lambda: _copied(ds)) for word in a["others"]]]
 
 
 def _build_choose(ds: Dataset, a: Arguments) -> Dataset:
     selector = Dataset.from_tensor_slices(np.array(_choices(a), np.int64))
-    return Dataset.choose_from_datasets(_sources_of(ds, a), selector, stop_on_empty_dataset=a["stop"])
+    return Dataset.choose_from_datasets(sources_of(ds, a), selector, stop_on_empty_dataset=a["stop"])
 
 
 def _model_choose(p: Pipeline, a: Arguments) -> list[Any]:
-    queues = [list(p.elements), *[list(_variant_model(p.elements, word)) for word in a["others"]]]
+    queues = [list(p.elements), *[list(variant_model(p.elements, word)) for word in a["others"]]]
     given = []
     for choice in _choices(a):
         if queues[choice]:
@@ -141,7 +144,7 @@ def _model_choose(p: Pipeline, a: Arguments) -> list[Any]:
 
 def _draw_sample(draw: Draw, _: Pipeline) -> Arguments:
     return {
-        "others": draw(st.lists(_VARIANTS, min_size=1, max_size=2)),
+        "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
         "weights": draw(st.sampled_from([None, [1.0, 2.0, 0.5], [0.0, 1.0, 1.0]])),
         "seed": draw(st.integers(0, 9)),
         "stop": draw(st.booleans()),
@@ -153,14 +156,14 @@ def _build_sample(ds: Dataset, a: Arguments) -> Dataset:
     weights: Any = None if a["weights"] is None else a["weights"][: 1 + len(a["others"])]
     if a.get("each") and weights is not None and all(weights):  # where one is 0, endless weights never use it up
         weights = Dataset.from_tensors(np.array(weights)).repeat()
-    return Dataset.sample_from_datasets(_sources_of(ds, a), weights, a["seed"], stop_on_empty_dataset=a["stop"])
+    return Dataset.sample_from_datasets(sources_of(ds, a), weights, a["seed"], stop_on_empty_dataset=a["stop"])
 
 
 def _model_sample(p: Pipeline, a: Arguments, seen: list[Any]) -> list[Any]:
     """Each dataset in its own order, and all of them to their ends unless an end stops the rest."""
     if not p.exact:
         return seen
-    queues = [list(p.elements), *[list(_variant_model(p.elements, word)) for word in a["others"]]]
+    queues = [list(p.elements), *[list(variant_model(p.elements, word)) for word in a["others"]]]
     kept = [q for i, q in enumerate(queues) if a["weights"] is None or a["weights"][i] > 0]
     if not _is_merge([exact(e) for e in seen], [[exact(e) for e in q] for q in kept], whole=not a["stop"]):
         raise AssertionError(f"sample_from_datasets: {seen!r} does not mix {kept!r}")

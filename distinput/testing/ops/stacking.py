@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import Spec, TensorSpec
 
-__all__ = ["cut", "padded", "stack", "stacked"]
+__all__ = ["cut", "padded", "ragged_stack", "stack", "stacked", "stacked_leaf"]
 
 
 def cut(elements: list[Any], size: int, *, drop: bool) -> list[list[Any]]:
@@ -27,10 +28,40 @@ def stack(leaves: list[Any]) -> Any:
     return np.stack(leaves)
 
 
+def ragged_stack(leaves: list[Any], ragged_rank: int, spec: TensorSpec) -> RaggedTensor:
+    """Arrays or ragged tensors as the rows of one ragged tensor: made of lists.
+
+    Args:
+      leaves: the rows.
+      ragged_rank: of the whole.
+      spec: of a row.
+    """
+    rows: list[Any] = [leaf.to_list() if isinstance(leaf, RaggedTensor) else list(leaf) for leaf in leaves]
+    splits = []
+    for _ in range(ragged_rank):
+        splits.append(np.cumsum([0, *map(len, rows)]))
+        rows = [item for row in rows for item in row]
+    inner = tuple([d or 0 for d in (spec.shape or ())[ragged_rank:]])
+    if rows and spec.dtype != object:
+        inner = np.shape(rows[0])  # where the spec does not know it
+    values: Any = np.empty((len(rows), *inner), spec.dtype)
+    for place, item in enumerate(rows):
+        values[place] = item
+    for each in reversed(splits):
+        values = RaggedTensor.from_row_splits(values, each)
+    return values  # type: ignore[no-any-return]
+
+
+def stacked_leaf(leaves: list[Any], spec: TensorSpec) -> Any:
+    """Leaves of a spec as one, with a first axis."""
+    return stack(leaves) if spec.ragged_rank is None else ragged_stack(leaves, spec.ragged_rank + 1, spec)
+
+
 def stacked(spec: Spec, elements: list[Any]) -> Any:
-    """Elements of equal shapes as one, with a first axis."""
+    """Elements as one, with a first axis."""
     columns = zip(*map(spec.structure.flatten, elements), strict=True)
-    return spec.structure.build([stack(list(leaves)) for leaves in columns])
+    made = zip(columns, spec.tensors("pipelines"), strict=True)
+    return spec.structure.build([stacked_leaf(list(leaves), leaf) for leaves, leaf in made])
 
 
 def padded(spec: Spec, elements: list[Any], fill: Any = None, width: int | None = None) -> Any:
@@ -46,8 +77,9 @@ def padded(spec: Spec, elements: list[Any], fill: Any = None, width: int | None 
     for leaves, leaf_spec in zip(
         zip(*map(spec.structure.flatten, elements), strict=True), spec.tensors("padded"), strict=True
     ):
-        shape = _padded_shape(leaves, leaf_spec, width)
-        columns.append(stack([_pad(leaf, shape, fill) for leaf in leaves]))
+        arrays = [leaf.to_padded(fill) if isinstance(leaf, RaggedTensor) else leaf for leaf in leaves]
+        shape = _padded_shape(arrays, leaf_spec, width)
+        columns.append(stack([_pad(array, shape, fill) for array in arrays]))
     return spec.structure.build(columns)
 
 

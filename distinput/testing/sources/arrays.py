@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.core.nest import structure_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.testing.functions import Point, Record
 
-__all__ = ["COUNT", "KINDS", "SALT", "rows_of", "words"]
+__all__ = ["COUNT", "KINDS", "SALT", "ragged", "rows_of", "words"]
 
 
 def words(n: int, salt: int) -> Any:
@@ -18,6 +19,18 @@ def words(n: int, salt: int) -> Any:
     made = np.empty(n, object)
     made[:] = [b"x" * ((i + salt) % 4) + (b"%d" % i if i % 5 else b"") for i in range(n)]
     return made
+
+
+def ragged(n: int, salt: int, *, text: bool = False) -> RaggedTensor:
+    """Rows of different lengths, empty ones among them."""
+    lengths = (np.arange(n) * 3 + salt) % 4
+    total = int(lengths.sum())
+    return RaggedTensor.from_row_lengths(words(total, salt) if text else np.arange(total) * 2 + salt, lengths)
+
+
+def _deep(n: int, salt: int) -> RaggedTensor:
+    lengths = (np.arange(n) + salt) % 3
+    return RaggedTensor.from_row_lengths(ragged(int(lengths.sum()), salt), lengths)
 
 
 KINDS: dict[str, Callable[[int, int], Any]] = {
@@ -36,6 +49,12 @@ KINDS: dict[str, Callable[[int, int], Any]] = {
         np.arange(n) + salt, (words(n, salt), np.arange(3 * n, dtype=np.int32).reshape(n, 3))
     ),
     "record": lambda n, salt: Record(np.arange(n) + salt, words(n, salt)),
+    "rows": lambda n, salt: {
+        "id": np.arange(n) + salt,
+        "rows": ragged(n, salt),
+        "words": ragged(n, salt + 1, text=True),
+    },
+    "rows_of_rows": lambda n, salt: _deep(n, salt),
     "single": lambda n, salt: (np.arange(n) + salt,),
     "str": words,
     "texts": lambda n, salt: words(2 * n, salt).reshape(n, 2),

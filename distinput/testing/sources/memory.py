@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that read no file: numbers, arrays and generators."""
+"""Sources that read no file: numbers, arrays, generators, and objects that give items by position."""
 
 from typing import Any
 
@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from distinput.core.nest import structure_of
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
+from distinput.ops.counter import Counter
 from distinput.ops.generator import Generator
+from distinput.ops.random import Random
 from distinput.ops.range import Range
 from distinput.ops.slices import Slices
+from distinput.ops.source import Source
 from distinput.testing.pipeline import Draw, Ingredient
 from distinput.testing.sources.arrays import COUNT, KINDS, SALT, rows_of
 
@@ -80,6 +83,79 @@ def _build_generator(_: None, a: dict[str, Any]) -> Dataset:
     return Dataset.from_generator(elements, output_signature=signature(a["kind"]))
 
 
+class Items:
+    """Items by position.
+
+    Args:
+      items: all of them.
+    """
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+class ManyItems(Items):
+    """Items by position, many in one call."""
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self.items[index] for index in indices]
+
+
+def _draw_source(draw: Draw, _: Any) -> dict[str, Any]:
+    ways = {
+        "many": draw(st.booleans()),
+        "signed": draw(st.booleans()),
+        "calls": draw(st.sampled_from([None, None, 2, -1])),
+    }
+    return {**_draw_generator(draw, _), **ways}
+
+
+def _build_source(_: None, a: dict[str, Any]) -> Dataset:
+    items = generated(a["kind"], a["n"], a["salt"])
+    signed = a["signed"] or not items
+    return Dataset.from_source(
+        (ManyItems if a["many"] else Items)(items),
+        element_spec=signature(a["kind"]) if signed else None,
+        num_parallel_calls=a["calls"],
+    )
+
+
+def _draw_counter(draw: Draw, _: Any) -> dict[str, Any]:
+    return {
+        "start": draw(st.integers(-3, 126)),
+        "step": draw(st.sampled_from([1, 2, -1, 0, 100])),
+        "dtype": draw(st.sampled_from(["int64", "int8", "uint16", "float32"])),
+        "n": draw(COUNT),
+    }
+
+
+def _counted(_: None, a: dict[str, Any]) -> list[Any]:
+    numbers = [a["start"] + i * a["step"] for i in range(a["n"])]
+    if a["dtype"] == "float32":
+        return [np.float32(number) for number in numbers]
+    return [np.int64(number).astype(a["dtype"]) for number in numbers]
+
+
+def _draw_random(draw: Draw, _: Any) -> dict[str, Any]:
+    return {
+        "seed": draw(st.sampled_from([None, 0, 7, -1])),
+        "rerandomize": draw(st.sampled_from([None, False, True])),
+        "n": draw(COUNT),
+    }
+
+
+def _model_random(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
+    if len(seen) != a["n"] or not all(type(x) is np.int64 and 0 <= x < 2**32 for x in seen):
+        raise AssertionError(f"random: expected {a['n']} numbers of 32 bits as int64, got {seen!r}")
+    return seen
+
+
 MEMORY: tuple[Ingredient, ...] = (
     Ingredient("range", (Range,), _build_range, _range_model, _draw_range),
     Ingredient(
@@ -97,5 +173,22 @@ MEMORY: tuple[Ingredient, ...] = (
         lambda _, a: generated(a["kind"], a["n"], a["salt"]),
         _draw_generator,
     ),
+    Ingredient("source", (Source,), _build_source, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_source),
+    Ingredient(
+        "counter",
+        (Counter,),
+        lambda _, a: Dataset.counter(a["start"], a["step"], np.dtype(a["dtype"])).take(a["n"]),
+        _counted,
+        _draw_counter,
+    ),
+    Ingredient(
+        "random",
+        (Random,),
+        lambda _, a: Dataset.random(a["seed"], a["rerandomize"]).take(a["n"]),
+        _model_random,
+        _draw_random,
+        observed=True,
+        settled=lambda a: a["seed"] is not None and not a["rerandomize"],
+    ),
 )
-"""Sources that read no file."""
+"""Sources that read no file; those without an end are cut off."""

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
-from distinput.data.makers import (
-    FixedLengthRecordDataset,
-    TFRecordDataset,
-)
+from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
+from distinput.data.file_datasets.tf_record import TFRecordDataset
 from distinput.ops.files import Files
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.reader import Reader

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that read files of records: text, TFRecord, records of fixed length, and lists of files."""
+"""Sources that read files of records: text, TFRecord, tar, records of fixed length, and lists of files."""
 
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
-from distinput.data.makers import (
-    FixedLengthRecordDataset,
-    TextLineDataset,
-    TFRecordDataset,
-)
+from distinput.data.file_datasets.fixed_length_record import FixedLengthRecordDataset
+from distinput.data.file_datasets.text_line import TextLineDataset
+from distinput.data.file_datasets.tf_record import TFRecordDataset
+from distinput.data.file_datasets.web import WebDataset
 from distinput.formats.tfrecord import TFRecordWriter
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader
@@ -41,7 +42,8 @@ def _text_files(a: dict[str, Any]) -> list[str]:
 
 
 def _build_text(_: None, a: dict[str, Any]) -> Dataset:
-    return TextLineDataset(_text_files({**a, "format": "text"}), a["compression"], num_parallel_reads=a["reads"])
+    paths = _text_files({"rows": a["rows"], "compression": a["compression"], "format": "text"})
+    return TextLineDataset(paths, a["compression"], num_parallel_reads=a["reads"], index=a.get("index", False))
 
 
 def record_of(index: int) -> bytes:
@@ -113,9 +115,44 @@ def _listed_model(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
     return checked_shuffle(names, seen, len(names)) if a["shuffle"] else names
 
 
+def _sample(index: int) -> dict[str, Any]:
+    return {"__key__": b"k/%d" % index, "cls": b"%d" % index, "long.txt": b"text" * (index % 4 * 200)}
+
+
+def _build_tar(_: None, a: dict[str, Any]) -> Dataset:
+    def write(path: Path, rows: list[int]) -> None:
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for sample in map(_sample, rows):
+                for name in sorted(set(sample) - {"__key__"}):
+                    header = tarfile.TarInfo(f"{sample['__key__'].decode()}.{name}")
+                    header.size, header.mtime = len(sample[name]), 0.5  # parts of a second have a header of their own
+                    archive.addfile(header, io.BytesIO(sample[name]))
+        path.write_bytes(squeezed(content.getvalue(), a["compression"]))
+
+    paths = written({"rows": a["rows"], "compression": a["compression"], "format": "tar"}, write)
+    return WebDataset(paths, a["members"], compression_type=a["compression"], num_parallel_reads=a["reads"])
+
+
+def _draw_tar(draw: Draw, _: Any) -> dict[str, Any]:
+    # An archive without samples does not tell its members, so the first one has some, or they are stated.
+    found = draw_files(draw, _)
+    members = draw(st.sampled_from([None, ["cls"], ["long.txt", "__key__"]]))
+    rows = [max(1, found["rows"][0]), *found["rows"][1:]] if members is None else found["rows"]
+    return {**found, "rows": rows, "members": members}
+
+
+def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
+    def sample(index: int) -> dict[str, Any]:
+        whole = _sample(index)
+        return {name: whole[name] for name in a["members"] or whole}
+
+    return read_order(by_file(a, sample), a["reads"])
+
+
 RECORDS: tuple[Ingredient, ...] = (
     Ingredient(
-        "text", (Reader, Interleave), _build_text, lambda _, a: read_order(by_file(a, _line), a["reads"]), draw_files
+        "text", (Reader, Interleave), _build_text, lambda _, a: read_order(by_file(a, _line), a["reads"]), _draw_records
     ),
     Ingredient(
         "tfrecord",
@@ -131,6 +168,7 @@ RECORDS: tuple[Ingredient, ...] = (
         lambda _, a: read_order(by_file(a, digits), a["reads"]),
         _draw_fixed,
     ),
+    Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
     Ingredient(
         "list_files",
         (Slices, Shuffle),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-import zlib
+import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from distinput.files.compression import Deflater, as_compression
 from distinput.testing.pipeline import Draw
 from distinput.testing.turns import interleaved
 
-__all__ = ["COMPRESSION", "FILES", "READS", "by_file", "draw_files", "read_order", "squeezed", "written"]
+__all__ = ["COMPRESSION", "FILES", "READS", "by_file", "draw_files", "new_folder", "read_order", "squeezed", "written"]
 
 
 @cache
@@ -26,6 +27,11 @@ def _folder() -> Path:
     made = tempfile.mkdtemp(prefix="distinput-testing-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
+
+
+def new_folder() -> str:
+    """The path of a folder that does not exist yet, and that goes away with the process."""
+    return str(_folder() / uuid.uuid4().hex)
 
 
 def written(arguments: dict[str, Any], write: Callable[[Path, list[int]], None]) -> list[str]:
@@ -44,7 +50,7 @@ def written(arguments: dict[str, Any], write: Callable[[Path, list[int]], None])
 
 FILES = st.lists(st.sampled_from([3, 1, 5, 0, 2, 6]), min_size=1, max_size=4)
 READS = st.sampled_from([None, None, 1, 2, 3])
-COMPRESSION = st.sampled_from(["", "GZIP", "ZLIB"])
+COMPRESSION = st.sampled_from(["", "", "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", "AUTO"])
 
 
 def read_order(lists: list[list[Any]], reads: int | None) -> list[Any]:
@@ -63,9 +69,12 @@ def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
 
 def squeezed(data: bytes, compression: str) -> bytes:
     """Bytes as a file with this compression holds them."""
+    if compression in ("", "AUTO"):  # these files have suffixes of no codec
+        return data
     if compression == "GZIP":
         return gzip.compress(data)
-    return zlib.compress(data) if compression == "ZLIB" else data
+    deflater = Deflater(as_compression(compression))
+    return deflater.deflate(data) + deflater.finish()
 
 
 def draw_files(draw: Draw, _: Any) -> dict[str, Any]:

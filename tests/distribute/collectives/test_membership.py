@@ -173,3 +173,20 @@ def test_processes_of_another_machine_are_not_seen() -> None:
     mine = other.own_process
     here.processes[1] = ProcessIdentity(b"another machine!", mine.pid, mine.started)
     assert here.first_dead() is None
+
+
+def test_a_notice_is_there_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    (here, other, third), boards = members(3)
+    assert here.notices() == {}
+    other.publish_notice("worker 1 received SIGTERM")
+    assert here.notices() == {1: "worker 1 received SIGTERM"}
+    assert other.notices() == {}
+    other.close_group("g", 3, 0)
+    assert here.departed() == {1}
+    dies(monkeypatch, 2)
+    assert here.departed() == {1, 2}
+    assert third.rank == 2
+    boards.lost = True
+    with pytest.raises(ChannelLost):
+        here.notices()
+    assert here.departed() == {2}

@@ -27,7 +27,7 @@ def test_strategies_run_on_a_registered_backend() -> None:
     assert isinstance(strategy._replicas.devices, Marked)
     double = strategy.run(lambda: 2 * di.distribute.get_replica_context().replica_id_in_sync_group)
     assert strategy.experimental_local_results(double) == (0, 2)
-    with pytest.raises(ValueError, match="unknown backend 'x'; known are marked, threads"):
+    with pytest.raises(ValueError, match="unknown backend 'x'; known are jax, marked, threads, torch"):
         open_devices("x", ["CPU:0"])
 
 
@@ -36,7 +36,7 @@ def test_the_backends_that_are_there_keep_their_names() -> None:
         ValueError, match=r"backend 'threads': the name is taken by distinput\.distribute\.devices\.threads"
     ):
         register_backend("threads", Marked)
-    assert list(BACKENDS) == ["threads"]
+    assert list(BACKENDS) == ["jax", "threads", "torch"]
 
 
 def test_an_array_that_may_change_is_copied() -> None:

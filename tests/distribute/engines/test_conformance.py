@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
+from tests.depth import cases
 from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
 
@@ -52,7 +53,7 @@ FAULTS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine, size, fault, victim", FAULTS)
+@pytest.mark.parametrize("engine, size, fault, victim", FAULTS[:: cases(2, 1)])
 def test_one_worker_fails(engine: str, size: int, fault: str, victim: int) -> None:
     need(engine)
     report = run(engine, size, fault=fault, victim=victim, timeout=TIMEOUT)

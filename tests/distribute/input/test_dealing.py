@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec, Spec, TensorSpec
-from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer
+from distinput.distribute.input.dealing import Cutter, StandIn, balanced_slices, dealer, has_rows
 from distinput.errors import InvalidArgumentError
 from distinput.partition.assignment import Assignment
 
@@ -98,3 +98,24 @@ def test_an_empty_part_has_no_rows_and_the_inner_shape(shape: Any, seen: Any, wa
 def test_nothing_stands_for_a_data_set() -> None:
     with pytest.raises(InvalidArgumentError, match="nothing that stands for a dataset"):
         StandIn(Spec.of(DatasetSpec(TensorSpec([], "int64")))).element(None)
+
+
+def test_a_replica_without_rows_lacks_a_shape_only_where_the_spec_leaves_it_open() -> None:
+    rows, none = np.ones((2, 3)), np.ones((0, 3))
+    opened, known = (
+        StandIn(Spec.of(TensorSpec([None, None], "float64"))),
+        StandIn(Spec.of(TensorSpec([None, 3], "float64"))),
+    )
+    assert not opened.lacks([rows, rows], 2, cut=True)
+    assert opened.lacks([rows], 2, cut=False)
+    assert opened.lacks([], 1, cut=False)
+    assert opened.lacks([rows, none], 2, cut=True)
+    assert not opened.lacks([rows, none], 2, cut=False)  # an element of the user's, which is as it is
+    assert not known.lacks([], 2, cut=True)
+
+
+@pytest.mark.parametrize(
+    "shapes, expected", [([[0, 3]], False), ([[2, 3]], True), ([[]], True), ([[0], [1]], True), ([], False)]
+)
+def test_which_shapes_are_those_of_an_element_with_rows(shapes: list[list[int]], expected: bool) -> None:
+    assert has_rows(shapes) is expected

@@ -94,3 +94,21 @@ def test_closing_leaves_the_channel_in_order_for_the_next_iteration() -> None:
         return [second.next(), second.next()]
 
     assert on_workers([1, 1], body, timeout=20) == [[[2], None]] * 2
+
+
+def test_all_workers_know_in_which_steps_one_of_them_lacks_rows() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        rest = [[[2], [1], [1]], [[3], [0]]][worker]
+        lockstep = Lockstep(
+            strategy._replicas.peers.control,
+            lambda: (rest.pop(0) if rest else [], {}),
+            {},
+            about=lambda: "input",
+            lacks=lambda parts: not sum(parts),
+        )
+        found = []
+        while lockstep.next() is not None:
+            found.append(lockstep.lacking)
+        return found
+
+    assert on_workers([1, 1], body, timeout=20) == [[False, True, True]] * 2

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,3 +34,12 @@ def test_or_an_error() -> None:
     assert not terms.leaves_out(4)
     with pytest.raises(InvalidArgumentError, match="every step needs 4 rows, one has 3"):
         terms.leaves_out(3)
+
+
+def test_workers_that_have_counted_their_steps_agree_where_one_learns_shapes_from_others() -> None:
+    replicas = SimpleNamespace(workers=2)
+    assert Terms(replicas, 5).agrees  # type: ignore[arg-type]
+    assert not Terms(replicas, 5, steps=3).agrees  # type: ignore[arg-type]
+    assert Terms(replicas, 5, steps=3, open_ends=True).agrees  # type: ignore[arg-type]
+    assert not Terms(replicas, -1, steps=3, open_ends=True).agrees  # type: ignore[arg-type]
+    assert not Terms(SimpleNamespace(workers=1), 5, open_ends=True).agrees  # type: ignore[arg-type]

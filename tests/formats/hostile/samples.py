@@ -4,11 +4,15 @@
 import gzip
 import io
 import json
+import sqlite3
 import struct
+import tarfile
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +24,7 @@ from pyarrow import ipc
 
 import distinput as di
 from distinput.files.manifest import load_manifest
+from distinput.files.sink import Sink
 from tests.formats.hostile import strict
 from tests.formats.hostile.damage import damaged
 
@@ -38,26 +43,29 @@ class Sample:
       name: the format, and what is special about the file.
       content: what is damaged.
       read: the elements that distinput gives, for the path of the file and a number that chooses between ways to read.
-      rows: what is in the file, until there is an error; for its bytes as they were written.
+      rows: what is in the file, until there is an error; for its bytes as they were written. None: there is no other reader
+        that takes nothing on trust, so what distinput does is looked at, and not what it gives.
       written: what is written for a damaged content, as where checksums are made right again, or it is compressed.
       beside: other files that stand beside it, by what their names have more.
       suffix: what the name of the damaged file has more than that of the one that is read.
       damage: how the content is damaged.
       ways: to read it; "all", in order, "shuffled", by the numbers of rows, "skipped", all but the first, "batch" of messages.
       names_file: whether errors must name the file.
+      position: what errors say of the place in the file, as a pattern; "": the format has no places but the file as a whole.
       most_bytes: the most memory that reading a file of a few kilobytes may take.
     """
 
     name: str
     content: bytes
     read: Callable[[Path, str], Rows]
-    rows: Callable[[bytes, "Sample"], Rows]
+    rows: Callable[[bytes, "Sample"], Rows] | None
     written: Callable[[bytes], bytes] = as_it_is
     beside: Mapping[str, bytes] = field(default_factory=dict)
     suffix: str = ""
     damage: Callable[[bytes, Random], bytes] = damaged
     ways: tuple[str, ...] = ("all", "skipped")
     names_file: bool = True
+    position: str = ""
     most_bytes: int = 256 << 20
 
 
@@ -538,4 +546,127 @@ def _all() -> Iterator[Sample]:
     )
 
 
-SAMPLES = list(_all())
+def _archive(**members: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name.replace("_", "."))
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()[: 1024 * len(members) + 1024]
+
+
+def _unread() -> Iterator[Sample]:
+    """Formats of which there is no other reader here that takes nothing on trust."""
+
+    def named(name: str, **options: Any) -> Callable[[Path, str], Rows]:
+        return reader(lambda path: di.data.FileDataset(str(path), name, **options))
+
+    table = b'a,b,c\n1,2.5,"text, ""quoted"""\n2,-1e3,x\n\n3,,"two\r\nlines"\r\n4,0,last'
+    lines = b'{"a": 1, "b": [1, 2], "c": {"d": "x"}}\n\n{"a": 2, "b": [], "c": {"d": "\\u00e9"}}\n'
+    lines += b'{"b": [3], "c": {"d": ""}, "a": -3}'
+    text = b"first\nsecond\r\n\n" + b"long" * 100 + b"\nlast"
+    yield Sample("csv", table, named("csv", nulls={"b": 0.5}), None)
+    yield Sample(
+        "csv of lines",
+        table.replace(b"\r\nlines", b" lines"),
+        named("csv", newlines_in_values=False, nulls={"b": 0.5}),
+        None,
+    )
+    yield Sample("jsonl", lines, named("jsonl"), None)
+    yield Sample("csv GZIP", table, named("csv", compression_type="GZIP", nulls={"b": 0.5}), None, gzip.compress)
+    yield Sample("jsonl GZIP", gzip.compress(lines), named("jsonl", compression_type="GZIP"), None)
+    for codec in ("BZ2", "ZSTD", "LZ4", "SNAPPY"):
+        yield Sample(f"text {codec}", _packed(text, codec), named("text", compression_type=codec), None)
+    archive = _archive(a_txt=b"first", a_cls=b"1", b_txt=b"x" * 600, b_cls=b"2")
+    samples = reader(lambda path: di.data.WebDataset(str(path), compression_type=""))
+    yield Sample("tar", archive, samples, None, ways=("all",))
+    arrays = io.BytesIO()
+    np.savez_compressed(arrays, x=np.arange(20), y=np.ones((2, 3)))
+    members = _archive(a_npz=arrays.getvalue(), a_npy=_array(np.arange(6.0)), a_json=b'{"a": [1, 2]}', a_txt=b"text")
+    decoded = reader(lambda path: di.data.WebDataset(str(path), decode=True, compression_type=""))
+    yield Sample("tar decoded", members, decoded, None, ways=("all",))
+
+
+BLOCK = 1 << 16
+"""Bytes of a block of ArrayRecord: records, and then zeros."""
+
+
+def _array_records() -> Iterator[Sample]:
+    """What is damaged are the bytes that are written; the zeros behind those of each block come again, up to a cut."""
+    if find_spec("array_record") is None:
+        return
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    with tempfile.TemporaryDirectory() as folder:
+        writer = ArrayRecordWriter(f"{folder}/file", "group_size:2")
+        for payload in PAYLOADS:
+            writer.write(payload)
+        writer.close()
+        whole = Path(folder, "file").read_bytes()
+    records, index = (whole[at : at + BLOCK].rstrip(b"\0") + bytes(8) for at in (0, BLOCK))
+    assert len(whole) == 2 * BLOCK
+
+    def written(content: bytes) -> bytes:
+        if len(content) < len(records):
+            return content
+        end = content[len(records) :]
+        made = content[: len(records)].ljust(BLOCK, b"\0") + end
+        return made.ljust(2 * BLOCK, b"\0") if len(end) >= len(index) else made
+
+    read = reader(lambda path: di.data.ArrayRecordDataset(str(path)))
+    yield Sample("array_record", records + index, read, None, written, ways=COUNTED)
+
+
+def _databases() -> Iterator[Sample]:
+    """A file of SQLite, which the database reads: what it says is in the error, and whether it names the file is its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        with closing(sqlite3.connect(f"{folder}/file")) as connection:
+            connection.execute("PRAGMA page_size = 512")
+            connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x REAL, s TEXT, b BLOB)")
+            rows = [(i, i / 2, f"text {i}" * (i % 4), bytes(range(i))) for i in range(30)]
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+            connection.commit()
+        content = Path(folder, "file").read_bytes()
+    types = {"id": "int64", "x": "float64", "s": "string", "b": "binary"}
+    for name, options in {"in order": {"order_by": "id"}, "stated": {"schema": types}}.items():
+
+        def read(path: Path, options: Any = options) -> Any:
+            def connect() -> Any:
+                return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+
+            return di.data.Dataset.from_sql("SELECT * FROM t", connect, **options)
+
+        yield Sample(f"sql {name}", content, reader(read), None, names_file=False)
+
+
+def _packed(text: bytes, codec: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        with Sink(f"{folder}/file", codec) as sink:
+            sink.write(text)
+        return Path(folder, "file").read_bytes()
+
+
+POSITIONS = {
+    "tfrecord": r"at \d+ \(record \d+\)|at or before byte \d+",
+    "indexed": r"record \d+|but its index .* is of a file of \d+ bytes",
+    "text ": r"at or before byte \d+",
+    "fixed": r"at or before byte \d+|Excess trailing bytes: .* \d+ bytes are left over",
+    "arrow file": r"record batch \d+|not an Arrow IPC file, or damaged: ",  # of the footer, or of what it says
+    "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning|neither the mark of a file nor the schema",
+    "array_record": r"its index cannot be read|at byte \d+",
+    "sql": r"the query failed|row \d+",
+    "parquet": r"row group \d+|not a Parquet file, or damaged: ",  # of the footer
+    "csv": r"line \d+: |several columns have the same name|no record shows the types|at or before byte \d+",
+    "jsonl": r"line \d+: |no record shows the types|at or before byte \d+",
+    "tar": r"at byte \d+|sample '.*': member '.*': |at or before byte \d+",
+}
+"""What errors say of the place, by the beginning of a sample's name."""
+
+
+def _placed(sample: Sample) -> Sample:
+    found = [pattern for name, pattern in POSITIONS.items() if sample.name.startswith(name)]
+    return replace(sample, position=found[0]) if found else sample
+
+
+SAMPLES = [_placed(sample) for sample in (*_all(), *_unread(), *_array_records(), *_databases())]

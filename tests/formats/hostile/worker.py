@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads damaged files, one after the other, and says of each what came of it; the process may end over one of them.
 
-    python -m tests.formats.hostile.worker FOLDER FIRST STOP [NAME]
+    python -m tests.formats.hostile.worker FOLDER FIRST STOP STEP KIND [NAME]
 
-For each number from FIRST to before STOP it prints `begin NUMBER NAME`, and then what came of it, see `outcome`.
+For each number of the range it prints `begin NUMBER NAME`, and then what came of the file with this number of a kind of damage
+(`kinds.py`), see `outcome`.
 """
 
+import re
 import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from distinput.errors import DistinputError
+from distinput.errors import DataLossError, DistinputError
+from tests.formats.hostile import kinds
+from tests.formats.hostile.peak import peak_bytes
 from tests.formats.hostile.samples import SAMPLES, Sample
 
 
-def case(number: int, samples: list[Sample]) -> tuple[Sample, bytes]:
-    """A sample, and what is in its file."""
-    sample, turn = samples[number % len(samples)], number // len(samples)
-    random = Random(f"{sample.name} {turn}")
-    return sample, sample.written(sample.damage(sample.content, random))
+def case(kind: str, number: int, samples: list[Sample]) -> tuple[Sample, bytes, int]:
+    """A sample, what is in its file, and a number that chooses how it is read."""
+    place, content, turn = kinds.content(kind, number, samples)
+    return samples[place], samples[place].written(content), turn
 
 
-def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
+def outcome(sample: Sample, content: bytes, folder: Path, number: int, turn: int) -> str:
     """What came of a file: `same` and `error` are as they should be.
 
     With `refused` there is an error where the strict reader has none, which may be; with `text` that reader wants UTF-8 where
@@ -36,13 +38,13 @@ def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
     files = {damaged: content, **{path.with_name(path.name + more): given for more, given in sample.beside.items()}}
     for name, given in files.items():
         name.write_bytes(given)
-    way = sample.ways[number // len(SAMPLES) % len(sample.ways)]
+    way = sample.ways[turn % len(sample.ways)]
     try:
-        before = _peak_bytes(anew=True)
+        before = peak_bytes(anew=True)
         found, error = until_error(sample.read(path, way))
-        more = _peak_bytes() - before
+        more = peak_bytes() - before
         print("read", type(error).__name__, flush=True)
-        truth, untrue = until_error(sample.rows(content, sample))
+        truth, untrue = ([], None) if sample.rows is None else until_error(sample.rows(content, sample))
     finally:
         for name in files:
             name.unlink()
@@ -54,6 +56,10 @@ def outcome(sample: Sample, content: bytes, folder: Path, number: int) -> str:
         said = " ".join([str(error), *getattr(error, "__notes__", ())])
         if path.name not in said:
             return f"bad: the file is not named: {type(error).__name__}: {said:.200}"
+        if isinstance(error, DataLossError) and not re.search(sample.position, str(error)):
+            return f"bad: no place in the file: {type(error).__name__}: {str(error)[-250:]}"
+    if sample.rows is None:
+        return "error" if error is not None else "same"
     if way == "batch":  # where sequences are filled up to the longest
         for row in (*found, *truth):
             row["r"] = None
@@ -100,26 +106,15 @@ def until_error(rows: Iterator[Any]) -> tuple[list[Any], Exception | None]:
     return found, None
 
 
-def _peak_bytes(*, anew: bool = False) -> int:
-    """The most memory that this process had since it was asked anew; 0 where the system does not say."""
-    try:
-        if anew:
-            Path("/proc/self/clear_refs").write_text("5")
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    return int(status.partition("VmHWM:")[2].split()[0]) << 10
-
-
 def main() -> None:
-    folder, first, stop, *names = sys.argv[1:]
+    folder, first, stop, step, kind, *names = sys.argv[1:]
     samples = [sample for sample in SAMPLES if sample.name.startswith("".join(names))]
     limit = 8 << 30  # of addresses, so that a length that is believed is an error and not the machine's end
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    for number in range(int(first), int(stop)):
-        sample, content = case(number, samples)
+    for number in range(int(first), int(stop), int(step)):
+        sample, content, turn = case(kind, number, samples)
         print("begin", number, sample.name, flush=True)
-        print(outcome(sample, content, Path(folder), number), flush=True)
+        print(outcome(sample, content, Path(folder), number, turn), flush=True)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ Dataset([1, 2])  # refused
 numbers.parse_example({"x": di.io.FixedLenFeature([], "int64")})  # refused
 di.data.TFRecordDataset()  # refused
 di.data.TFRecordDataset("a", compression=None)  # refused
-di.function(lambda: 3)  # refused
+di.cast(3, "int32")  # refused
 
 for number in numbers:
     number.append(3)  # refused

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What do `save`, `load` and a cache on disk cost?"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.checksum import in_order
+from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+
+QUESTION = (
+    "rows of 64 float32 and a label, one by one and in batches of 256: saved, loaded, and read from a cache on disk"
+)
+NOTES = """
+Files are in the page cache. Ours have a checksum of all bytes, which is computed while they are written. Of a cache, a later
+pass is measured. Compression is off, as it is by default in `save` of both.
+"""
+BATCH, WIDTH = 256, 64
+TENSORFLOW = ("tensorflow",)
+
+
+def prepare(folder: Path, scale: float) -> None:
+    """The rows, saved by us; each peer saves its own when it begins."""
+    import distinput as di
+
+    x, y = _rows(_count(scale))
+    np.save(folder / "x.npy", x)
+    np.save(folder / "y.npy", y)
+    di.data.Dataset.from_tensor_slices({"x": x, "y": y}).save(folder / "ours")
+
+
+def _count(scale: float) -> int:
+    return scaled(200_000, scale, 1000)
+
+
+def _rows(count: int) -> tuple[Any, Any]:
+    """Features [count, 64] and labels [count]."""
+    random = np.random.default_rng(SEED)
+    return random.standard_normal((count, WIDTH), np.float32), random.integers(0, 10, count)
+
+
+def cases(folder: Path, scale: float) -> list[Case]:
+    """Saving elements and batches, loading them, and a later pass over a cache on disk."""
+    count = _count(scale)
+    units = {"row": count, "byte": count * (WIDTH * 4 + 8)}
+    return [
+        Case(
+            "save, rows",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _saving(folder, 1)),
+                Contender("write the bytes", "limit", lambda: _writing(folder)),
+                Contender("tf.data", "peer", lambda: _tensorflow_saving(folder, 1), TENSORFLOW, 5.0),
+            ],
+        ),
+        Case(
+            "save, batches",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _saving(folder, BATCH)),
+                Contender("write the bytes", "limit", lambda: _writing(folder)),
+                Contender("tf.data", "peer", lambda: _tensorflow_saving(folder, BATCH), TENSORFLOW),
+            ],
+        ),
+        Case(
+            "load rows, batch",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _loading(folder)),
+                Contender("slices of mapped arrays", "limit", lambda: _mapped(folder)),
+                Contender("tf.data", "peer", lambda: _tensorflow_loading(folder), TENSORFLOW, 5.0),
+            ],
+        ),
+        Case(
+            "cache on disk, rows, batch",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _cached(folder)),
+                Contender("slices of mapped arrays", "limit", lambda: _mapped(folder)),
+                Contender("tf.data", "peer", lambda: _tensorflow_cached(folder), TENSORFLOW, 5.0),
+            ],
+        ),
+    ]
+
+
+def _arrays(folder: Path) -> dict[str, Any]:
+    return {name: np.load(folder / f"{name}.npy") for name in ("x", "y")}
+
+
+def _work(save: Callable[[], Any], load: Callable[[], Any]) -> Work:
+    """Saving is measured; what was saved is checked."""
+
+    def check() -> str:
+        save()
+        return in_order(load())
+
+    return Work(save, check)
+
+
+def _saving(folder: Path, batch: int) -> Work:
+    import distinput as di
+
+    rows = di.data.Dataset.from_tensor_slices(_arrays(folder))
+    dataset = rows if batch == 1 else rows.batch(batch)
+    path = folder / f"saved-{batch}"
+
+    def load() -> Any:
+        return di.data.Dataset.load(path) if batch > 1 else di.data.Dataset.load(path).batch(BATCH)
+
+    return _work(lambda: dataset.save(path), load)
+
+
+def _writing(folder: Path) -> Work:
+    """The bytes alone, to one file."""
+    arrays = list(_arrays(folder).values())
+
+    def once() -> None:
+        with open(folder / "bytes", "wb") as file:
+            file.writelines(array.data for array in arrays)
+
+    return Work(once)
+
+
+def _loading(folder: Path) -> Work:
+    import distinput as di
+
+    return delivering(lambda: di.data.Dataset.load(folder / "ours").batch(BATCH))
+
+
+def _mapped(folder: Path) -> Work:
+    def batches() -> Any:
+        x, y = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("x", "y")]
+        return [{"x": x[i : i + BATCH], "y": y[i : i + BATCH]} for i in range(0, len(x), BATCH)]
+
+    return delivering(batches)
+
+
+def _cached(folder: Path) -> Work:
+    import distinput as di
+
+    dataset = di.data.Dataset.from_tensor_slices(_arrays(folder)).cache(str(folder / "cached")).batch(BATCH)
+    return delivering(lambda: dataset)
+
+
+def _tensorflow_saving(folder: Path, batch: int) -> Work:
+    import tensorflow as tf
+
+    rows = tf.data.Dataset.from_tensor_slices(_arrays(folder))
+    dataset = rows if batch == 1 else rows.batch(batch)
+    path = folder / f"tensorflow-{batch}"
+
+    def save() -> None:
+        shutil.rmtree(path, ignore_errors=True)  # it would keep what it saved before
+        dataset.save(str(path))
+
+    def load() -> Any:
+        loaded = tf.data.Dataset.load(str(path))
+        return (loaded if batch > 1 else loaded.batch(BATCH)).as_numpy_iterator()
+
+    return _work(save, load)
+
+
+def _tensorflow_loading(folder: Path) -> Work:
+    import tensorflow as tf
+
+    path = folder / "tensorflow"
+    if not path.exists():
+        tf.data.Dataset.from_tensor_slices(_arrays(folder)).save(str(path))
+    dataset = tf.data.Dataset.load(str(path)).batch(BATCH).prefetch(tf.data.AUTOTUNE)
+    return delivering(lambda: dataset.as_numpy_iterator())
+
+
+def _tensorflow_cached(folder: Path) -> Work:
+    import tensorflow as tf
+
+    rows = tf.data.Dataset.from_tensor_slices(_arrays(folder)).cache(str(folder / "tensorflow-cache"))
+    dataset = rows.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+    return delivering(lambda: dataset.as_numpy_iterator())

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput demo`: shows the library at work on real files, step by step, and checks every promise on the way."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from itertools import chain
+from math import ceil
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import distinput as di
+from distinput.cli.demo.digits import Digits
+from distinput.cli.demo.files import FORMATS, SPLITS, paths_of, write_files
+from distinput.cli.demo.pipelines import evaluation_batches, training_batches
+from distinput.cli.demo.report import Report, differences
+from distinput.cli.demo.resume import stop_and_resume
+from distinput.cli.demo.softmax import Softmax
+from distinput.cli.demo.training import Pass, evaluate, mirrored, train_epoch
+from distinput.kernels.kernel import KERNELS
+from distinput.reports.progress_bar import ProgressBar
+
+__all__ = ["EVALUATION_BATCH", "LEARNED", "TRAINING_BATCH", "count_of", "files_of", "percent", "place_of", "run_demo"]
+
+TRAINING_BATCH = 64
+EVALUATION_BATCH = (
+    50  # 360 records are not a multiple of the batch size, and the batch size is not a multiple of 4 replicas
+)
+LEARNED = 0.9  # guessing is right for a tenth of the digits
+
+
+def run_demo(replicas: int, epochs: int, directory: Path | None, *, quick: bool) -> bool:
+    """Run the demo and print its findings.
+
+    Args:
+      replicas: how many replicas share each batch.
+      epochs: passes over the training data.
+      directory: where the files are kept; None takes a temporary one.
+      quick: measure the speed for a shorter time.
+
+    Returns:
+      True if every check passed.
+    """
+    began = perf_counter()
+    report = Report()
+    strategy = mirrored(replicas)
+    report.say(f"distinput {di.__version__}: hand-written digits, from files to {count_of(replicas, 'replica')}")
+    with place_of(directory) as place:
+        parts = files_of(report, place, kept=directory is not None)
+        model = _training(report, strategy, place, parts["train"], epochs)
+        _evaluation(report, strategy, place, parts["test"], model)
+        _resuming(report, place, replicas, parts["train"])
+        _speed(report, strategy, place, 0.1 if quick else 0.5)
+        report.heading("What runs: explain() of the training pipeline")
+        report.text(training_batches(place, TRAINING_BATCH).explain())
+    return report.conclude(perf_counter() - began)
+
+
+@contextlib.contextmanager
+def place_of(directory: Path | None) -> Iterator[Path]:
+    """A directory for the files, removed afterwards unless it is the user's."""
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="distinput-demo-") as made:
+            yield Path(made)
+    else:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+
+
+def files_of(report: Report, place: Path, *, kept: bool) -> dict[str, Digits]:
+    """Write the files, unless they exist, and describe them; return the contents of each part of the data."""
+    report.heading("Files")
+    parts, written = write_files(place)
+    report.fact("directory", f"{place} ({'kept' if kept else 'removed at the end'})")
+    for file_format in FORMATS:
+        paths = [path for split in SPLITS for path in paths_of(place, split, file_format)]
+        kilobytes = sum(path.stat().st_size for path in paths) / 1000
+        how = "written" if written else "found there, and read again"
+        report.fact(file_format, f"{len(paths)} files, {kilobytes:.0f} kB, {how}")
+    sizes = {split: len(part.id) for split, part in parts.items()}
+    report.fact("records", f"{sizes['train']:,} to train on and {sizes['test']:,} to test with, each with an id")
+    return parts
+
+
+def _training(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, epochs: int) -> Softmax:
+    replicas = strategy.num_replicas_in_sync
+    report.heading(
+        f"Training: TFRecord files -> parse -> shuffle -> batches of {TRAINING_BATCH} -> {count_of(replicas, 'replica')}"
+    )
+    model = Softmax(pixels=64, classes=10)
+    batches = strategy.experimental_distribute_dataset(training_batches(place, TRAINING_BATCH))
+    passes: list[Pass] = []
+    steps = epochs * ceil(len(part.id) / TRAINING_BATCH)
+    with ProgressBar(steps, steps, "training", "steps", leave=False) as bar:
+        for _ in range(epochs):
+            done = train_epoch(strategy, model, batches, lambda done: bar.step(f"loss {done.mean_loss:.3f}"))
+            passes.append(done)
+    shown = sorted({0, epochs // 4, epochs // 2, epochs - 1})
+    report.table(
+        [f"epoch {i + 1}" for i in shown],
+        [
+            ("loss", [f"{passes[i].mean_loss:.4f}" for i in shown]),
+            ("accuracy", [percent(passes[i].accuracy) for i in shown]),
+        ],
+    )
+    delivered = sum(len(done.ids) for done in passes)
+    uneven, empty = (sum(counts) for counts in zip(*[done.unevenness() for done in passes], strict=True))
+    report.fact("records delivered", f"{delivered:,} in {count_of(epochs, 'epoch')}")
+    report.fact("steps", f"{sum(len(done.sizes) for done in passes)}, {_cut(uneven, empty)}")
+    wrong = [(i, differences(done.ids, part.id)) for i, done in enumerate(passes, 1)]
+    report.check(
+        "each exactly once",
+        next((f"epoch {i}: {text}" for i, text in wrong if text), ""),
+        "checked by id in every epoch",
+    )
+    orders = len({tuple(done.ids) for done in passes})
+    report.check(
+        "a new order every epoch",
+        "" if orders == epochs else f"{epochs} epochs had only {count_of(orders, 'order')}",
+        f"{count_of(orders, 'order')} in {count_of(epochs, 'epoch')}",
+    )
+    return model
+
+
+def _evaluation(report: Report, strategy: di.distribute.Strategy, place: Path, part: Digits, model: Softmax) -> None:
+    replicas = strategy.num_replicas_in_sync
+    strategies = {replicas: strategy, 1: mirrored(1)}
+    where = " and on ".join(count_of(n, "replica") for n in strategies)
+    report.heading(f"Evaluation: {len(part.id)} records in batches of {EVALUATION_BATCH}, on {where}")
+    done = {
+        (n, file_format): evaluate(on, model, evaluation_batches(place, file_format, EVALUATION_BATCH))
+        for n, on in strategies.items()
+        for file_format in FORMATS
+    }
+
+    def row(name: str, n: int, value: Any) -> tuple[str, list[str]]:
+        return f"{name}, {count_of(n, 'replica')}", [value(done[n, file_format]) for file_format in FORMATS]
+
+    report.table(
+        FORMATS,
+        [
+            *[row("loss", n, lambda found: f"{found.mean_loss:.6f}") for n in strategies],
+            *[row("accuracy", n, lambda found: percent(found.accuracy)) for n in strategies],
+        ],
+    )
+    many, one = done[replicas, FORMATS[0]], done[1, FORMATS[0]]
+    report.fact("steps", f"{len(many.sizes)}, {_cut(*many.unevenness())}")
+    report.fact("rows in the last step", " + ".join(str(n) for sizes in many.sizes[-1:] for n in sizes) or "none")
+    wrong = [(key, differences(found.ids, part.id)) for key, found in done.items()]
+    report.check(
+        "each exactly once",
+        next((f"{file_format} on {count_of(n, 'replica')}: {text}" for (n, file_format), text in wrong if text), ""),
+        f"checked by id in all {len(wrong)} passes",
+    )
+    accuracies = {found.accuracy.hex() for found in done.values()}
+    report.check(
+        "the same accuracy",
+        "" if len(accuracies) == 1 else f"there are {len(accuracies)} different ones",
+        f"{many.correct} of {len(many.ids)} and {one.correct} of {len(one.ids)}: to the last bit, in both formats",
+    )
+    losses = [found.mean_loss for found in done.values()]
+    apart = max(losses) - min(losses)
+    report.check(
+        "the same loss",
+        "" if apart <= 1e-12 * max(losses) else f"the losses are {apart:.1e} apart",
+        f"but for rounding, since sums are in another order: {apart:.0e} apart" if apart else "to the last bit",
+    )
+    report.check(
+        f"at least {LEARNED:.0%} accuracy",
+        "" if one.accuracy >= LEARNED else f"only {percent(one.accuracy)}",
+        f"{percent(one.accuracy)} of images the model has never seen",
+    )
+
+
+def _resuming(report: Report, place: Path, replicas: int, part: Digits) -> None:
+    steps = ceil(len(part.id) / TRAINING_BATCH)
+    report.heading("Stopping in the middle of an epoch, and going on in a new process")
+    found = stop_and_resume(place, replicas, TRAINING_BATCH, steps // 3)
+    before, resumed = list(chain(*chain(*found.before))), list(chain(*chain(*found.resumed)))
+    report.fact("stopped", f"after {len(found.before)} of {steps} steps, {len(before):,} records")
+    report.fact("state saved", f"{found.state_bytes:,} bytes of JSON: positions, no records")
+    report.fact("new process", f"{len(found.resumed)} steps, {len(resumed):,} records")
+    wrong = differences(before + resumed, part.id)
+    report.check("together the whole", wrong, "each record exactly once, checked by id")
+    report.check(
+        "exactly the rest",
+        "" if found.resumed == found.after else "not what follows without a stop",
+        "the same order, the same steps, the same replicas as without a stop",
+    )
+
+
+_KERNELS = (
+    "scan_records", "locate_features", "fill_int64s", "gather_spans", "shuffle_steps", "exchange_rows", "drain_steps",
+    "drain_rows",
+)  # fmt: skip
+_LONGEST_COMPILATION = 20.0
+
+
+def _speed(report: Report, strategy: di.distribute.Strategy, place: Path, seconds: float) -> None:
+    report.heading(f"Speed, from files to {count_of(strategy.num_replicas_in_sync, 'replica')}")
+    for name in _KERNELS:  # on a new machine kernels may still be compiling, with their slow references in use
+        KERNELS[name].wait(_LONGEST_COMPILATION)
+
+    def delivered(batches: di.distribute.DistributedDataset) -> int:
+        return sum(len(part) for batch in batches for part in strategy.experimental_local_results(batch["id"]))
+
+    def trained(batches: di.distribute.DistributedDataset) -> int:
+        return len(train_epoch(strategy, Softmax(pixels=64, classes=10), batches).ids)
+
+    in_order = {f: evaluation_batches(place, f, TRAINING_BATCH, split="train") for f in FORMATS}
+    for what, one_pass, dataset in [
+        *[(f"{file_format}, in order", delivered, dataset) for file_format, dataset in in_order.items()],
+        ("tfrecord, shuffled", delivered, training_batches(place, TRAINING_BATCH)),
+        ("the same, and training", trained, training_batches(place, TRAINING_BATCH)),
+    ]:
+        batches = strategy.experimental_distribute_dataset(dataset)
+        records = passes = 0
+        began = perf_counter()
+        while (took := perf_counter() - began) < seconds:
+            records += one_pass(batches)
+            passes += 1
+        report.fact(what, f"{records / took:>9,.0f} records/s, measured over {count_of(passes, 'pass', 'passes')}")
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """A number with the noun it counts.
+
+    >>> count_of(1, "pass", "passes"), count_of(1200, "step")
+    ('1 pass', '1,200 steps')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(part: float) -> str:
+    """A fraction as a percentage."""
+    return f"{100 * part:.2f} %"
+
+
+def _cut(uneven: int, empty: int) -> str:
+    """The unevenness of steps, in words."""
+    return f"{uneven} of them uneven, with {count_of(empty, 'empty replica batch', 'empty replica batches')}"

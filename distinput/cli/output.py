@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print: JSON for programs, tables and values for people."""
+
+import json
+import shutil
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_json", "print_json", "print_table", "shortened"]
+
+
+def print_json(value: object) -> None:
+    """Print one JSON value on a line of its own."""
+    print(json.dumps(as_json(value), ensure_ascii=False))
+
+
+def as_json(value: object) -> Any:
+    """A value of a dataset as JSON has it: arrays as lists, bytes as text where they are UTF-8, else as {"base64": text}.
+
+    >>> as_json({"x": np.arange(2), "name": b"a"})
+    {'x': [0, 1], 'name': 'a'}
+    """
+    if isinstance(value, dict):
+        return {str(key): as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, bytes):
+        return _text(value)
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return as_json(value.to_list()) if hasattr(value, "to_list") else str(value)
+
+
+def _text(value: bytes) -> Any:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(value).decode()}
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print rows in columns; columns whose cells are all numbers are set to the right, the last one is cut to the terminal."""
+    shown = [[_cell(cell) for cell in row] for row in rows]
+    right = [all(not isinstance(cell, str) for cell in column) for column in zip(*rows, strict=True)] if shown else []
+    widths = [max(len(line[i]) for line in [list(headings), *shown]) for i in range(len(headings))]
+    for line in [list(headings), *shown]:
+        cells = [
+            cell.rjust(width) if at < len(right) and right[at] else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print(shortened("  ".join(cells).rstrip(), shutil.get_terminal_size((120, 24)).columns))
+
+
+def _cell(cell: object) -> str:
+    if isinstance(cell, bool) or not isinstance(cell, int):
+        return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:,}"
+
+
+def shortened(text: str, width: int) -> str:
+    """A text of at most `width` characters; what is cut is shown by an ellipsis.
+
+    >>> shortened("a long text", 6)
+    'a lon…'
+    """
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"

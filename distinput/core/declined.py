@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of names of TensorFlow that are not there: sections of the documentation, and members of classes."""
+
+from typing import Any
+
+__all__ = ["CHANGE", "EMBEDDING", "GRAPHS", "MEMBERS", "PAGES", "Cure", "declined", "told"]
+
+Cure = tuple[str, str]
+"""What to do instead, and the section of the documentation that says more."""
+
+CHANGE = "What to change"
+EMBEDDING = "TPU embedding"
+GRAPHS = "Graph mode"
+
+PAGES = {CHANGE: "porting", EMBEDDING: "declined", GRAPHS: "declined"}
+"""The page of each section."""
+
+_TRACED = "there are no graphs through which a spec takes values apart: leave it out", GRAPHS
+_PROTO = "a spec is a Python object: pickle it, or print it", GRAPHS
+_PARTITIONS = "parse the values and the lengths on their own, then use RaggedTensor.from_row_lengths", CHANGE
+
+MEMBERS: dict[str, dict[str, Cure]] = {
+    "RaggedFeature": {
+        "RowLengths": _PARTITIONS,
+        "RowLimits": _PARTITIONS,
+        "RowSplits": _PARTITIONS,
+        "RowStarts": _PARTITIONS,
+        "UniformRowLength": _PARTITIONS,
+        "ValueRowIds": _PARTITIONS,
+    },
+    "TypeSpec": {
+        "cast": _TRACED,
+        "experimental_as_proto": _PROTO,
+        "experimental_from_proto": _PROTO,
+        "experimental_type_proto": _PROTO,
+        "flatten": _TRACED,
+        "from_tensors": _TRACED,
+        "placeholder_value": _TRACED,
+        "to_tensors": _TRACED,
+    },
+}
+"""By the name of the class; classes derived from it have the same. Those of `distribute` are in `data/absent.py`."""
+
+
+def told(cure: Cure) -> str:
+    """What to do instead, with the page that says more.
+
+    >>> told(("use NumPy", CHANGE))
+    'use NumPy ("What to change" in docs/porting.md)'
+    """
+    what, section = cure
+    return f'{what} ("{section}" in docs/{PAGES[section]}.md)'
+
+
+def declined(cls: type, name: str, members: dict[str, dict[str, Cure]] = MEMBERS) -> AttributeError:
+    """The error for a member that the objects of a class do not have.
+
+    Args:
+      cls: the class.
+      name: the missing member.
+      members: the table of those that have a reason.
+    """
+    start = f"{cls.__name__!r} object has no attribute {name!r}"
+    for base in cls.__mro__:
+        cure: Any = members.get(base.__name__, {}).get(name)
+        if cure is not None:
+            return AttributeError(f"{start}: {told(cure)}")
+    return AttributeError(start)

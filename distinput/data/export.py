@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `Dataset.__arrow_c_stream__`, `to_arrow`, `to_pandas` and `to_polars` do."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from distinput.core.record_batches import Text, arrow_schema, record_batch
+from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.plan.node import INFINITE
+
+if TYPE_CHECKING:
+    from distinput.data.handle import Handle
+
+__all__ = ["arrow_reader", "arrow_table", "pandas_frame", "polars_frame"]
+
+
+def arrow_reader(dataset: "Handle[Any]", text: Text = False) -> Any:
+    """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""
+    import pyarrow as pa
+
+    schema = arrow_schema(dataset.node.spec, text)
+    return pa.RecordBatchReader.from_batches(schema, _batches(dataset, schema))
+
+
+def _batches(dataset: "Handle[Any]", schema: Any) -> Iterator[Any]:
+    with dataset.iter_blocks() as blocks:
+        for block in blocks:
+            if block.size:
+                yield record_batch(block, schema)
+
+
+def arrow_table(dataset: "Handle[Any]", text: Text, who: str) -> Any:
+    """All elements as a pyarrow Table."""
+    import pyarrow as pa
+
+    if dataset.cardinality() == INFINITE:
+        raise InvalidArgumentError(f"{who}: the dataset is infinite; take(n) elements of it, or read it as a stream")
+    schema = arrow_schema(dataset.node.spec, text)
+    return pa.Table.from_batches(list(_batches(dataset, schema)), schema)
+
+
+def pandas_frame(dataset: "Handle[Any]", text: Text) -> Any:
+    """All elements as a pandas DataFrame."""
+    table = arrow_table(dataset, text, "to_pandas")
+    try:
+        return table.to_pandas()
+    except ImportError as error:
+        raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
+
+
+def polars_frame(dataset: "Handle[Any]", text: Text) -> Any:
+    """All elements as a polars DataFrame."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise EngineMissing("to_polars: polars is not installed; `pip install 'distinput[tables]'`") from error
+    return pl.from_arrow(arrow_table(dataset, text, "to_polars"))

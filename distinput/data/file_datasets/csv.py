@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`CsvDataset`: rows of CSV files, as dicts or as TensorFlow's tuples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from distinput.data.dataset import Dataset
+from distinput.data.file_datasets.reading import reading
+from distinput.errors import InvalidArgumentError
+from distinput.formats import FORMATS
+from distinput.formats.named import format_named
+from distinput.plan.skip_errors import SkipErrors
+
+__all__ = ["CsvDataset", "as_defaults"]
+
+
+class CsvDataset(Dataset[Any]):
+    r"""The rows of CSV files: dicts from column name to value, or tuples by the rules of TensorFlow.
+
+    Without `record_defaults` a row is a dict. The types of its columns are stated by `schema`, or inferred from the beginning
+    of the first file as int64, float64, bool or text; then they hold for all files, and a value that does not fit is an error
+    with file, line and column. Values in quotes may contain newlines.
+
+    With `record_defaults` a row is a tuple, as that of `tf.data.experimental.CsvDataset`: an empty field becomes its default,
+    and is an error where a dtype stands in the place of a default.
+
+    Args:
+      filenames: a path, a list of paths, or a dataset of paths; any URL.
+      record_defaults: a default or a dtype (float32, float64, int32, int64, string) for each field that is read.
+      compression_type: "" or None, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
+      header: whether the first record of each file is a header; True for dicts and False for tuples when None.
+      field_delim: the character between fields.
+      use_quote_delim: whether double quotes may stand around a field.
+      na_value: text that stands for an empty field, beside those that `null_values` names.
+      select_cols: for tuples: the numbers of the fields to read, in order; all when None.
+      exclude_cols: for tuples: the numbers of the fields not to read.
+      schema: for dicts: types by column name, or a pyarrow Schema.
+      columns: for dicts: names of the columns to read; all when None.
+      column_names: for dicts: names of all columns in the order of the files, where the header has none or others.
+      nulls: for dicts: "error", or a dict with what to put in the place of missing values, by column.
+      null_values: for dicts: what missing values look like; as pyarrow has it when None.
+      newlines_in_values: for dicts: False if no value has a newline in it; then parts of a file are found without reading
+        what is before them.
+      num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+      name: a label.
+      index: true to count records and reach them by their numbers, from an index that is built by reading each file once and
+        kept beside it; a path is a folder to keep it in. See `TFRecordDataset`.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read.
+      storage_options: for the file systems that the URLs name, such as credentials.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value; at iteration, a record does not fit.
+      NotFoundError: a file is not there.
+
+    >>> import distinput as di
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.csv").write_text("age,name\n30,Ada\n41,\"Alan, A.\"\n")
+    >>> di.data.CsvDataset("a.csv").to_list()
+    [{'age': 30, 'name': b'Ada'}, {'age': 41, 'name': b'Alan, A.'}]
+    >>> di.data.CsvDataset("a.csv", [di.float32, "nobody"], header=True).to_list()
+    [(30.0, b'Ada'), (41.0, b'Alan, A.')]
+
+    Source: tuples have the meaning of `tf.data.experimental.CsvDataset`.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Sequence[Any] | None = None,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        header: bool | None = None,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Sequence[int] | None = None,
+        exclude_cols: Sequence[int] | None = None,
+        *,
+        schema: Any = None,
+        columns: Sequence[str] | None = None,
+        column_names: Sequence[str] | None = None,
+        nulls: Any = "error",
+        null_values: Sequence[str] | None = None,
+        newlines_in_values: bool = True,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+        index: bool | str = False,
+        on_error: str | SkipErrors | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        of_dicts = {
+            "schema": schema,
+            "columns": columns,
+            "column_names": column_names,
+            "null_values": null_values,
+            "index": index or None,
+        }
+        of_tuples = {"select_cols": select_cols or None, "exclude_cols": exclude_cols or None}
+        given = [
+            option
+            for option, value in (of_tuples if record_defaults is None else of_dicts).items()
+            if value is not None
+        ]
+        if given:
+            raise InvalidArgumentError(
+                f"CsvDataset: {given[0]} is for {'tuples' if record_defaults is None else 'dicts'}; "
+                + (
+                    "name columns with columns=, or pass record_defaults"
+                    if record_defaults is None
+                    else "leave record_defaults out"
+                )
+            )
+        if record_defaults is None:
+            if na_value and null_values is None:
+                null_values = ["", na_value]
+            made = format_named(
+                "csv",
+                index,
+                schema=schema,
+                columns=columns,
+                column_names=column_names,
+                header=header is None or header,
+                delimiter=field_delim,
+                quote_char='"' if use_quote_delim else None,
+                newlines_in_values=newlines_in_values,
+                null_values=null_values,
+                nulls=nulls,
+                compression_type=compression_type,
+            )
+        else:
+            types, defaults = as_defaults(record_defaults)
+            made = FORMATS.find("csv_tuples")(
+                types,
+                defaults,
+                of_tuples["select_cols"],
+                of_tuples["exclude_cols"],
+                bool(header),
+                field_delim,
+                use_quote_delim,
+                na_value,
+                compression_type,
+            )
+        super().__init__(
+            reading(
+                filenames,
+                made,
+                num_parallel_reads,
+                name,
+                on_error=on_error,
+                storage_options=storage_options,
+                filesystem=filesystem,
+            )
+        )
+
+
+def as_defaults(record_defaults: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """The types of fields, and what an empty one becomes; None for one that must not be empty.
+
+    Raises:
+      InvalidArgumentError: one is neither a dtype nor a single value.
+    """
+    types, defaults = [], []
+    for number, given in enumerate(record_defaults):
+        kind, default = _as_default(number, given)
+        types.append(kind)
+        defaults.append(default)
+    return tuple(types), tuple(defaults)
+
+
+def _as_default(number: int, given: Any) -> tuple[str, Any]:
+    if isinstance(given, np.dtype | type) or hasattr(given, "as_numpy_dtype"):
+        return np.dtype(getattr(given, "as_numpy_dtype", given)).name, None
+    value = np.asarray(given)
+    if not isinstance(given, np.ndarray | np.generic) and value.dtype.kind in "if":
+        value = value.astype(
+            np.float32 if value.dtype.kind == "f" else np.int32
+        )  # as TensorFlow takes Python's numbers
+    if value.ndim > 1 or value.size > 1:
+        raise InvalidArgumentError(
+            f"CsvDataset: record_defaults must have a dtype or a single value for each field, field {number} has {given!r}"
+        )
+    text = value.dtype.kind in "OSU"
+    if not value.size:
+        return "object" if text else value.dtype.name, None
+    found = value.reshape(-1)[0]
+    if text:
+        return "object", found.encode() if isinstance(found, str) else bytes(found)
+    return value.dtype.name, found.item()

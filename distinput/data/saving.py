@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `Dataset.save` and `Dataset.load` do: elements of any spec in a folder, exactly as they are."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from distinput.core.spec import Spec
+from distinput.data.dataset import Dataset
+from distinput.data.handle import Handle
+from distinput.data.writing import Request, write
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.paths import as_paths
+from distinput.formats.elements import Elements
+from distinput.ops.saved import saved_elements
+from distinput.plan.check import callable_argument
+from distinput.writers.elements import ElementsWriter, codec_of
+from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written
+
+__all__ = ["load", "save"]
+
+_PAUSE = 0.05
+"""Seconds from one look for a dataset that another process saves to the next."""
+
+
+def save(
+    dataset: Handle[Any],
+    path: Any,
+    compression: str | None,
+    shard_func: Callable[..., Any] | None,
+    checkpoint_args: Mapping[str, Any] | None,
+) -> WrittenFiles:
+    """Save a pass, in the place of what was saved there before."""
+    if checkpoint_args is not None and not isinstance(checkpoint_args, Mapping):
+        raise TypeError(f"save: checkpoint_args must be a dict of arguments, got {checkpoint_args!r}")
+    if shard_func is not None:
+        callable_argument("save", "shard_func", shard_func)
+    codec = codec_of("save", compression)
+    request = Request(
+        "save",
+        as_paths(path)[0],
+        ElementsWriter(codec),
+        prefix="elements",
+        overwrite=True,
+        shard_func=shard_func,
+        more={"compression": codec},
+    )
+    return write(dataset, request)
+
+
+def load(
+    path: Any,
+    element_spec: Any,
+    compression: str | None,
+    reader_func: Callable[[Any], Any] | None,
+    wait: bool,
+) -> Dataset[Any]:
+    """The saved elements."""
+    directory = as_paths(path)[0]
+    if reader_func is not None:
+        callable_argument("load", "reader_func", reader_func)
+    found = read_written(directory)
+    while found is None and wait:
+        time.sleep(_PAUSE)
+        found = read_written(directory)
+    if found is None:
+        raise NotFoundError(
+            f"load: {directory} holds no complete dataset ({MANIFEST} is missing); save one there, or give wait=True if another"
+            " process saves it"
+        )
+    if found.format != Elements.name:
+        raise InvalidArgumentError(
+            f"load: {directory} holds files of format {found.format!r}, which save did not write; read them with "
+            "FileDataset(directory)"
+        )
+    kept = found.more.get("compression")
+    if compression is not None and codec_of("load", compression) != kept:
+        raise InvalidArgumentError(
+            f"load: {directory} was saved with compression {kept!r}, got {compression!r}; leave compression out"
+        )
+    given = None if element_spec is None else Spec.of(element_spec)
+    try:
+        return Dataset(saved_elements(found, given, reader_func))
+    except (DataLossError, InvalidArgumentError, TypeError) as error:
+        raise type(error)(f"load: {directory}: {error}") from error

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `Dataset.write` and `Dataset.save` do: a pass is written to a hidden stage, and published as a whole.
+
+Each file that is complete is recorded in a journal, with the state of the pipeline. A writer that finds a journal of the same
+pipeline and the same request goes on from there.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.spec_json import spec_json
+from distinput.data.block_pass import BlockPass
+from distinput.data.handle import Handle
+from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
+from distinput.files.folder import join_path, names_in, remove_file
+from distinput.files.paths import as_paths, local_path
+from distinput.plan.code import function_word
+from distinput.plan.fingerprint import difference, fingerprint
+from distinput.plan.node import INFINITE
+from distinput.writers import WRITERS
+from distinput.writers.cut import Cut
+from distinput.writers.job import Job, merging, parts_of, tidy
+from distinput.writers.journal import Journal
+from distinput.writers.kept_files import file_numbers
+from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
+from distinput.writers.open_file import OpenFile
+from distinput.writers.stage import Stage, publish
+from distinput.writers.writer import Writer
+
+__all__ = ["Request", "request_of", "write"]
+
+_MOST_OPEN = 512
+"""Files that may be open at a time."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be written, and where.
+
+    Args:
+      who: the method, for error messages.
+      directory: the folder.
+      writer: of the format.
+      cut: where files end.
+      prefix: of the names of files.
+      overwrite: whether a dataset that is there is replaced.
+      job: which of several workers this is.
+      shard_func: element -> the number of its file; None: `cut` decides.
+      more: what the manifest keeps beside.
+      progress: is told how many elements are written, again and again.
+    """
+
+    who: str
+    directory: str
+    writer: Writer
+    cut: Cut = field(default_factory=Cut)
+    prefix: str = "part"
+    overwrite: bool = False
+    job: Job = field(default_factory=Job)
+    shard_func: Callable[..., Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    progress: Callable[[int], object] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.prefix or "/" in self.prefix or "\\" in self.prefix or self.prefix.startswith("."):
+            raise InvalidArgumentError(
+                f"{self.who}: prefix must begin names of files, without folders or a leading dot, got {self.prefix!r}"
+            )
+        if self.job.num_workers > 1 and local_path(self.directory) is None:
+            raise InvalidArgumentError(
+                f"{self.who}: workers write together to a local or mounted folder, got {self.directory!r}; write a folder for "
+                "each worker"
+            )
+
+
+def request_of(
+    directory: Any,
+    format: str,
+    cut: Mapping[str, Any],
+    workers: Mapping[str, Any],
+    prefix: str,
+    overwrite: bool,
+    options: Mapping[str, Any],
+) -> Request:
+    """The request of a call of `Dataset.write`.
+
+    Raises:
+      ValueError: there is no such format.
+      TypeError: its writer has no such option.
+    """
+    if not isinstance(format, str):
+        raise TypeError(f"write: format must be the name of a format, got {format!r}; known are {', '.join(WRITERS)}")
+    open_writer = WRITERS.find(format)
+    try:
+        signature(open_writer).bind(**options)
+    except TypeError as error:
+        known = ", ".join(signature(open_writer).parameters)
+        raise TypeError(f"write: {format}: {error}; its options are {known}") from None
+    return Request(
+        "write", as_paths(directory)[0], open_writer(**options), Cut(**cut), prefix, overwrite, Job(**workers)
+    )
+
+
+def write(dataset: Handle[Any], request: Request) -> WrittenFiles:
+    """Write a pass, or go on where one that was interrupted stood."""
+    if dataset.cardinality() == INFINITE:
+        raise InvalidArgumentError(f"{request.who}: the dataset is infinite; take(n) elements of it")
+    try:
+        request.writer.check(dataset.node.spec)
+    except InvalidArgumentError as error:
+        raise type(error)(str(error).replace("write:", f"{request.who}:", 1)) from None
+    with ExitStack() as stack:
+        stage = Stage(request.directory, request.job.word())
+        if not stage.take():
+            raise FailedPreconditionError(
+                f"{request.who}: {request.directory} is being written by {stage.taken_by()}; wait until that has ended"
+            )
+        stack.callback(stage.release)
+        writing = Writing(dataset, request, stage)
+        try:
+            return writing.run()
+        except BaseException:
+            if stage.journal() is None:  # there is nothing to go on from
+                stage.discard()
+            raise
+
+
+class Writing:
+    """One call of `write`, which holds the stage.
+
+    Args:
+      dataset: what is written.
+      request: how.
+      stage: where.
+    """
+
+    def __init__(self, dataset: Handle[Any], request: Request, stage: Stage) -> None:
+        self.dataset, self.request, self.stage = dataset, request, stage
+        self.spec = dataset.node.spec
+        self.pipeline = fingerprint(dataset.node)
+        cut, job = request.cut, request.job
+        self.key: list[Any] = [
+            [request.writer.name, repr(request.writer)],
+            [cut.shards, cut.shard_bytes, cut.shard_rows],
+            [request.prefix, job.num_workers, job.name],
+            "" if request.shard_func is None else function_word(request.shard_func),
+        ]
+
+    def run(self) -> WrittenFiles:
+        """Write, and publish."""
+        request, stage = self.request, self.stage
+        self.old = read_written(request.directory)
+        journal = self._recovered()
+        if request.job.name is not None and self.old is not None and self.old.job == request.job.name:
+            stage.remove()
+            tidy(request.job, request.directory)
+            return self.old  # all workers have written, and one of them has published it
+        if self.old is not None and not request.overwrite:
+            stage.remove()
+            raise FailedPreconditionError(
+                f"{request.who}: {request.directory} holds a complete dataset of {self.old.rows} elements ({MANIFEST}); "
+                "overwrite=True replaces it once the new one is complete"
+            )
+        if journal is None or not journal.done:
+            journal = self._written(journal)
+        return self._published(journal)
+
+    def _recovered(self) -> Journal | None:
+        """The journal to go on from; what else a writer that was killed has left is removed."""
+        stage, old = self.stage, self.old
+        journal = Journal.of_json(stage.journal())
+        if journal is None:
+            stage.clear()
+            return None
+        if old is not None and old.run == journal.run:  # it was published, but the writer did not come to tidy up
+            names = {file.name for file in old.files}
+            for name in journal.replaces:
+                if name not in names:
+                    remove_file(join_path(stage.directory, name))
+            stage.clear()
+            return None
+        same = journal.key == self.key and difference(self.dataset.node, journal.pipeline) is None
+        if same and all(map(stage.has, journal.files)):
+            return journal
+        kept = {file.name for file in old.files} if old is not None else set()
+        for file in journal.files if journal.done else ():
+            if file.name not in kept:
+                remove_file(join_path(stage.directory, file.name))
+        stage.clear()
+        return None
+
+    def _written(self, journal: Journal | None) -> Journal:
+        """Write what is missing."""
+        stage, request = self.stage, self.request
+        passed = None
+        if journal is not None:
+            try:
+                passed = BlockPass(self.dataset, journal.state)
+            except StateError:  # other rules, another release: begin again
+                stage.clear()
+        if passed is None or journal is None:
+            self._check_names()
+            stage.run = request.job.run or stage.run
+            journal = Journal(self.key, stage.run, pipeline=self.pipeline)
+            journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
+            passed = BlockPass(self.dataset)
+        stage.run = journal.run
+        try:
+            if request.shard_func is not None:
+                files, order = self._by_function(passed, request.shard_func), "shard_func"
+            elif (request.cut.shards or 1) > 1 and self._total < 0:
+                files, order = self._in_turns(passed, request.cut.shards or 1), "turns"
+            else:
+                files, order = self._in_order(passed, journal), "files"
+        finally:
+            passed.close()
+        done = replace(journal, files=tuple(files), state=None, done=True, order=order)
+        stage.record(done.to_json())
+        return done
+
+    def _published(self, journal: Journal) -> WrittenFiles:
+        """Give the files their names; of several workers the last one does it, for all."""
+        stage, job = self.stage, self.request.job
+        if job.num_workers == 1:
+            return publish([(stage, journal.files)], self._made(journal.files, journal), self.old)
+        with merging(self.request.directory):
+            old = read_written(self.request.directory)
+            if old is not None and old.job == job.name:
+                return old
+            parts = parts_of(job, self.request.directory, self.key)
+            if parts is None:
+                return replace(self._made(journal.files, journal), complete=False)
+            files = tuple([file for _, part in parts for file in part.files])
+            return publish([(each, part.files) for each, part in parts], self._made(files, journal), old)
+
+    def _made(self, files: tuple[WrittenFile, ...], journal: Journal) -> WrittenFiles:
+        request = self.request
+        try:
+            spec = spec_json(self.spec, request.who)
+        except DistinputError:  # keys of dicts that JSON cannot hold; the files say what they need themselves
+            spec = None
+        return WrittenFiles(
+            directory=request.directory,
+            format=request.writer.name,
+            options=request.writer.reading(self.spec),
+            files=files,
+            spec=spec,
+            pipeline=self.pipeline,
+            run=journal.run,
+            job=request.job.name,
+            order=journal.order,
+            more=dict(request.more),
+        )
+
+    @property
+    def _total(self) -> int:
+        return self.dataset.node.count_elements()
+
+    # --- names
+
+    def _name(self, index: int) -> str:
+        request = self.request
+        prefix = request.prefix if self.old is None and self.stage.local else f"{request.prefix}-{self.stage.run}"
+        count = "" if request.cut.shards is None else f"-of-{request.cut.shards:05d}"
+        return f"{request.job.prefix(prefix)}-{index:05d}{count}{request.writer.ending}"
+
+    def _check_names(self) -> None:
+        """Refuse a folder with files that would be overwritten, or taken for files of the dataset."""
+        request = self.request
+        known = {file.name for file in self.old.files} if self.old is not None else set()
+        start = request.job.prefix(request.prefix) + "-"
+        for name in names_in(request.directory):
+            if name.startswith(start) and name.endswith(request.writer.ending) and name not in known:
+                raise FailedPreconditionError(
+                    f"{request.who}: {join_path(request.directory, name)} is there already, and no {MANIFEST} names it; remove "
+                    "it, or give another prefix= or an empty folder"
+                )
+
+    # --- the files
+
+    def _blocks(self, passed: BlockPass, done: int) -> Iterator[Block]:
+        """The elements that are left; whoever wants to know hears how many are done."""
+        tell = self.request.progress
+        for block in passed.blocks():
+            yield block
+            done += block.size
+            if tell is not None:
+                tell(done)
+
+    def _open(self, index: int, first: int) -> OpenFile:
+        return OpenFile(self.stage, self.request.writer, self.spec, self._name(index), first)
+
+    def _in_order(self, passed: BlockPass, journal: Journal) -> list[WrittenFile]:
+        """One file after the other; each is recorded when it is complete."""
+        cut, total = self.request.cut, self._total if (self.request.cut.shards or 1) > 1 else -1
+        files, first = list(journal.files), journal.rows
+        opened: OpenFile | None = None
+        try:
+            for block in self._blocks(passed, first):
+                at = 0
+                while at < block.size:
+                    opened = opened or self._open(len(files), first)
+                    wanted = self._rows(len(files), total)
+                    part = block if wanted is None and not at else block.rows(at, block.size)
+                    if wanted is not None and opened.rows + part.size > wanted:
+                        part = part.rows(0, wanted - opened.rows)
+                    opened.write(part)
+                    at += part.size
+                    if opened.size >= cut.bytes if wanted is None else opened.rows >= wanted:
+                        files.append(opened.end())
+                        first, opened = first + files[-1].rows, None
+                        state = passed.state(at)
+                        self.stage.record(replace(journal, files=tuple(files), state=state).to_json())
+            while opened is not None or len(files) < (cut.shards or 1):
+                opened = opened or self._open(len(files), first)
+                files.append(opened.end())
+                first, opened = first + files[-1].rows, None
+        finally:
+            if opened is not None:
+                opened.discard()
+        return files
+
+    def _rows(self, index: int, total: int) -> int | None:
+        shards = self.request.cut.shards
+        if shards is not None and index >= shards:
+            raise FailedPreconditionError(
+                f"{self.request.who}: the dataset said that it has {total} elements, and has more; leave shards= out"
+            )
+        return self.request.cut.rows(index, total)
+
+    def _in_turns(self, passed: BlockPass, shards: int) -> list[WrittenFile]:
+        """Element i to file i modulo `shards`, since nobody knows how many there are."""
+        done = 0
+
+        def parts(block: Block) -> Iterator[tuple[int, Block]]:
+            nonlocal done
+            for shard in range(shards):
+                yield shard, block.rows((shard - done) % shards, block.size, shards)
+            done += block.size
+
+        return self._dealt(passed, parts, range(shards))
+
+    def _by_function(self, passed: BlockPass, shard_func: Callable[..., Any]) -> list[WrittenFile]:
+        """Each element to the file that a function names."""
+
+        def parts(block: Block) -> Iterator[tuple[int, Block]]:
+            numbers = file_numbers(shard_func, block)
+            for number in np.unique(numbers).tolist():
+                yield number, block.take(np.flatnonzero(numbers == number))
+
+        return self._dealt(passed, parts, ())
+
+    def _dealt(
+        self, passed: BlockPass, parts: Callable[[Block], Iterator[tuple[int, Block]]], numbers: Any
+    ) -> list[WrittenFile]:
+        """All files at once; none is complete before the end."""
+        opened: dict[int, OpenFile] = {}
+        try:
+            for number in numbers:
+                opened[number] = self._open(number, 0)
+            for block in self._blocks(passed, 0):
+                for number, part in parts(block):
+                    if number not in opened:
+                        if len(opened) >= _MOST_OPEN:
+                            raise InvalidArgumentError(
+                                f"{self.request.who}: shard_func may name {_MOST_OPEN} files, which are all open; it named more"
+                            )
+                        opened[number] = self._open(number, 0)
+                    opened[number].write(part)
+            if not opened:
+                opened[0] = self._open(0, 0)
+            return [opened[number].end() for number in sorted(opened)]
+        finally:
+            for file in opened.values():
+                file.discard()

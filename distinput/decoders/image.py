@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images: JPEG through simplejpeg where that is installed, into memory that is used again, everything else through Pillow."""
+
+import io
+import struct
+from typing import Any
+
+import numpy as np
+
+from distinput.core.buffers import empty
+from distinput.errors import EngineMissing, InvalidArgumentError, UnimplementedError
+
+__all__ = ["MOST_PIXELS", "decode_gray", "decode_image", "decode_jpeg", "decode_png", "decode_rgb"]
+
+MOST_PIXELS = 89_478_485
+"""The most pixels of an image, unless the user allows more: those for which Pillow begins to warn."""
+
+_BYTE = np.dtype(np.uint8)
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_CHANNELS = {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGB": 3, "P": 3, "CMYK": 3, "YCbCr": 3, "RGBA": 4, "PA": 4}
+_MAGIC = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
+
+
+def decode_image(
+    contents: Any,
+    channels: int | None = None,
+    dtype: Any = np.uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+    *,
+    max_pixels: int = MOST_PIXELS,
+) -> Any:
+    """The pixels of a JPEG, PNG, GIF, BMP or WebP image, `[height, width, channels]`.
+
+    The GIL is released while an image is decoded, so threads of `map` decode several at a time. What a camera said about the
+    orientation is not looked at. Transparency is left out where 1 or 3 channels are wanted, not mixed with a background.
+
+    Args:
+      contents: the bytes of the file.
+      channels: 1 for gray, 3 for RGB, 4 for RGBA; 0 or None: as the image has them.
+      dtype: uint8; uint16, for PNGs of 16 bits in one channel, and others scaled; or float32 from 0 to 1.
+      name: accepted as TensorFlow's.
+      expand_animations: true if a GIF becomes `[frames, height, width, channels]`; otherwise its first frame is taken.
+      max_pixels: the most pixels that an image may say it has, all frames together.
+
+    Raises:
+      InvalidArgumentError: it is no such image, damaged, or larger than `max_pixels`; or an argument has no meaning.
+      UnimplementedError: an image of 16 bits in several channels, with uint16.
+      EngineMissing: neither simplejpeg, which suffices for JPEG, nor Pillow is installed.
+
+    >>> import io
+    >>> from PIL import Image
+    >>> file = io.BytesIO()
+    >>> Image.fromarray(np.array([[0, 128, 255]], np.uint8)).save(file, "PNG")
+    >>> decode_image(file.getvalue()).tolist()
+    [[[0], [128], [255]]]
+    >>> decode_image(file.getvalue(), channels=3, dtype="float32")[0, 2].tolist()
+    [1.0, 1.0, 1.0]
+
+    Source: `tf.io.decode_image`.
+    """
+    del name
+    wanted, kind = channels or 0, np.dtype(dtype)
+    if wanted not in (0, 1, 3, 4):
+        raise InvalidArgumentError(f"decode_image: channels must be 0, 1, 3 or 4, got {channels}")
+    if kind not in (np.uint8, np.uint16, np.float32):
+        raise InvalidArgumentError(f"decode_image: dtype must be uint8, uint16 or float32, got {kind}")
+    data = _bytes(contents)
+    found = _format(data)
+    if found == "JPEG" and wanted != 4:
+        pixels = _with_simplejpeg(data, wanted, max_pixels)
+        if pixels is not None:
+            return _scaled(pixels, kind)
+    return _with_pillow(data, found, wanted, kind, expand_animations, max_pixels)
+
+
+def decode_jpeg(
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+    *,
+    max_pixels: int = MOST_PIXELS,
+) -> Any:
+    """The pixels of a JPEG image, uint8 `[height, width, channels]`; of PNGs and single images in GIFs too, as in TensorFlow.
+
+    Args:
+      contents: the bytes of the file.
+      channels: 1 for gray, 3 for RGB; 0: as the image has them.
+      ratio: only 1; reduce the image after it is decoded.
+      fancy_upscaling: accepted as TensorFlow's: colors are always interpolated.
+      try_recover_truncated: only False: an image that is cut short is an error.
+      acceptable_fraction: only 1.
+      dct_method: accepted as TensorFlow's: the exact one is always used.
+      name: accepted as TensorFlow's.
+      max_pixels: the most pixels that an image may say it has.
+
+    Raises:
+      InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
+      UnimplementedError: a ratio, or an image that is to be recovered.
+
+    Source: `tf.io.decode_jpeg`.
+    """
+    del fancy_upscaling, dct_method, name
+    if ratio != 1 or try_recover_truncated or acceptable_fraction != 1:
+        raise UnimplementedError(
+            f"decode_jpeg: ratio={ratio}, try_recover_truncated={try_recover_truncated} and acceptable_fraction="
+            f"{acceptable_fraction} must be 1, False and 1; resize images once they are decoded, and leave damaged ones out"
+        )
+    return decode_image(contents, channels, expand_animations=False, max_pixels=max_pixels)
+
+
+def decode_png(
+    contents: Any, channels: int = 0, dtype: Any = np.uint8, name: str | None = None, *, max_pixels: int = MOST_PIXELS
+) -> Any:
+    """The pixels of a PNG image, `[height, width, channels]`; of other images too, as in TensorFlow.
+
+    Args:
+      contents: the bytes of the file.
+      channels: 1 for gray, 3 for RGB, 4 for RGBA; 0: as the image has them.
+      dtype: uint8 or uint16.
+      name: accepted as TensorFlow's.
+      max_pixels: the most pixels that an image may say it has.
+
+    Raises:
+      InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
+      UnimplementedError: an image of 16 bits in several channels, with uint16.
+
+    Source: `tf.io.decode_png`.
+    """
+    return decode_image(contents, channels, dtype, name, expand_animations=False, max_pixels=max_pixels)
+
+
+def decode_rgb(contents: bytes) -> Any:
+    """An image as uint8 `[height, width, 3]`, whatever its channels are."""
+    return decode_image(contents, 3, expand_animations=False)
+
+
+def decode_gray(contents: bytes) -> Any:
+    """An image as uint8 `[height, width, 1]`."""
+    return decode_image(contents, 1, expand_animations=False)
+
+
+def _bytes(contents: Any) -> bytes:
+    """The bytes of a file, which may come as a scalar or an array of bytes."""
+    if isinstance(contents, np.ndarray):
+        contents = contents.item() if contents.dtype == object and contents.size == 1 else contents.tobytes()
+    if not isinstance(contents, bytes | bytearray | memoryview):
+        raise InvalidArgumentError(f"decode_image: contents must be bytes, got a {type(contents).__name__}")
+    return bytes(contents) if not isinstance(contents, bytes) else contents
+
+
+def _format(data: bytes) -> str:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "WEBP"
+    for magic, found in _MAGIC:
+        if data.startswith(magic):
+            return found
+    raise InvalidArgumentError(
+        f"decode_image: it must be a JPEG, PNG, GIF, BMP or WebP image, got {len(data)} bytes that begin with {data[:8]!r}"
+    )
+
+
+def _check_size(height: int, width: int, max_pixels: int) -> None:
+    if not 0 < height * width <= max_pixels:
+        raise InvalidArgumentError(
+            f"decode_image: the image has {height} x {width} pixels; it must have some, and at most max_pixels={max_pixels}: "
+            "allow more if the image is right"
+        )
+
+
+def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> Any:
+    """The pixels of a JPEG; None if simplejpeg is not installed or cannot read its colors."""
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    try:
+        height, width, colors, _ = simplejpeg.decode_jpeg_header(data)
+        _check_size(height, width, max_pixels)
+        if colors in ("CMYK", "YCCK"):
+            return None
+        depth = channels or (1 if colors in ("Gray", "GRAY") else 3)
+        buffer = empty((height, width, depth), _BYTE)
+        simplejpeg.decode_jpeg(data, "GRAY" if depth == 1 else "RGB", buffer=buffer)
+        return buffer  # which nobody else refers to, so it need not be copied
+    except InvalidArgumentError:
+        raise
+    except ValueError as error:
+        raise InvalidArgumentError(f"decode_image: the JPEG image is damaged: {error}") from error
+
+
+def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int) -> Any:
+    try:
+        from PIL import Image, ImageSequence, UnidentifiedImageError
+    except ImportError:
+        raise EngineMissing("decode_image: Pillow is not installed; `pip install 'distinput[images]'`") from None
+    try:
+        _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
+        with Image.open(io.BytesIO(data), formats=[found]) as image:
+            _check_size(image.height * (getattr(image, "n_frames", 1) if frames else 1), image.width, max_pixels)
+            if found == "GIF" and frames:
+                return np.stack([_pixels(frame, data, channels or 3, dtype) for frame in ImageSequence.Iterator(image)])
+            return _pixels(image, data, channels, dtype)
+    except (InvalidArgumentError, UnimplementedError):
+        raise
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
+        what = "is damaged" if not isinstance(error, UnidentifiedImageError) else "cannot be read"
+        raise InvalidArgumentError(f"decode_image: the {found} image {what}: {error}") from error
+
+
+def _size(data: bytes, found: str) -> tuple[int, int]:
+    """Height and width in the header of an image; 1 and 1 where Pillow finds them without a warning."""
+    if found == "PNG":
+        width, height = struct.unpack(">II", data[16:24])
+    elif found == "GIF":
+        width, height = struct.unpack("<HH", data[6:10])
+    elif found == "BMP":
+        width, height = struct.unpack("<ii", data[18:26])
+    elif found == "WEBP" and data[12:16] == b"VP8X":
+        width, height = (1 + int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+    elif found == "JPEG":
+        return _size_of_jpeg(data)
+    else:
+        return 1, 1
+    return abs(height), abs(width)
+
+
+def _size_of_jpeg(data: bytes) -> tuple[int, int]:
+    """Height and width in the first frame header of a JPEG."""
+    at = 2
+    while data[at] == 0xFF and at + 9 <= len(data):
+        kind, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
+        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+            return height, width
+        at += 2 + length
+        if at >= len(data):
+            break
+    return 1, 1
+
+
+def _pixels(image: Any, data: bytes, channels: int, dtype: Any) -> Any:
+    """The pixels of an open image."""
+    if image.mode in ("I", "I;16", "I;16B"):  # 16 bits of gray, of which Pillow's conversion would clip all above 255
+        wide = np.asarray(image).astype(np.uint16)[..., None]
+        if channels > 1:
+            wide = np.concatenate([wide] * 3 + [np.full_like(wide, 65535)] * (channels == 4), -1)
+        return (
+            wide
+            if dtype == np.uint16
+            else wide / np.float32(65535)
+            if dtype == np.float32
+            else (wide >> 8).astype(np.uint8)
+        )
+    if dtype == np.uint16 and data[1:4] == b"PNG" and data[24] == 16:
+        raise UnimplementedError(
+            "decode_image: PNGs of 16 bits are read as uint16 where they have one channel; use uint8"
+        )
+    depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
+    made = np.asarray(image.convert(_MODES[depth]))
+    return _scaled(made[..., None] if made.ndim == 2 else made, dtype)
+
+
+def _scaled(pixels: Any, dtype: Any) -> Any:
+    """Pixels of 8 bits in another dtype."""
+    if dtype == np.uint8:
+        return pixels
+    return pixels / np.float32(255) if dtype == np.float32 else pixels.astype(np.uint16) * np.uint16(257)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding the members of a sample, each by its decoder; errors name the archive and the key."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from distinput.core.spec import TensorSpec
+from distinput.decoders import DECODERS, decoder_for
+from distinput.decoders.json import decode_json
+from distinput.errors import DistinputError, InvalidArgumentError
+
+__all__ = ["MemberDecoder"]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberDecoder:
+    """The function of one sample, a dict of bytes.
+
+    Args:
+      decode: True: each member by the table of extensions; or a dict from names of members to names of decoders, to specs of
+        JSON, or True for the table; others stay bytes.
+      extensions: the extension of each member that has another name.
+      key: the member that is the key of the sample.
+      url: the member that is the name of the archive.
+      hidden: members that are left out of the result.
+
+    Raises:
+      InvalidArgumentError: there is no such decoder.
+    """
+
+    decode: Any
+    extensions: dict[str, str]
+    key: str
+    url: str
+    hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, chosen in ({} if self.decode is True else self.decode).items():
+            self._decoder(name, chosen)
+
+    def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """The sample with its members decoded.
+
+        Raises:
+          DistinputError: a member cannot be decoded; the message begins with the archive and the key.
+        """
+        found = {}
+        for name, contents in sample.items():
+            if name in self.hidden:
+                continue
+            chosen = True if self.decode is True else self.decode.get(name)
+            if chosen is None or not isinstance(contents, bytes) or name in (self.key, self.url):
+                found[name] = contents
+                continue
+            try:
+                found[name] = self._decoder(name, chosen)(contents)
+            except DistinputError as error:
+                where = f"{sample[self.url].decode()}: sample {sample[self.key].decode(errors='replace')!r}: member {name!r}"
+                raise type(error)(f"{where}: {error}") from error
+        return found
+
+    def _decoder(self, name: str, chosen: Any) -> Any:
+        if chosen is True:
+            return DECODERS.find(decoder_for(self.extensions.get(name, name)))
+        if isinstance(chosen, str):
+            return DECODERS.find(chosen)
+        if isinstance(chosen, dict | TensorSpec):
+            return partial(decode_json, spec=chosen)
+        raise InvalidArgumentError(
+            f"WebDataset: decode must give the name of a decoder, True, or a spec for JSON for member {name!r}, got "
+            f"{chosen!r}; use map for functions of your own"
+        )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records the parts of each step are made of, for every source of steps."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.core.sizes import balanced_slices
+from distinput.distribute.input.cut_batches import CutBatches
+from distinput.distribute.input.dealing import equal_slices
+from distinput.distribute.input.dealt_elements import DealtElements
+from distinput.distribute.input.own_pieces import OwnPieces
+from distinput.distribute.input.source import Source
+from distinput.errors import UnimplementedError
+from distinput.lineage.located import Located, Seen
+from distinput.lineage.numbered import Numbered, numbered
+from distinput.plan.node import UNKNOWN, Node, walk
+from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
+from distinput.sharding.batches import FrameworkRebatch
+
+__all__ = ["StepRecords"]
+
+_TOGETHER = 1 << 16
+"""Records that are looked at together."""
+
+
+class StepRecords:
+    """The records of the steps of a source, computed from positions.
+
+    Args:
+      source: where the steps come from.
+      trees: of its pipelines, as they run in an iteration, whose seeds may be those of a restored one; None: as described.
+      read: count records that cannot be counted otherwise by reading all files once.
+    """
+
+    def __init__(self, source: Source, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
+        self._source, self._given, self._read = source, trees, read
+        self._made: dict[int, Numbered] = {}
+
+    @classmethod
+    def with_seeds(cls, source: Source, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
+        """The records where steps without a seed drew these, of each pipeline, as a state holds them."""
+        plain = cls(source, read=read)._nodes
+        return cls(source, [_drawn(node, given) for node, given in zip(plain, seeds, strict=True)], read=read)
+
+    def locate(self, step: int, replica: int | None, epoch: int) -> Located:
+        """See `DistributedDataset.locate`."""
+        total = self._source.terms.replicas.total
+        if step < 0:
+            raise IndexError(f"locate: steps are numbered from 0 on, got {step}")
+        if replica is not None and not 0 <= replica < total:
+            raise IndexError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
+        found = [self._located(step, epoch, *part) for part in self._parts(step, replica, epoch)]
+        if not found:
+            file = np.zeros(0, np.int64)
+            return Located(step, epoch, (), file, file, file, file, ())
+        return Located.joined(found)
+
+    def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
+        """See `DistributedDataset.when`."""
+        wanted = range(self.steps) if steps is None and self.steps >= 0 else steps
+        if wanted is None:
+            known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
+            raise ValueError(f"when: {known}; pass steps=, a range of the steps to look at")
+        if self._batches:
+            tree = self._tree(0)
+            numbers = np.array(_numbers(tree, file, record), np.int64)
+            each = max(1, _TOGETHER // max(1, self._rows(tree, epoch)))
+            at = list(self._steps_with(tree, wanted, numbers, each, epoch)) if len(numbers) else []
+        else:
+            at = list(wanted)
+        found = []
+        for step in at:
+            try:
+                located = self.locate(step, None, epoch)
+            except IndexError:
+                break
+            found += [Seen(epoch, step, p.replica, p.row) for p in located if (p.file, p.record) == (file, record)]
+        return tuple(found)
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of steps: -1 infinite, -2 if it is known only at the end."""
+        known = self._source.num_steps
+        if known != UNKNOWN or not self._batches or self._source.terms.full_rows:
+            return known
+        return self._tree(0).node.size
+
+    def _rows(self, tree: Numbered, epoch: int) -> int:
+        try:
+            return int(tree.elements(np.zeros(1, np.int64), epoch)[0].size)
+        except IndexError:
+            return 0
+
+    def _steps_with(self, tree: Numbered, steps: range, numbers: Ints, each: int, epoch: int) -> Iterator[int]:
+        """The steps that hold one of these records."""
+        for first in range(0, len(steps), each):
+            chunk = np.asarray(steps[first : first + each], np.int64)
+            arrays = tree.elements(chunk, epoch)
+            if np.isin(np.concatenate([array.reshape(-1) for array in arrays]), numbers).any():
+                yield from [int(s) for s, array in zip(chunk, arrays, strict=True) if np.isin(array, numbers).any()]
+
+    @property
+    def _batches(self) -> bool:
+        """Whether an element of the pipeline is a whole step, of which replicas get pieces."""
+        source = self._source
+        return not isinstance(source, DealtElements) or source.whole
+
+    def _parts(self, step: int, replica: int | None, epoch: int) -> Iterator[tuple[int, Ints, Numbered]]:
+        """The replicas that get rows in a step, and the numbers of the records of these rows."""
+        terms, source = self._source.terms, self._source
+        if self._batches:
+            tree = self._tree(0)
+            numbers = self._element(tree, step, step, epoch)
+            if terms.full_rows and len(numbers) < terms.full_rows:
+                raise self._behind(step)
+            if isinstance(source, DealtElements):
+                yield 0, numbers, tree
+                return
+            for number, rows in self._slices(len(numbers)):
+                if replica in (None, number) and rows.stop > rows.start:
+                    yield number, numbers[rows], tree
+            return
+        assert isinstance(source, DealtElements)
+        yield from self._dealt(source, step, replica, epoch)
+
+    def _dealt(
+        self, source: DealtElements, step: int, replica: int | None, epoch: int
+    ) -> Iterator[tuple[int, Ints, Numbered]]:
+        replicas = source.terms.replicas
+        known = source.num_steps
+        if 0 <= known <= step:
+            raise self._behind(step)
+        mine = range(replicas.first, replicas.first + replicas.count)
+        everywhere = range(replicas.total) if source.tree_of is not None and replicas.workers > 1 else mine
+        if replica is not None and replica not in everywhere:
+            raise UnimplementedError(
+                f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
+            )
+        wanted = everywhere if replica is None else [replica]
+        present = 0
+        for number in everywhere if known < 0 else wanted:
+            worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
+            several = len(source.datasets) > 1
+            tree = self._tree(local if several else worker)
+            element = step if several else step * replicas.count + local
+            try:
+                numbers = tree.elements(np.array([element]), epoch)[0]
+            except IndexError:
+                continue
+            present += 1
+            if number in wanted:
+                yield number, numbers, tree
+        if known < 0 and not present:
+            raise self._behind(step)
+
+    def _slices(self, rows: int) -> Iterator[tuple[int, slice]]:
+        """The replicas and their rows of a global batch."""
+        source, replicas = self._source, self._source.terms.replicas
+        assert isinstance(source, OwnPieces | CutBatches)
+        if source.balanced:
+            yield from enumerate(balanced_slices(rows, replicas.total))
+            return
+        slices, workers = equal_slices(rows, replicas.total), replicas.workers
+        for number in range(replicas.total):  # a worker has every W-th piece
+            worker, local = divmod(number, replicas.total // workers)
+            yield number, slices[worker + local * workers]
+
+    def _element(self, tree: Numbered, index: int, step: int, epoch: int) -> Ints:
+        try:
+            return tree.elements(np.array([index]), epoch)[0]
+        except IndexError:
+            raise self._behind(step) from None
+
+    def _behind(self, step: int) -> IndexError:
+        there = f", there are {self.steps}" if self.steps >= 0 else ""
+        return IndexError(f"locate: there is no step {step}{there}")
+
+    def _located(self, step: int, epoch: int, replica: int, numbers: Ints, tree: Numbered) -> Located:
+        rows = 1 if numbers.ndim == 1 else len(numbers)
+        flat = numbers.reshape(-1)
+        row = np.repeat(np.arange(rows), len(flat) // rows) if rows else flat
+        if len(flat) and flat.min() < 0:  # what fills short batches of batches
+            row, flat = row[flat >= 0], flat[flat >= 0]
+        file, record = tree.places(flat)
+        return Located(step, epoch, tree.files, file, record, np.full(len(flat), replica), row, self._assumes(tree))
+
+    def _assumes(self, tree: Numbered) -> tuple[str, ...]:
+        return (*tree.assumes, *self._drawn)
+
+    @cached_property
+    def _drawn(self) -> tuple[str, ...]:
+        """Steps that drew their seed in this process, if no iteration says that these are the seeds in question."""
+        if self._given is not None:
+            return ()
+        steps = dict.fromkeys([step for node in self._nodes for step in walk(node) if step.draws and step.chooses])
+        return tuple([f"{step.where()}, which was given no seed, drew it in this process" for step in steps])
+
+    @property
+    def _nodes(self) -> list[Node]:
+        source: Any = self._source
+        if self._given is not None:
+            return list(self._given)
+        if isinstance(source, OwnPieces):
+            return [source.batches.node]
+        return [dataset.node for dataset in ([source.dataset] if isinstance(source, CutBatches) else source.datasets)]
+
+    def _tree(self, number: int) -> Numbered:
+        """The pipeline over numbers: the only one, that of a replica with one of its own, or that of a worker."""
+        if number not in self._made:
+            source, nodes = self._source, self._nodes
+            rank = source.terms.replicas.rank
+            if isinstance(source, DealtElements) and len(nodes) == 1 and not source.whole and number != rank:
+                assert source.tree_of is not None
+                node = _drawn(source.tree_of(number), drawn_seeds(nodes[0]))
+            else:
+                node = nodes[number if len(nodes) > 1 else 0]
+            if source.terms.replicas.workers > 1 and any(
+                isinstance(step, FrameworkRebatch) and 0 in step.sizes for step in walk(node)
+            ):
+                raise UnimplementedError(
+                    "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
+                    "which workers find out together; take larger batches, or policy DATA"
+                )
+            self._made[number] = numbered(node, read=self._read)
+        return self._made[number]
+
+
+def _drawn(node: Node, seeds: Sequence[int]) -> Node:
+    return node if drawn_seeds(node) == list(seeds) else with_drawn_seeds(node, seeds)
+
+
+def _numbers(tree: Numbered, file: str, record: int) -> list[int]:
+    try:
+        return tree.numbers(file, record)
+    except KeyError:
+        some = ", ".join(dict.fromkeys(tree.files[:4]))
+        raise ValueError(f"when: {file!r} is none of the {len(tree.files)} files that are read ({some}, ...)") from None

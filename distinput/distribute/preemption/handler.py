@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The handler that makes all workers save at the same step when one of them must end."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from distinput.distribute.preemption.alignment import LATENCY, Alignment, Decision
+from distinput.distribute.preemption.notice import Notice
+from distinput.distribute.preemption.termination_config import EXIT_CODE, TerminationConfig
+
+__all__ = ["PreemptionCheckpointHandler"]
+
+_log = logging.getLogger("distinput")
+
+_RESERVE = 3.0
+"""Time reserved at the end of a grace period, as a multiple of what saving and a step took before."""
+
+_KEPT = 2
+"""How many checkpoints are kept in a folder that the handler manages: one more in case the latest is damaged."""
+
+
+class PreemptionCheckpointHandler:
+    """Saves a checkpoint on all workers at the same step, and ends them, when any of them is told to end.
+
+    On creation, it restores the latest checkpoint. From then on it watches for a notice, usually SIGTERM. A worker that
+    receives one tells the others while they compute; before the same later call of `run`, all of them save together and end
+    with the same exit code. The restarted program continues with the step that would have followed.
+
+    Create it after everything that the checkpoint holds, on all workers, in the main thread.
+
+    An iterator is saved at its position at the end of the previous call of `run`; whatever was taken from it since belongs to
+    the step that was not made. Everything else is saved as it is. So a loop may take a batch, pass it to `run`, and count
+    afterwards; no record is lost, and none is delivered twice.
+
+    Args:
+      cluster_resolver: accepted for compatibility with TensorFlow. The workers are those of the checkpoint: of the strategy in
+        whose scope it was made, or of what it holds.
+      checkpoint_or_checkpoint_manager: a `train.CheckpointManager` or a `train.Checkpoint`.
+      checkpoint_dir: a folder for the checkpoints, of which two are kept; needed with a `Checkpoint`.
+      termination_config: how a notice arrives and how to end.
+
+    Raises:
+      ValueError: a `Checkpoint` without a `checkpoint_dir`.
+      FailedPreconditionError: it is not the main thread, and the notice is SIGTERM.
+      Exception: see `CheckpointManager.restore_or_initialize`.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import distinput as di
+    >>> total = np.zeros(1)
+    >>> checkpoint = di.train.Checkpoint(total=total)
+    >>> config = di.distribute.experimental.TerminationConfig(termination_watcher_fn=lambda: False)
+    >>> with di.distribute.experimental.PreemptionCheckpointHandler(None, checkpoint, tempfile.mkdtemp(), config) as handler:
+    ...     for x in range(3):
+    ...         handler.run(total.__iadd__, x)
+    array([0.])
+    array([1.])
+    array([3.])
+
+    Source: `tf.distribute.experimental.PreemptionCheckpointHandler`.
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any,
+        checkpoint_or_checkpoint_manager: Any,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        termination_config: TerminationConfig | None = None,
+    ) -> None:
+        del cluster_resolver
+        self._manager = _manager_of(checkpoint_or_checkpoint_manager, checkpoint_dir)
+        self._checkpoint = self._manager.checkpoint
+        self._config = termination_config or TerminationConfig()
+        crew = self._checkpoint._crew_now()
+        self._rank, self._size = crew.rank, crew.size
+        self._manager.restore_or_initialize()
+        self._calls = 0  # in this process, of `run` and `save_checkpoint_if_preempted`
+        self._decision: Decision | None = None
+        self._saved_at: float | None = None  # in a grace period
+        self._save_seconds = self._step_seconds = 0.0
+        self._ended: float | None = None  # the time of the end of the call before
+        self._ending = False
+        self._alignment = Alignment(crew.channel("preemption"), self._is_noticed, self._is_expired)
+        self._notice: Notice | None = Notice(self._config.termination_watcher_fn)
+
+    @property
+    def total_run_calls(self) -> int:
+        """The number of calls of `run`, including those before a restart.
+
+        Source: `tf.distribute.experimental.PreemptionCheckpointHandler.total_run_calls`.
+        """
+        calls: int = self._checkpoint._run_calls
+        return calls
+
+    def run(self, distributed_train_function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Make a step; or, if a worker must end, save and end.
+
+        All workers must call this the same number of times.
+
+        Args:
+          distributed_train_function: makes a step.
+          *args: its arguments.
+          **kwargs: its named arguments.
+
+        Returns:
+          Its result.
+
+        Raises:
+          SystemExit: all workers have saved.
+          Mismatch: the workers did not call this the same number of times.
+          Exception: what the function raised, or saving.
+
+        Source: `tf.distribute.experimental.PreemptionCheckpointHandler.run`.
+        """
+        if self._decision is not None:
+            self._act()
+        call = self._begin_call()
+        result = distributed_train_function(*args, **kwargs)
+        self._checkpoint._run_calls += 1
+        self._decision = self._end_call(call)
+        if self._decision is not None:
+            self._checkpoint._hold_positions()
+        return result
+
+    def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
+        """Save and end if a worker must end; to be called after every step by loops that do not use `run`.
+
+        All workers must call this the same number of times. Iterators are saved at their present positions.
+
+        Args:
+          *args: for the `save_fn` of the configuration, or for `CheckpointManager.save`.
+          **kwargs: the same.
+
+        Raises:
+          SystemExit: all workers have saved.
+          Mismatch: the workers did not call this the same number of times.
+
+        Source: `tf.distribute.experimental.PreemptionCheckpointHandler.save_checkpoint_if_preempted`.
+        """
+        self._decision = self._decision or self._end_call(self._calls)
+        if self._decision is not None:
+            self._act(*args, **kwargs)
+        self._begin_call()
+
+    @contextmanager
+    def watch_preemption_scope(self) -> Iterator[Self]:
+        """A `with` block for the training loop, at whose end the handler stops watching.
+
+        A SIGTERM that came too late for the loop ends the process at the end of the block, as it would without a handler.
+
+        Source: `tf.distribute.experimental.PreemptionCheckpointHandler.watch_preemption_scope`.
+        """
+        if self._notice is None:
+            self._notice = Notice(self._config.termination_watcher_fn)
+        try:
+            yield self
+        finally:
+            self._watch_no_more()
+
+    def close(self) -> None:
+        """Stop watching and leave the group of workers; may be called again. SIGTERM then has its previous effect."""
+        self._alignment.close()
+        self._watch_no_more()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _watch_no_more(self) -> None:
+        notice, self._notice = self._notice, None
+        if notice is not None:
+            notice.close(ending=self._ending)
+
+    # ---- calls
+
+    def _begin_call(self) -> int:
+        self._calls += 1
+        self._alignment.before(self._calls)
+        return self._calls
+
+    def _end_call(self, call: int) -> Decision | None:
+        if call == 0:
+            return None
+        now = time.monotonic()
+        if self._ended is not None:
+            self._step_seconds = now - self._ended
+        self._ended = now
+        decision = self._alignment.after(call)
+        if decision is not None and self._saved_at is not None and not decision.final:
+            return None  # the checkpoint at the beginning of the grace period is there already
+        return decision
+
+    def _is_noticed(self) -> bool:
+        notice = self._notice
+        if notice is None:
+            return False
+        if notice.error is not None:
+            raise notice.error
+        return notice.when is not None
+
+    def _is_expired(self) -> bool:
+        grace = self._config.grace_period
+        if not grace or self._notice is None or self._notice.when is None:
+            return not grace
+        reserve = _RESERVE * (self._save_seconds + self._step_seconds) + (LATENCY if self._size > 1 else 0)
+        return time.monotonic() + reserve >= self._notice.when + grace
+
+    def _act(self, *args: Any, **kwargs: Any) -> None:
+        """Save, and end unless this is the beginning of a grace period."""
+        decision, self._decision = self._decision, None
+        assert decision is not None
+        began = time.monotonic()
+        try:
+            path = self._save(*args, **kwargs)
+        finally:
+            self._checkpoint._release_positions()
+        self._save_seconds = time.monotonic() - began
+        path = path or self._manager.latest_checkpoint  # this step was saved already
+        who = self._named(decision)
+        text = self._notice.text if self._notice is not None else "a notice"
+        if not decision.final:
+            self._saved_at = time.monotonic()
+            _log.warning("%s received %s: saved %s; training goes on for the grace period", who, text, path)
+            return
+        _log.warning("%s received %s: saved %s after %d steps; ending", who, text, path, self.total_run_calls)
+        if self._notice is not None:
+            self._notice.acted_on()
+        self._saved_at = None
+        self._ending = True
+        try:
+            (self._config.exit_fn or _exit)()
+        except SystemExit as end:
+            end.agreed = True  # type: ignore[attr-defined]  # every worker ends here, so none has to be told
+            raise
+        self._ending = False
+
+    def _named(self, decision: Decision) -> str:
+        if self._size == 1:
+            return "this process"
+        return "several workers" if decision.worker is None else f"worker {decision.worker}"
+
+    def _save(self, *args: Any, **kwargs: Any) -> Any:
+        if self._config.save_fn is not None:
+            return self._config.save_fn(*args, **kwargs)
+        return self._manager.save(*args, **{"check_interval": False, **kwargs} if not args else kwargs)
+
+
+def _manager_of(given: Any, folder: str | os.PathLike[str] | None) -> Any:
+    if hasattr(given, "restore_or_initialize"):
+        return given
+    if not hasattr(given, "_managed_in"):
+        raise TypeError(
+            "PreemptionCheckpointHandler: needs a train.CheckpointManager or a train.Checkpoint, got a "
+            f"{type(given).__name__}"
+        )
+    if folder is None:
+        raise ValueError(
+            "PreemptionCheckpointHandler: a Checkpoint needs a checkpoint_dir; or give a CheckpointManager"
+        )
+    return given._managed_in(folder, _KEPT)
+
+
+def _exit() -> None:
+    sys.exit(EXIT_CODE)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of objects in other processes: the side of the caller.
+
+A process knows the clusters that it takes part in, each by its number, with the secret that opens connections. To every other
+process that it calls it keeps as many connections as it has had calls at the same time; each waits for its answer on the
+thread of the caller, so that nothing comes between the two processes.
+"""
+
+import contextlib
+import socket
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from distinput.distribute.seats.messages import greet, receive, send
+from distinput.distribute.seats.seats import SeatLost
+
+__all__ = [
+    "CALLS",
+    "PULSE",
+    "Address",
+    "Links",
+    "PlacedThere",
+    "connect",
+    "join_cluster",
+    "leave_cluster",
+    "links_to",
+    "pickled_with",
+]
+
+Address = tuple[str, int]
+"""Host and port of the host of a seat."""
+
+CALLS, PULSE = b"c", b"p"
+"""What a connection is for: calls, or to see that both ends are alive."""
+
+_CONNECT_SECONDS = 10.0
+
+
+class _Cluster:
+    """What this process knows of one cluster."""
+
+    def __init__(self, secret: bytes, wrap: Callable[[socket.socket, str], socket.socket] | None) -> None:
+        self.secret, self.wrap = secret, wrap
+        self.links: dict[Address, Links] = {}
+        self.lock = threading.Lock()
+
+
+_CLUSTERS: dict[str, _Cluster] = {}
+
+
+def join_cluster(
+    cluster: str, secret: bytes, wrap: Callable[[socket.socket, str], socket.socket] | None = None
+) -> None:
+    """Let this process call the seats of a cluster.
+
+    Args:
+      cluster: its number.
+      secret: what opens connections.
+      wrap: encrypts a connection to a host; None where the cluster does not encrypt.
+    """
+    _CLUSTERS.setdefault(cluster, _Cluster(secret, wrap))
+
+
+def leave_cluster(cluster: str) -> None:
+    """Close all connections of this process within a cluster."""
+    known = _CLUSTERS.pop(cluster, None)
+    if known is not None:
+        for links in list(known.links.values()):
+            links.close("the seats were closed")
+
+
+def connect(cluster: str, address: Address, kind: bytes, seconds: float = _CONNECT_SECONDS) -> socket.socket:
+    """A new connection to the host of a seat.
+
+    Raises:
+      OSError: nobody is there, or one who does not belong to the cluster.
+    """
+    known = _CLUSTERS.get(cluster)
+    if known is None:
+        raise ConnectionError("this process does not belong to the cluster of the object, or the cluster was closed")
+    connection = socket.create_connection(address, timeout=seconds)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if known.wrap is not None:
+            connection = known.wrap(connection, address[0])
+        greet(connection, known.secret, kind)
+        connection.settimeout(None)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class Links:
+    """The connections of this process to one other process.
+
+    Args:
+      cluster: the number of the cluster.
+      seat: the name of the seat, for messages.
+      address: where its host listens.
+      broken: told why, when a connection breaks.
+    """
+
+    def __init__(
+        self, cluster: str, seat: str, address: Address, broken: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._cluster, self.seat, self._address, self._broken = cluster, seat, address, broken
+        self._free: deque[socket.socket] = deque()
+        self._all: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.lost = ""
+        self.dropped: deque[int] = deque()
+        """Objects that nothing refers to any more; the next call tells the host."""
+
+    def call(self, number: int, method: str, args: tuple[Any, ...], timeout: float | None = None) -> Any:
+        """Call a method of an object there; see `Placed.call`."""
+        if self.lost:
+            raise SeatLost(self.seat, self.lost, started=False)
+        connection = self._taken()
+        try:
+            if timeout is not None:
+                connection.settimeout(timeout)
+            send(connection, (number, method, args, self._dropped()))
+            succeeded, value = receive(connection)
+            if timeout is not None:
+                connection.settimeout(None)
+        except TimeoutError:
+            self._give_up(connection)
+            raise TimeoutError(f"{self.seat}: no result of {method!r} within {timeout} seconds") from None
+        except OSError as error:
+            self._give_up(connection)
+            self._broken(str(error))
+            raise SeatLost(self.seat, self.lost or str(error)) from None
+        except BaseException:  # also an interruption in the middle of a message, after which no other may follow
+            self._give_up(connection)
+            raise
+        self._free.append(connection)
+        if self.lost:
+            self.close(self.lost)
+            if not succeeded:
+                raise SeatLost(self.seat, self.lost)
+        if succeeded:
+            return value
+        raise value
+
+    def close(self, reason: str) -> None:
+        """Break all connections: calls under way, and those to come, raise `SeatLost`."""
+        with self._lock:
+            self.lost = self.lost or reason
+            connections, self._all = self._all, set()
+        while self._free:
+            with contextlib.suppress(IndexError):  # another thread has taken the last one
+                free = self._free.pop()
+                connections.discard(free)
+                free.close()
+        for connection in connections:
+            _wake(connection)
+
+    def _taken(self) -> socket.socket:
+        try:
+            return self._free.pop()
+        except IndexError:
+            pass
+        try:
+            made = connect(self._cluster, self._address, CALLS)
+        except OSError as error:
+            self._broken(str(error))
+            raise SeatLost(self.seat, self.lost or str(error), started=False) from None
+        with self._lock:
+            if not self.lost:
+                self._all.add(made)
+                return made
+        made.close()
+        raise SeatLost(self.seat, self.lost, started=False)
+
+    def _dropped(self) -> tuple[int, ...]:
+        if not self.dropped:
+            return ()
+        numbers = []
+        while self.dropped:
+            numbers.append(self.dropped.popleft())
+        return tuple(numbers)
+
+    def _give_up(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._all.discard(connection)
+        connection.close()
+
+
+def _wake(connection: socket.socket) -> None:
+    """Have the thread that waits for an answer on a connection wake up; it closes it then."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+_keeping = threading.local()
+
+
+class pickled_with:  # noqa: N801 - used as a function
+    """Collects the `PlacedThere`s that are pickled on this thread meanwhile.
+
+    What is pickled holds only their numbers, so whoever keeps it must keep them as well, or their objects go.
+    """
+
+    def __enter__(self) -> "list[PlacedThere]":
+        self._before = getattr(_keeping, "found", None)
+        found: list[PlacedThere] = []
+        _keeping.found = found
+        return found
+
+    def __exit__(self, *_: object) -> None:
+        _keeping.found = self._before
+
+
+class PlacedThere:
+    """An object in another process; see `Placed`.
+
+    Args:
+      cluster: the number of the cluster.
+      links: the connections to the process.
+      address: where its host listens.
+      number: of the object, at the host.
+      owner: whether the object goes when this `PlacedThere` does.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_cluster", "_links", "_number")
+
+    def __init__(self, cluster: str, links: Links, address: Address, number: int, *, owner: bool) -> None:
+        self._cluster, self._links, self._address, self._number = cluster, links, address, number
+        if owner:
+            weakref.finalize(self, links.dropped.append, number).atexit = False
+
+    @property
+    def seat(self) -> str:
+        """The name of the seat."""
+        return self._links.seat
+
+    def call(self, method: str, *args: Any, timeout: float | None = None) -> Any:
+        """Call a method of the object; see `Placed.call`."""
+        return self._links.call(self._number, method, args, timeout)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        found = getattr(_keeping, "found", None)
+        if found is not None:
+            found.append(self)
+        return _reach, (self._cluster, self.seat, self._address, self._number)
+
+
+def _reach(cluster: str, seat: str, address: Address, number: int) -> PlacedThere:
+    address = (address[0], address[1])
+    known = _CLUSTERS.get(cluster)
+    if known is None:  # a process outside of the cluster may look at the object, but not call it
+        return PlacedThere(cluster, Links(cluster, seat, address), address, number, owner=False)
+    with known.lock:
+        links = known.links.get(address)
+        if links is None:
+            links = known.links[address] = Links(cluster, seat, address)
+    return PlacedThere(cluster, links, address, number, owner=False)
+
+
+def links_to(cluster: str, seat: str, address: Address, broken: Callable[[str], None]) -> Links:
+    """The connections of the coordinator to a seat, which it is told about when they break."""
+    known = _CLUSTERS[cluster]
+    links = Links(cluster, seat, address, broken)
+    with known.lock:
+        known.links[address] = links
+    return links

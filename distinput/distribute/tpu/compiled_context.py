@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The replica context of a compiled program: collectives between devices take the place of meetings of threads."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from distinput.core.nest import map_leaves
+from distinput.distribute.cross_replica import aggregate
+from distinput.distribute.modes import Mode
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.reduction import check_axis
+from distinput.distribute.replica_context import ReplicaContext
+from distinput.distribute.tpu.mesh import REPLICA
+from distinput.distribute.tpu.trace import Trace, broadcast_from
+from distinput.distribute.values import DistributedValues, PerReplica, is_distributed, replica_leaves
+from distinput.distribute.variables.indexed_slices import IndexedSlices
+from distinput.distribute.variables.policy import VariableAggregation
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["CompiledReplicaContext", "TracedValues", "gather_traced", "reduce_traced", "row_mask_of"]
+
+
+class TracedValues(PerReplica):
+    """A value of every replica while a function is traced, as a merge function gets it.
+
+    Args:
+      own: what stands for the running replica's component.
+      replicas: the number of replicas.
+    """
+
+    __slots__ = ("_all", "_replicas", "own")
+
+    def __init__(self, own: Any, replicas: int) -> None:
+        self.own, self._replicas = own, replicas
+        self._all: tuple[Any, ...] | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """The components of all replicas, gathered on every device."""
+        if self._all is None:
+            gathered = jax.lax.all_gather(self.own, REPLICA)
+            self._all = tuple([gathered[i] for i in range(self._replicas)])
+        return self._all
+
+
+class CompiledReplicaContext(ReplicaContext):
+    """The context of a replica function that is traced once for all replicas.
+
+    Args:
+      strategy: the strategy that the replicas belong to.
+      trace: what the trace finds out.
+
+    Source: `tf.distribute.ReplicaContext`.
+    """
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, strategy: Any, trace: Trace) -> None:
+        super().__init__(strategy, 0)
+        self._trace = trace
+
+    @property
+    def replica_id_in_sync_group(self) -> Any:
+        """The replica's number among all replicas: an array whose value each device knows when the program runs."""
+        return jax.lax.axis_index(REPLICA)
+
+    @property
+    def devices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The devices of all replicas of this process, since the program is traced for all of them."""
+        devices: tuple[str, ...] = self._strategy.extended.worker_devices
+        return devices
+
+    @property
+    def row_mask(self) -> Any:
+        """True for the rows of this replica's arguments that are data; see `ReplicaContext.row_mask`."""
+        trace = self._trace
+        if trace.rows is None:
+            raise RuntimeError(
+                "row_mask: the arguments of run must have rows, and all as many, got arrays without rows or with different "
+                "numbers of rows; pass a mask as an argument"
+            )
+        return row_mask_of(trace.data_rows, rows=trace.rows)
+
+    def __repr__(self) -> str:
+        return f"ReplicaContext(compiled for {self.num_replicas_in_sync} replicas)"
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Trace `merge_fn(strategy, *args, **kwargs)` in cross-replica context; see `ReplicaContext.merge_call`.
+
+        It gets arrays as distributed values whose components are gathered from all devices when they are used. What it
+        may do with them: `reduce`, `gather` and `experimental_local_results` of the strategy, `extended.update`, writes
+        of variables, and any function of JAX.
+        """
+        self._require_current()
+        replicas = self._trace.mesh.replicas
+
+        def shared(leaf: Any) -> Any:
+            return (
+                TracedValues(jnp.asarray(leaf), replicas) if hasattr(leaf, "dtype") and not _is_variable(leaf) else leaf
+            )
+
+        merged = map_leaves(shared, (tuple(args), dict(kwargs or {})), lists=True)
+        with Mode(self._strategy, None):
+            result = merge_fn(self._strategy, *merged[0], **merged[1])
+        structure, leaves = replica_leaves(result)
+        return structure.build([self._own(leaf) for leaf in leaves])
+
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, name: str = "") -> Any:
+        """The sum or mean of every leaf over all replicas; see `ReplicaContext.all_reduce`."""
+        self._require_current()
+        op = ReduceOp.of(reduce_op)
+        structure, leaves = replica_leaves(value)
+        return structure.build([reduce_traced(op, leaf, None, "all_reduce") for leaf in leaves])
+
+    def all_gather(self, value: Any, axis: int, options: Any = None, *, name: str = "") -> Any:
+        """The values of all replicas, one after the other along `axis`; see `ReplicaContext.all_gather`."""
+        self._require_current()
+        structure, leaves = replica_leaves(value)
+        return structure.build([gather_traced(leaf, axis, "all_gather") for leaf in leaves])
+
+    def _aggregate(
+        self, aggregation: VariableAggregation, value: Any, apply: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """What the values that all replicas write to a variable make together; see `ReplicaContext._aggregate`."""
+        self._require_current()
+        first = aggregation is VariableAggregation.ONLY_FIRST_REPLICA
+        if isinstance(value, IndexedSlices) and first:
+            rows, indices = jnp.asarray(value.values), jnp.asarray(value.indices)
+            total: Any = IndexedSlices(broadcast_from(0, rows), broadcast_from(0, indices))
+        elif isinstance(value, IndexedSlices) or not hasattr(
+            value, "dtype"
+        ):  # Python values are the same on all replicas
+            strategy = self._strategy
+            total = aggregate(
+                strategy._arithmetic, strategy._replicas, aggregation, [value] * self._trace.mesh.replicas
+            )
+        elif first:
+            total = broadcast_from(0, jnp.asarray(value))
+        else:
+            total = reduce_traced(ReduceOp[aggregation.name], value, None, "a write of a variable")
+        if apply is not None:
+            with Mode(self._strategy, None):
+                apply(total)
+        return total
+
+    def _own(self, leaf: Any) -> Any:
+        """The running replica's component of a result of a merge function."""
+        if isinstance(leaf, TracedValues):
+            return leaf.own
+        if isinstance(leaf, DistributedValues) and not leaf.passed_whole:
+            return jnp.stack([jnp.asarray(part) for part in leaf.values])[jax.lax.axis_index(REPLICA)]
+        self._trace.shared.append(leaf)  # the same object for all replicas, as in a meeting of threads
+        return leaf
+
+
+def row_mask_of(data_rows: Any, *, rows: int) -> Any:
+    """`[rows]`: true for the first `data_rows`. Compiled under a name of its own, by which a trace recognizes it."""
+    return distinput_row_mask(data_rows, rows=rows)
+
+
+def _mask(data_rows: Any, *, rows: int) -> Any:
+    return jax.lax.iota(np.int32, rows) < data_rows
+
+
+_mask.__name__ = _mask.__qualname__ = "distinput_row_mask"
+distinput_row_mask = jax.jit(_mask, static_argnames="rows")
+
+
+def reduce_traced(op: ReduceOp, value: Any, axis: Any, what: str) -> Any:
+    """The sum or mean over all replicas of what stands for each replica's value.
+
+    SUM keeps the dtype. MEAN of integers is a float: float64 where JAX has it, else float32.
+
+    Raises:
+      InvalidArgumentError: the value is not numeric.
+    """
+    own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
+    if own.dtype == bool:
+        raise InvalidArgumentError(f"{what}: {op.name} needs numbers, got bool; convert them with astype first")
+    items: Any = 1
+    if axis is not None:
+        axes = check_axis(axis, own.ndim)
+        items = int(np.prod([own.shape[a] for a in axes]))
+    whole = jnp.issubdtype(own.dtype, jnp.integer)
+    if op is ReduceOp.MEAN and whole:
+        own = own.astype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
+    if axis is not None:
+        own = own.sum(axes, dtype=own.dtype)
+    total = jax.lax.psum(own, REPLICA)
+    if op is ReduceOp.SUM:
+        return total
+    return total / jnp.asarray(items * jax.lax.axis_size(REPLICA), total.dtype)
+
+
+def gather_traced(value: Any, axis: Any, what: str) -> Any:
+    """What stands for each replica's value, one after the other along an axis.
+
+    Raises:
+      InvalidArgumentError: a scalar, or an axis out of range.
+    """
+    own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
+    if not own.ndim:
+        raise InvalidArgumentError(f"{what}: Can't concatenate scalars; give each of them an axis first")
+    if not -own.ndim <= axis < own.ndim:
+        raise InvalidArgumentError(
+            f"{what}: Expected concatenating dimensions in the range [{-own.ndim}, {own.ndim}), got axis {axis}"
+        )
+    return jax.lax.all_gather(own, REPLICA, axis=axis % own.ndim, tiled=True)
+
+
+def _is_variable(leaf: Any) -> bool:
+    return is_distributed(leaf) and leaf.passed_whole

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `TPUStrategy` does with JAX. The strategy itself does not import it, so that it can be named without it."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import count
+from typing import Any
+
+import jax
+
+from distinput.core.leaves import STRING
+from distinput.distribute.engines import open_collectives
+from distinput.distribute.modes import modes
+from distinput.distribute.peers import Peers
+from distinput.distribute.reduce_op import ReduceOp
+from distinput.distribute.replicas import Replicas
+from distinput.distribute.run import run_on_replicas
+from distinput.distribute.tpu.arguments import Arguments
+from distinput.distribute.tpu.compiled_context import TracedValues, gather_traced, reduce_traced
+from distinput.distribute.tpu.jax_store import JaxStore
+from distinput.distribute.tpu.logical_devices import LogicalDevices
+from distinput.distribute.tpu.mesh import ReplicaMesh
+from distinput.distribute.tpu.mesh_devices import MeshDevices
+from distinput.distribute.tpu.reduction import gather_on_devices, reduce_on_devices
+from distinput.distribute.tpu.runner import Runner
+from distinput.distribute.tpu.trace import current_trace
+from distinput.distribute.values import marked, present_in
+from distinput.distribute.variables.store import Store
+from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.tpu.device_assignment import DeviceAssignment
+from distinput.tpu.system import system_devices
+
+__all__ = ["Engine", "labels_of", "mesh_of"]
+
+_groups = count()  # all processes make their strategies in the same order
+
+
+class Engine(LogicalDevices):
+    """Runs, reductions and variables of one strategy on JAX devices.
+
+    Args:
+      strategy: the strategy.
+      mesh: its devices.
+      compile: False runs each replica eagerly.
+      spmd: whether the compiler divides the work of a replica among its cores.
+    """
+
+    def __init__(self, strategy: Any, mesh: ReplicaMesh, *, compile: bool, spmd: bool) -> None:
+        self._strategy, self._mesh, self._compile, self._spmd = strategy, mesh, compile, spmd
+        self.runner = Runner(strategy, mesh)
+        self._consumers: Replicas | None = None
+
+    @property
+    def mesh(self) -> ReplicaMesh:
+        """The devices."""
+        return self._mesh
+
+    @property
+    def alone(self) -> bool:
+        """True if all replicas run in this process."""
+        return len(self._mesh.local) == self._mesh.replicas
+
+    def replicas(self) -> Replicas:
+        """The replicas on the devices of this process."""
+        mesh = self._mesh
+        devices = MeshDevices(mesh, labels_of(mesh))
+        return Replicas(devices, None, len(mesh.local), mesh.local[0], mesh.replicas)
+
+    def consumers(self, replicas: Replicas) -> Replicas:
+        """The replicas as the input sees them: where they are in several processes, each process reads a part of the data.
+
+        Every process calls this, in the same order for its strategies.
+
+        Raises:
+          ValueError: the replicas of a process are not consecutive.
+          CollectiveError: the processes did not meet.
+        """
+        mesh = self._mesh
+        if len(mesh.local) == mesh.replicas:
+            return replicas
+        if self._consumers is None:
+            owners = [row[0].process_index for row in mesh.devices]
+            if owners != sorted(owners) or len(set(owners)) < jax.process_count():
+                raise ValueError(
+                    "TPUStrategy: the input of several processes needs replicas on each of them, in the order of processes; "
+                    f"the replicas are on processes {owners}; assign devices in that order"
+                )
+            group = open_collectives("jax", name=f"tpu-{next(_groups)}")
+            self._consumers = Replicas.of(replicas.devices, Peers(group, group.dup("control"), len(mesh.local)))
+        return self._consumers
+
+    def run(self, replicas: Replicas, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run a function on every replica; see `TPUStrategy.run`."""
+        arguments = Arguments.of(given, named, self._mesh)
+        if self._compile:
+            found = self.runner.run(fn, arguments)
+            if found is not None:
+                present = present_in((given, named))
+                return found[0] if present is None else marked(found[0], present)
+
+        if not self.alone:
+            raise UnimplementedError(
+                "run: replicas of several processes run compiled programs alone, so all need as many rows; distribute the data "
+                'with InputOptions(tail="pad") or tail="drop", and with compile=True'
+            )
+
+        @wraps(fn, updated=())
+        def on_devices(*_: Any, **__: Any) -> Any:
+            local = modes.stack[-1].replica._local
+            placed, names = arguments.select(local, self._mesh.devices[self._mesh.local[local], 0])
+            return fn(*placed, **names)
+
+        return run_on_replicas(self._strategy, replicas, on_devices, given, named)
+
+    def reduce(self, op: ReduceOp, leaf: Any, axis: Any) -> Any:
+        """The sum or mean of a value of all replicas; None if the host has to compute it."""
+        if current_trace(self._mesh) is not None and (isinstance(leaf, TracedValues) or axis is not None):
+            return reduce_traced(op, leaf, axis, "reduce")
+        return reduce_on_devices(self._mesh, op, leaf, axis)
+
+    def gather(self, leaf: Any, axis: Any) -> Any:
+        """The components of a value one after the other; None if the host has to put them together."""
+        if current_trace(self._mesh) is not None:
+            return gather_traced(leaf, axis, "gather") if isinstance(leaf, TracedValues) else None
+        return gather_on_devices(self._mesh, leaf, axis)
+
+    def open_store(self, value: Any, name: str) -> Store:
+        """Where the copies of a variable are kept.
+
+        Raises:
+          InvalidArgumentError: text.
+        """
+        if value.dtype == STRING:
+            raise InvalidArgumentError(
+                f"TPUStrategy: a variable must hold numbers to be on a device, got text for {name}; create it outside of the "
+                "scope"
+            )
+        return JaxStore(value, self._mesh)
+
+    def read_other(self, store: Store, copy: int) -> Any:
+        """The value of a variable that was created outside of all scopes: an input while a function is traced."""
+        trace = current_trace(self._mesh)
+        return store.read(copy) if trace is None else trace.host(store, copy)
+
+    def check_write_other(self, name: str) -> None:
+        """Check that such a variable may be written.
+
+        Raises:
+          RuntimeError: a function is traced.
+        """
+        if current_trace(self._mesh) is not None:
+            raise RuntimeError(
+                f"run: variable {name} was created outside of the strategy's scope, so a compiled program can read it, but not "
+                "write it; create it inside `with strategy.scope()`"
+            )
+
+
+def mesh_of(assignment: Any, devices: Sequence[Any] | None) -> ReplicaMesh:
+    """The mesh of an assignment, of devices, or of all devices.
+
+    Raises:
+      ValueError: both are given, or they are not a mesh.
+      TypeError: no assignment.
+    """
+    if devices is not None:
+        if assignment is not None:
+            raise ValueError("TPUStrategy: give either experimental_device_assignment or devices, got both")
+        return ReplicaMesh.of(devices)
+    if assignment is None:
+        return ReplicaMesh.of()
+    if isinstance(assignment, ReplicaMesh):
+        return assignment
+    if isinstance(assignment, DeviceAssignment):
+        return ReplicaMesh(system_devices(assignment))
+    raise TypeError(
+        "TPUStrategy: experimental_device_assignment must be a DeviceAssignment, such as DeviceAssignment.build makes, got "
+        f"{type(assignment).__name__}"
+    )
+
+
+def labels_of(mesh: ReplicaMesh) -> list[str]:
+    """The names by which this process knows the first cores of its replicas."""
+    labels = []
+    for replica in mesh.local:
+        device = mesh.devices[replica, 0]
+        labels.append(f"{device.platform.upper()}:{jax.local_devices(backend=device.platform).index(device)}")
+    return labels

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What added rows do to the results of one step of a program: a rule for each kind of step.
+
+Each value is one of three things, of which `distinput.distribute.tpu.padding` speaks: free of rows, by rows, or unknown. A rule
+takes what is known of the operands and says what is known of the results; a step without a rule makes its results unknown.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.tpu.equal_programs import equal_parameters
+
+__all__ = ["BY_ROWS", "CLEAN", "MASK", "ROWS", "UNKNOWN", "ZERO", "Kind", "Step", "is_free", "kinds_of", "rows_axis"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of a value.
+
+    Args:
+      name: for people who debug.
+    """
+
+    name: str
+
+
+CLEAN = Kind("free of rows")
+ZERO = Kind("free of rows, and zero")
+ROWS = Kind("by rows")
+ZEROED = Kind("by rows, and added rows are zero")
+UNKNOWN = Kind("unknown")
+BY_ROWS = (ROWS, ZEROED)
+
+
+def is_free(kind: Kind) -> bool:
+    """True if the value is the same for any number of rows."""
+    return kind is CLEAN or kind is ZERO
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ELEMENTWISE = _names(
+    """
+    abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex
+    conj convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
+    igamma imag integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not
+    optimization_barrier or population_count pow real reduce_precision rem round rsqrt select_n shift_left
+    shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
+    """
+)
+_ZERO_STAYS = _names(
+    """
+    abs asin asinh atan atanh cbrt ceil convert_element_type copy copy_p conj erf erf_inv expm1 floor imag log1p
+    neg real reduce_precision round sign sin sinh sqrt square stop_gradient tan tanh
+    """
+)
+_ZERO_MOVED = _names("broadcast_in_dim expand_dims reshape squeeze transpose")
+_ZERO_TOGETHER = _names("add add_any max min or sub xor")
+_REDUCTIONS = _names(
+    """
+    argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor
+    """
+)
+_CUMULATIVE = _names("cumlogsumexp cummax cummin cumprod cumsum")
+MASK = "distinput_row_mask"
+
+
+def rows_axis(small: Sequence[int], large: Sequence[int], sizes: tuple[int, int]) -> int | None:
+    """The only dimension that differs, if it has these sizes; else None."""
+    if len(small) != len(large):
+        return None
+    differing = [i for i, (a, b) in enumerate(zip(small, large, strict=True)) if a != b]
+    return differing[0] if len(differing) == 1 and (small[differing[0]], large[differing[0]]) == sizes else None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of both programs.
+
+    Args:
+      name: of its primitive.
+      small: the step for the rows of the program.
+      large: the step for the rows of data.
+      kinds: of its operands.
+      sizes: these numbers of rows.
+    """
+
+    name: str
+    small: Any
+    large: Any
+    kinds: tuple[Kind, ...]
+    sizes: tuple[int, int]
+
+    def axis(self, operand: int) -> int | None:
+        """The dimension of rows of an operand."""
+        return rows_axis(self.small.invars[operand].aval.shape, self.large.invars[operand].aval.shape, self.sizes)
+
+    @property
+    def out(self) -> int | None:
+        """The dimension of rows of the first result."""
+        return rows_axis(self.small.outvars[0].aval.shape, self.large.outvars[0].aval.shape, self.sizes)
+
+    @property
+    def grows(self) -> bool:
+        """True if some result has another shape for more rows."""
+        return any(a.aval.shape != b.aval.shape for a, b in zip(self.small.outvars, self.large.outvars, strict=True))
+
+    def same(self, *names: str) -> bool:
+        """True if these parameters are equal in both programs."""
+        return all(equal_parameters(self.small.params.get(name), self.large.params.get(name)) for name in names)
+
+
+def kinds_of(step: Step) -> list[Kind]:
+    """What is known of each result of a step."""
+    count = len(step.small.outvars)
+    if UNKNOWN in step.kinds:
+        return [UNKNOWN] * count
+    if step.name in ("jit", "pjit") and step.small.params.get("name") == step.large.params.get("name") == MASK:
+        return [ZEROED if all(map(is_free, step.kinds)) and step.out == 0 else UNKNOWN]
+    if not any(kind in BY_ROWS for kind in step.kinds):
+        if not step.grows:
+            zero = step.name in _ZERO_STAYS | _ZERO_MOVED and step.kinds[0] is ZERO
+            return [(ZERO if zero else CLEAN) if _same_params(step) else UNKNOWN] * count
+        return [_made(step)] * count
+    rule = _RULES.get(step.name)
+    if rule is None and step.name in _ELEMENTWISE:
+        rule = _elementwise
+    if rule is None and step.name in _REDUCTIONS:
+        rule = _reduction
+    if rule is None and step.name in _CUMULATIVE:
+        rule = _cumulative
+    return [UNKNOWN if rule is None else rule(step)] * count
+
+
+def _made(step: Step) -> Kind:
+    """Rows made of what has none."""
+    if step.name == "broadcast_in_dim" and step.same("broadcast_dimensions"):
+        shape, target = step.small.invars[0].aval.shape, step.out
+        along = dict(zip(step.small.params["broadcast_dimensions"], shape, strict=True))
+        if target is None or along.get(target, 1) != 1:
+            return UNKNOWN
+        return ZEROED if step.kinds[0] is ZERO else ROWS
+    if step.name == "iota" and step.same("dimension", "dtype"):
+        return ROWS
+    return UNKNOWN
+
+
+def _elementwise(step: Step) -> Kind:
+    kinds = step.kinds
+    if not _same_params(step):
+        return UNKNOWN
+    rows = [i for i, kind in enumerate(kinds) if kind in BY_ROWS]
+    if any(step.axis(i) != step.out for i in rows):
+        return UNKNOWN
+    zero = [kind is ZEROED or kind is ZERO for kind in kinds]
+    if step.name in ("mul", "and"):
+        stays = any(zero)
+    elif step.name == "div":
+        stays = zero[0]
+    elif step.name == "select_n":
+        # An added row has the predicate's zero, false, and so takes the first case.
+        stays = all(zero[1:]) or (zero[0] and zero[1])
+    elif step.name == "integer_pow":
+        stays = zero[0] and step.small.params["y"] > 0
+    elif step.name in _ZERO_TOGETHER:
+        stays = all(zero)
+    else:
+        stays = step.name in _ZERO_STAYS and zero[0]
+    return ZEROED if stays else ROWS
+
+
+def _reduction(step: Step) -> Kind:
+    axes, axis = step.small.params["axes"], step.axis(0)
+    if not step.same("axes") or axis is None:
+        return UNKNOWN
+    if axis in axes:
+        return CLEAN if step.kinds[0] is ZEROED and step.name in ("reduce_sum", "reduce_or", "reduce_xor") else UNKNOWN
+    return ZEROED if step.kinds[0] is ZEROED and step.name in ("reduce_sum", "reduce_or", "reduce_and") else ROWS
+
+
+def _cumulative(step: Step) -> Kind:
+    if not step.same("axis", "reverse") or step.small.params["axis"] == step.axis(0):
+        return UNKNOWN
+    return ZEROED if step.kinds[0] is ZEROED and step.name == "cumsum" else ROWS
+
+
+def _dot(step: Step) -> Kind:
+    if not step.same("dimension_numbers"):
+        return UNKNOWN
+    contracted, batched = step.small.params["dimension_numbers"]
+    found = []
+    for operand in (0, 1):
+        if step.kinds[operand] not in BY_ROWS:
+            found.append("none")
+            continue
+        axis = step.axis(operand)
+        if axis in contracted[operand]:
+            found.append(f"contracted {list(contracted[operand]).index(axis)}")
+        elif axis in batched[operand]:
+            found.append(f"batched {list(batched[operand]).index(axis)}")
+        else:
+            found.append("kept")
+    zero = ZEROED in step.kinds or ZERO in step.kinds
+    if "contracted" in found[0] + found[1]:
+        return CLEAN if found[0] == found[1] and zero else UNKNOWN
+    if "batched" in found[0] + found[1]:
+        return (ZEROED if zero else ROWS) if found[0] == found[1] else UNKNOWN
+    return (ZEROED if zero else ROWS) if sorted(found) == ["kept", "none"] else UNKNOWN
+
+
+def _convolution(step: Step) -> Kind:
+    """Rows are the batch of a convolution; or they are summed over, as in the gradient of its kernel."""
+    names = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers")
+    if not step.same(*names, "feature_group_count", "batch_group_count"):
+        return UNKNOWN
+    params = step.small.params
+    if params["feature_group_count"] != 1 or params["batch_group_count"] != 1:
+        return UNKNOWN
+    lhs, rhs = params["dimension_numbers"].lhs_spec, params["dimension_numbers"].rhs_spec
+    kinds = step.kinds
+    if kinds[0] in BY_ROWS and is_free(kinds[1]) and step.axis(0) == lhs[0]:
+        return kinds[0]
+    if kinds[0] in BY_ROWS and kinds[1] in BY_ROWS and step.axis(0) == lhs[1] and step.axis(1) == rhs[1]:
+        return CLEAN if ZEROED in kinds else UNKNOWN
+    return UNKNOWN
+
+
+def _moved(step: Step) -> Kind:
+    """Shapes change, but the dimension of rows stays a dimension of its own."""
+    kind = step.kinds[0]
+    if step.name == "reshape":
+        small, axis, out = step.small, step.axis(0), step.out
+        if axis is None or out is None or small.params.get("dimensions") is not None:
+            return UNKNOWN
+        before, after = small.invars[0].aval.shape, small.outvars[0].aval.shape
+        return kind if np.prod(before[:axis]) == np.prod(after[:out]) else UNKNOWN
+    if step.name == "broadcast_in_dim":
+        axis, out = step.axis(0), step.out
+        if axis is None or not step.same("broadcast_dimensions"):
+            return UNKNOWN
+        return kind if step.small.params["broadcast_dimensions"][axis] == out else UNKNOWN
+    if step.name == "transpose":
+        return kind if step.same("permutation") else UNKNOWN
+    if step.name in ("squeeze", "expand_dims"):
+        return kind if step.same("dimensions") else UNKNOWN
+    if step.name == "rev":
+        return kind if step.same("dimensions") and step.axis(0) not in step.small.params["dimensions"] else UNKNOWN
+    return UNKNOWN
+
+
+def _slice(step: Step) -> Kind:
+    axis, small, large = step.axis(0), step.small, step.large
+    if axis is None or step.out is None or not step.same("strides"):
+        return UNKNOWN
+    for each in (small, large):
+        params, strides = each.params, each.params["strides"]
+        whole = params["start_indices"][axis] == 0 and params["limit_indices"][axis] == each.invars[0].aval.shape[axis]
+        if not whole or (strides is not None and strides[axis] != 1):
+            return UNKNOWN
+    others = [i for i in range(len(small.invars[0].aval.shape)) if i != axis]
+    for name in ("start_indices", "limit_indices"):
+        if any(small.params[name][i] != large.params[name][i] for i in others):
+            return UNKNOWN
+    return step.kinds[0]
+
+
+def _concatenate(step: Step) -> Kind:
+    axes = {step.axis(i) for i in range(len(step.kinds))}
+    if not step.same("dimension") or axes != {step.out} or step.out == step.small.params["dimension"]:
+        return UNKNOWN
+    if any(kind not in BY_ROWS for kind in step.kinds):
+        return UNKNOWN
+    return ZEROED if set(step.kinds) == {ZEROED} else ROWS
+
+
+def _split(step: Step) -> Kind:
+    return step.kinds[0] if step.same("axis", "sizes") and step.small.params["axis"] != step.axis(0) else UNKNOWN
+
+
+def _pad(step: Step) -> Kind:
+    axis = step.axis(0)
+    if axis is None or not step.same("padding_config") or step.small.params["padding_config"][axis] != (0, 0, 0):
+        return UNKNOWN
+    return ZEROED if step.kinds[0] is ZEROED and step.kinds[1] is ZERO else ROWS
+
+
+def _sort(step: Step) -> Kind:
+    dimension = step.small.params["dimension"]
+    axes = {step.axis(i) for i in range(len(step.kinds))}
+    fits = step.same("dimension", "is_stable", "num_keys") and len(axes) == 1 and dimension not in axes
+    return ROWS if fits and all(kind in BY_ROWS for kind in step.kinds) else UNKNOWN
+
+
+def _gather(step: Step) -> Kind:
+    """Rows of a table by indices, or one value of each row."""
+    numbers = step.small.params["dimension_numbers"]
+    if not step.same("dimension_numbers", "mode", "fill_value"):
+        return UNKNOWN
+    table, indices = step.kinds[0], step.kinds[1]
+    if is_free(table) and indices in BY_ROWS:
+        if step.axis(1) == len(step.small.invars[1].aval.shape) - 1 or not step.same("slice_sizes"):
+            return UNKNOWN
+        return ROWS
+    if table in BY_ROWS and indices in BY_ROWS:
+        along = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+        return ROWS if step.axis(0) in along and along[step.axis(0)] == step.axis(1) else UNKNOWN
+    if table in BY_ROWS and is_free(indices):
+        axis = step.axis(0)  # whole rows, of each of them the same places
+        moved = axis in numbers.start_index_map or axis in numbers.collapsed_slice_dims
+        full = all(
+            eqn.params["slice_sizes"][axis] == eqn.invars[0].aval.shape[axis] for eqn in (step.small, step.large)
+        )
+        return ROWS if full and not moved and axis not in numbers.operand_batching_dims else UNKNOWN
+    return UNKNOWN
+
+
+def _scatter_add(step: Step) -> Kind:
+    """Additions to a table, which zeros do not change; or to one place of each row."""
+    numbers = step.small.params["dimension_numbers"]
+    if not step.same("dimension_numbers", "mode"):
+        return UNKNOWN
+    table, indices, updates = step.kinds
+    if is_free(table):
+        return CLEAN if updates is ZEROED else UNKNOWN
+    if table in BY_ROWS and indices in BY_ROWS and updates in BY_ROWS:
+        along = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
+        if step.axis(0) not in along or along[step.axis(0)] != step.axis(1):
+            return UNKNOWN
+        return ZEROED if table is ZEROED and updates is ZEROED else ROWS
+    return UNKNOWN
+
+
+def _window(step: Step) -> Kind:
+    """Windows inside of each row, such as pooling."""
+    axis = step.axis(0)
+    if axis is None or axis != step.out:
+        return UNKNOWN
+    for eqn in (step.small, step.large):
+        params = eqn.params
+        if params["window_dimensions"][axis] != 1 or params["window_strides"][axis] != 1:
+            return UNKNOWN
+        if tuple(params["padding"][axis]) != (0, 0):
+            return UNKNOWN
+    names = [name for name in step.small.params if name not in ("jaxpr", "consts", "out_sharding")]
+    return ROWS if step.same(*names) else UNKNOWN
+
+
+_RULES: dict[str, Callable[[Step], Kind]] = {
+    "broadcast_in_dim": _moved,
+    "concatenate": _concatenate,
+    "conv_general_dilated": _convolution,
+    "dot_general": _dot,
+    "expand_dims": _moved,
+    "gather": _gather,
+    "pad": _pad,
+    "reduce_window_max": _window,
+    "reduce_window_sum": _window,
+    "reshape": _moved,
+    "rev": _moved,
+    "scatter-add": _scatter_add,
+    "slice": _slice,
+    "sort": _sort,
+    "split": _split,
+    "squeeze": _moved,
+    "transpose": _moved,
+}
+
+
+def _same_params(step: Step) -> bool:
+    """True if a step without rows does the same in both programs, loops and branches inside of it included."""
+    return set(step.small.params) == set(step.large.params) and step.same(*step.small.params)

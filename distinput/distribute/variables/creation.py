@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a variable is created: once, although every replica runs the code that creates it."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from distinput.core.leaves import as_dtype
+from distinput.core.shape import TensorShape
+from distinput.distribute.modes import current_strategy, modes
+from distinput.distribute.peers import CallDescription, Peers
+from distinput.distribute.variables.aggregating_variable import AggregatingVariable
+from distinput.distribute.variables.conversion import as_initial
+from distinput.distribute.variables.distributed_variable import MirroredVariable, SyncOnReadVariable
+from distinput.distribute.variables.policy import VariablePolicy
+from distinput.distribute.variables.resource_variable import ResourceVariable
+from distinput.distribute.variables.variable import Variable
+
+__all__ = ["aggregating", "create_variable", "from_chief", "mirrored", "single"]
+
+
+def create_variable(
+    initial_value: Any = None,
+    trainable: bool | None = None,
+    validate_shape: bool = True,
+    caching_device: Any = None,  # noqa: ARG001 - accepted and ignored, as TensorFlow does under a strategy
+    name: str | None = None,
+    variable_def: Any = None,
+    dtype: Any = None,
+    import_scope: Any = None,  # noqa: ARG001 - the same
+    constraint: Callable[[Any], Any] | None = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+    shape: Any = None,
+    experimental_enable_variable_lifting: bool = True,  # noqa: ARG001 - the same
+) -> Variable:
+    """The variable that the current strategy makes; see `Variable`."""
+    if variable_def is not None:
+        raise ValueError("Variable: variable_def is for graphs, which do not exist here; give initial_value")
+    if initial_value is None:
+        raise ValueError(
+            "The `initial_value` arg to `tf.Variable` must be specified: a value, or a function that returns one"
+        )
+    label = name or "Variable"
+    policy = VariablePolicy.of(synchronization, aggregation, trainable, label)
+    wanted = None if dtype is None else as_dtype(dtype)
+    declared = None if shape is None and validate_shape else TensorShape(shape)
+    strategy = current_strategy()
+
+    def make_value() -> Any:
+        value = initial_value() if callable(initial_value) else initial_value
+        if isinstance(value, Variable):
+            value = value.value()
+        array = as_initial(value, wanted, label)
+        if declared is not None and not declared.is_compatible_with(array.shape):
+            raise ValueError(
+                f"Variable: the initial value's shape ({array.shape}) is not compatible with the explicitly supplied `shape` "
+                f"argument ({declared})."
+            )
+        return array
+
+    def make() -> Variable:
+        made: Variable = strategy._create_variable(make_value, policy, name=label, dtype=wanted, shape=declared)
+        made._constraint = constraint
+        return made
+
+    context = modes.stack[-1].replica if modes.stack else None
+    if context is None or context._meeting is None:
+        return make()
+    shared: Variable = context._meeting.created(context._local, _keys(label), f"variable {label}", make)
+    return shared
+
+
+Variable._create = create_variable
+
+
+def _keys(name: str) -> tuple[Any, ...]:
+    """What a variable is recognized by when another replica runs the code that creates it.
+
+    First the places of the program that lead here, with the objects whose methods they are in and the numbers and texts
+    of local variables: two layers of one class create their variables at the same places, and a replica may find the
+    first layer built already. Then the places and the objects; then the name alone.
+    """
+    frame: FrameType | None = sys._getframe(3)
+    path, local = [], []
+    while frame is not None and frame.f_globals.get("__name__") != _RUN:
+        path.append((id(frame.f_code), frame.f_lasti, id(frame.f_locals.get("self"))))
+        local += [(key, x) for key, x in frame.f_locals.items() if isinstance(x, int | str)]
+        frame = frame.f_back
+    return (name, tuple(path), tuple(local)), (name, tuple(path)), name
+
+
+_RUN = "distinput.distribute.run"
+
+
+def single(strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any) -> Variable:
+    """A variable with one value, as strategies with one replica have it."""
+    value = make_value()
+    store = strategy._open_store(value, policy, name)
+    return ResourceVariable(store, 0, policy, name, TensorShape(value.shape) if shape is None else shape, strategy)
+
+
+def mirrored(
+    strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any, peers: Peers | None
+) -> Variable:
+    """A variable with a copy for each replica, all with the value that the chief makes."""
+    value = from_chief(peers, make_value, name)
+    policy = policy.distributed(name, value.dtype)
+    store = strategy._open_store(value, policy, name)
+    kind = SyncOnReadVariable if policy.on_read else MirroredVariable
+    return kind(strategy, store, policy, name, TensorShape(value.shape) if shape is None else shape)
+
+
+def aggregating(
+    strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any
+) -> Variable:
+    """A variable with one value for several replicas."""
+    value = make_value()
+    store = strategy._open_store(value, policy, name)
+    return AggregatingVariable(strategy, store, policy, name, TensorShape(value.shape) if shape is None else shape)
+
+
+def from_chief(peers: Peers | None, make_value: Callable[[], Any], name: str) -> Any:
+    """The value that the chief, worker 0, makes; all workers make one, so that an error stops all of them.
+
+    Raises:
+      ValueError: the workers' values differ in shape or dtype.
+    """
+    if peers is None:
+        return make_value()
+    description = CallDescription(f"creation of variable {name}")
+    own: list[np.ndarray[Any, Any]] = []
+
+    def make() -> tuple[Any, list[np.ndarray[Any, Any]]]:
+        own.append(make_value())
+        return [own[0].dtype.str, list(own[0].shape)], own if peers.rank == 0 else []
+
+    found = peers.exchange(description, make)
+    for worker, (note, _) in enumerate(found):
+        if note != found[0][0]:
+            raise ValueError(
+                f"Variable {name}: all workers must create it with the same dtype and shape, got {found[0][0]} on worker 0 "
+                f"and {note} on worker {worker}"
+            )
+    return np.array(found[0][1][0])

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of files as constructors take them: paths, patterns, and directories, which stand for the files in them."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+
+from distinput.errors import DataLossError, NoMatchError
+from distinput.files.folder import join_path, names_in
+from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
+from distinput.files.source import naming, open_binary
+
+__all__ = ["MANIFEST", "list_files", "named_files"]
+
+MANIFEST = "distinput-manifest.json"
+"""In a directory that was written as a whole: which files are in it, in order."""
+
+_PATTERN = re.compile(r"[*?\[{]")
+
+
+def named_files(names: Sequence[str]) -> list[str]:
+    """The files that some names stand for, in the order of the names.
+
+    A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file of this name. A name that ends with
+    `/`, and a single name of a local directory, stands for the files below it, sorted, without those whose name, or a folder
+    of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists. Any other name is not looked
+    up: reading it fails if it is not there.
+
+    Raises:
+      NoMatchError: no file matches a pattern, or a directory has no files.
+      DataLossError: the manifest of a directory is damaged.
+    """
+    together = "\0".join(names)
+    if not _PATTERN.search(together) and "/\0" not in together + "\0":
+        return _below(names[0]) if len(names) == 1 and _is_directory(names[0]) else list(names)
+    return [path for name in names for path in _found(name)]
+
+
+def list_files(patterns: Sequence[str]) -> list[str]:
+    """All files that match any of the patterns, as `list_matching` finds them, or are below a directory, sorted.
+
+    Raises:
+      NoMatchError: no file matches.
+    """
+    folders = [pattern for pattern in patterns if pattern.endswith("/")]
+    if not folders:
+        return list_matching(patterns)
+    others = [pattern for pattern in patterns if not pattern.endswith("/")]
+    return sorted({*(list_matching(others) if others else []), *(path for each in folders for path in _below(each))})
+
+
+def _found(name: str) -> list[str]:
+    if name.endswith("/"):
+        return _below(name)
+    local = local_path(name)
+    if not _PATTERN.search(name) or (local is not None and os.path.lexists(local)):
+        return [name]
+    return [path for path in list_matching(name) if not _is_directory(path)]
+
+
+def _is_directory(name: str) -> bool:
+    local = local_path(name)
+    return local is not None and os.path.isdir(local)
+
+
+def _below(directory: str) -> list[str]:
+    listed = MANIFEST in names_in(directory) and _listed(directory)
+    found = listed or [join_path(directory, name) for name in _names_below(directory)]
+    if not found:
+        raise NoMatchError(f"{directory}: no files are in this directory")
+    return found
+
+
+def _names_below(directory: str) -> list[str]:
+    local = local_path(directory)
+    if local is not None:
+        walked = (os.path.join(folder, name) for folder, _, names in os.walk(local) for name in names)
+        names = [os.path.relpath(path, local).replace(os.sep, "/") for path in walked]
+    else:
+        system, inside = file_system(directory)
+        start = str(system._strip_protocol(inside)).rstrip("/") + "/"
+        names = [str(path).rpartition(start)[2] for path in system.find(inside.rstrip("/"))]
+    shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
+    return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
+
+
+def _listed(directory: str) -> list[str]:
+    path = join_path(directory, MANIFEST)
+    with naming(path), open_binary(path) as file:
+        text = file.read()
+    try:
+        names = [each["name"] for each in json.loads(text)["files"]]
+        if not all(
+            isinstance(name, str) and name and not {"/", "\0"} & set(name) and name not in (".", "..") for name in names
+        ):
+            raise ValueError("a name is not that of a file in the directory")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+    return [join_path(directory, name) for name in names]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks between processes: a lock on an open file, which the system releases when its process ends, however it ends."""
+
+import contextlib
+import os
+from platform import node
+from typing import Self
+
+__all__ = ["FileLock", "has_name", "locked"]
+
+
+def locked(descriptor: int) -> bool | None:
+    """Try to lock a file: True if that succeeded, False if it is locked already, None if locks are unsupported."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    except ImportError:  # Windows
+        return None
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def has_name(descriptor: int, name: str) -> bool:
+    """True if an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(name, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+class FileLock:
+    """A lock with a name, which one process at a time holds. What it writes says who that is.
+
+    Args:
+      path: of a local file, which is made; its folder must exist.
+
+    >>> first, second = FileLock("lock"), FileLock("lock")
+    >>> first.take(), second.take()
+    (True, False)
+    >>> first.release()
+    >>> second.take()
+    True
+    >>> second.release()
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._held: int | None = None
+
+    def take(self) -> bool | None:
+        """Try to lock: True if that succeeded, False if another has it, None if the file system has no locks."""
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            got = locked(descriptor)
+            if got is True and not has_name(descriptor, self.path):  # the last holder has just removed it
+                os.close(descriptor)
+                continue
+            if not got:
+                os.close(descriptor)
+                return got
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {node()}".encode())
+            self._held = descriptor
+            return True
+
+    def holder(self) -> str:
+        """Who has it, as far as is known."""
+        try:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                return file.read(200).strip() or "another process"
+        except OSError:
+            return "another process"
+
+    def release(self) -> None:
+        """Unlock; may be called again."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            self.release()

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File systems of the user's own: what a prefix of URLs is opened with."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+from distinput.errors import InvalidArgumentError
+from distinput.files.retries import DEFAULT, Retries
+
+__all__ = ["Mount", "bind", "mount", "mounted", "object_store", "unmount"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mount:
+    """How URLs with a prefix are opened.
+
+    Args:
+      prefix: the beginning of the URLs.
+      given: a file system of fsspec or of PyArrow, or a store of obstore; "obstore" for the one that the URL names; None
+        for fsspec's file system that the URL names.
+      options: for the file system that the URL names. They may be secrets, so they are never printed.
+      root: what stands before the name of a file in the file system, in the place of the prefix.
+      retries: how patient reads are.
+    """
+
+    prefix: str
+    given: Any = field(repr=False)
+    options: tuple[tuple[str, Any], ...] = field(repr=False)
+    root: str = ""
+    retries: Retries = DEFAULT
+
+    @cached_property
+    def system(self) -> Any:
+        """The file system, as one of fsspec; None if fsspec finds it by the URL."""
+        if self.given is None:
+            return None
+        if self.given == "obstore":
+            return object_store(self.prefix, dict(self.options))
+        return _of_fsspec(self.given, self.prefix)
+
+    def opened(self, path: str) -> tuple[Any, str]:
+        """The file system of a URL, and the name of the file in it."""
+        if self.system is not None:
+            return self.system, self.root + path[len(self.prefix) :]
+        from fsspec.core import url_to_fs
+
+        system, name = url_to_fs(path, **dict(self.options))
+        return system, str(name)
+
+    def same_as(self, other: "Mount") -> bool:
+        """True if both open the same URLs in the same way."""
+        if (self.prefix, self.options, self.root) != (other.prefix, other.options, other.root):
+            return False
+        equals = getattr(self.given, "equals", None)  # of PyArrow's, which have no ==
+        return self.given is other.given or bool(equals(other.given) if equals else self.given == other.given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+_MOUNTS: dict[str, Mount] = {}
+_LOCK = Lock()
+
+
+def mount(
+    prefix: str,
+    file_system: Any = None,
+    *,
+    storage_options: dict[str, Any] | None = None,
+    retries: Retries | None = None,
+) -> None:
+    """Say how URLs that begin with `prefix` are opened, in this process: by all readers, writers and checkpoints.
+
+    Names of files stay plain text, in plans and saved states too, and credentials are in neither. Every process that reads
+    such files calls this. The longest prefix counts. A prefix that was mounted before is mounted anew.
+
+    Args:
+      prefix: such as "s3://bucket/", or with a protocol of your own, "lake://". It must have a protocol.
+      file_system: a file system of fsspec or of PyArrow, or a store of obstore. It gets what follows the prefix as the name of
+        the file. "obstore": the store of obstore that the prefix names.
+      storage_options: what fsspec passes to the file system that the URL names, instead of `file_system`; beside "obstore", the
+        options of its store.
+      retries: how patient reads are; None: as `Retries()` says.
+
+    Raises:
+      ValueError: a prefix without protocol; none of `file_system`, `storage_options` and `retries`, or both of the first.
+      TypeError: `file_system` is none of those.
+
+    >>> import os
+    >>> import distinput as di
+    >>> from pyarrow.fs import LocalFileSystem
+    >>> di.io.mount("lake://", LocalFileSystem())
+    >>> with di.io.TFRecordWriter(f"lake://{os.getcwd()}/a.tfrecord") as writer:
+    ...     writer.write(b"one")
+    >>> di.data.TFRecordDataset(f"lake://{os.getcwd()}/a.tfrecord").to_list()
+    [b'one']
+    >>> di.io.unmount("lake://")
+    """
+    if "://" not in prefix or prefix.startswith(("://", "file://", "local://")):
+        raise ValueError(
+            f"mount: the prefix must begin with a protocol that is not file, such as lake:// or s3://bucket/, got {prefix!r}"
+        )
+    if file_system is None and storage_options is None and retries is None:
+        raise ValueError("mount: needs either file_system or storage_options, or retries")
+    if file_system not in (None, "obstore") and storage_options is not None:
+        raise ValueError("mount: needs either file_system or storage_options, not both")
+    made = Mount(prefix, file_system, tuple((storage_options or {}).items()), retries=retries or DEFAULT)
+    if file_system is not None:
+        made.system  # noqa: B018 - what cannot be a file system is refused here
+    with _LOCK:
+        _MOUNTS[prefix] = made
+
+
+def bind(made: Mount) -> None:
+    """Mount, unless the same is mounted there already.
+
+    Raises:
+      InvalidArgumentError: something else is mounted there; names in plans and states would not say which is meant.
+    """
+    with _LOCK:
+        found = _MOUNTS.setdefault(made.prefix, made)
+    if not found.same_as(made):
+        raise InvalidArgumentError(
+            f"{made.prefix} is opened with another file system or other options in this process already. A file name is "
+            "plain text, so all datasets open a name in the same way: call distinput.io.unmount of this prefix first if "
+            "the earlier ones are done, or distinput.io.mount a prefix of your own, such as lake://, for one of them"
+        )
+
+
+def unmount(prefix: str) -> None:
+    """Forget what `mount` was told about a prefix.
+
+    Raises:
+      ValueError: nothing is mounted there.
+    """
+    with _LOCK:
+        if _MOUNTS.pop(prefix, None) is None:
+            raise ValueError(
+                f"unmount: nothing is mounted at {prefix!r}; there is {sorted(_MOUNTS) or 'nothing at all'}"
+            )
+
+
+def mounted(path: str) -> Mount | None:
+    """What a URL is opened with; None if nothing was mounted there."""
+    if not _MOUNTS:
+        return None
+    found = [prefix for prefix in list(_MOUNTS) if path.startswith(prefix)]
+    return _MOUNTS.get(max(found, key=len)) if found else None
+
+
+def object_store(prefix: str, options: dict[str, Any]) -> Any:
+    """The store of obstore that a prefix of URLs names, as a file system of fsspec.
+
+    Raises:
+      ImportError: obstore is not installed.
+      ValueError: obstore has no store for such URLs.
+    """
+    from obstore.exceptions import BaseError
+    from obstore.store import from_url
+
+    from distinput.files.object_store import ObjectStoreFiles
+
+    try:
+        return ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), prefix)
+    except BaseError as error:
+        raise ValueError(f"obstore cannot open {prefix}: {error}") from error
+
+
+def _of_fsspec(system: Any, shown: str) -> Any:
+    if hasattr(system, "open") and hasattr(system, "info") and hasattr(system, "cat_file"):
+        return system
+    if type(system).__module__.startswith("pyarrow.") and hasattr(system, "open_input_file"):
+        return _of_arrow(system)
+    if any(kind.__module__.startswith("obstore.") for kind in type(system).__mro__):
+        from distinput.files.object_store import ObjectStoreFiles
+
+        return ObjectStoreFiles(system, shown)
+    raise TypeError(
+        f"mount: file_system must be a file system of fsspec or of pyarrow.fs, or a store of obstore, got a "
+        f"{type(system).__name__}; fsspec has wrappers for others"
+    )
+
+
+def _of_arrow(system: Any) -> Any:
+    """A file system of PyArrow as one of fsspec."""
+    from fsspec import AbstractFileSystem
+    from fsspec.implementations.arrow import ArrowFSWrapper
+
+    class ArrowFiles(ArrowFSWrapper):  # type: ignore[misc]
+        # The wrapper's own opens the file for each range, and not so that it can seek.
+        cat_file = AbstractFileSystem.cat_file
+
+    return ArrowFiles(system, skip_instance_cache=True)

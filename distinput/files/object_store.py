@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores of obstore (S3, GCS, Azure, HTTP) as file systems of fsspec. Ranges are read by threads without the GIL.
+
+fsspec's classes are the base, so listing, patterns and existence work as they do for any other file system.
+"""
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from fsspec import AbstractFileSystem
+from fsspec.spec import AbstractBufferedFile
+
+from distinput.errors import InvalidArgumentError
+
+__all__ = ["ObjectStoreFiles"]
+
+
+class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
+    """The objects of a store.
+
+    Args:
+      store: a store of `obstore.store`; names of files are keys in it.
+      shown: what URLs of the store begin with, for messages.
+    """
+
+    protocol: ClassVar[str] = "obstore"
+    cachable: ClassVar[bool] = False
+    whole_when_closed: ClassVar[bool] = True  # an object appears when its upload is complete
+    ranges_at_once: ClassVar[bool] = True  # `cat_ranges` makes several requests at a time
+
+    def __init__(self, store: Any, shown: str = "") -> None:
+        super().__init__()
+        self._store, self._shown = store, shown
+
+    @property
+    def _is_web(self) -> bool:
+        """True for a web server, of which obstore would ask what only WebDAV answers."""
+        return type(self._store).__name__ == "HTTPStore"
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> str:
+        return str(path).strip("/")
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        import obstore
+
+        key = self._strip_protocol(path)
+        try:
+            with self._naming(key):
+                return _described(obstore.head(self._store, key))
+        except FileNotFoundError:
+            found = self._listed(key)
+            if key and not found:
+                raise
+            return {"name": key, "size": 0, "type": "directory"}
+
+    def _listed(self, key: str) -> list[dict[str, Any]]:
+        import obstore
+
+        if self._is_web:
+            return []
+        with self._naming(key):
+            found = obstore.list_with_delimiter(self._store, key or None)
+        folders = [{"name": str(name), "size": 0, "type": "directory"} for name in found["common_prefixes"]]
+        return [*folders, *map(_described, found["objects"])]
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        key = self._strip_protocol(path)
+        found = self._listed(key) or [self.info(key)]
+        found = [each for each in found if each["name"] != key or each["type"] == "file"]
+        return found if detail else sorted(each["name"] for each in found)
+
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any
+    ) -> Any:
+        if self._is_web:
+            raise InvalidArgumentError(f"{self._shown}{path}: a web server does not list its files; name each of them")
+        if maxdepth is not None or withdirs:
+            return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)
+        import obstore
+
+        key, found = self._strip_protocol(path), dict[str, Any]()
+        with self._naming(key):  # all keys that begin so, without a request for each folder
+            for objects in obstore.list(self._store, f"{key}/" if key else None):
+                found.update((each["path"], _described(each)) for each in objects)
+        if not found and key and self.exists(key) and self.isfile(key):
+            found[key] = self.info(key)
+        return dict(sorted(found.items())) if detail else sorted(found)
+
+    def ukey(self, path: str) -> str:
+        found = self.info(path)
+        return str(found.get("version") or found.get("ETag") or (found["size"], found.get("LastModified")))
+
+    def modified(self, path: str) -> Any:
+        return self.info(path)["LastModified"]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        begin, stop = start or 0, end
+        if stop is None or begin < 0 or stop < 0:
+            begin, stop = slice(start, end).indices(self.info(path)["size"])[:2]
+        return bytes(self.cat_ranges([path], [begin], [stop])[0])
+
+    def cat_ranges(
+        self, paths: Any, starts: Any, ends: Any, max_gap: Any = None, on_error: str = "return", **_: Any
+    ) -> list[Any]:
+        """Ranges of one file, or of several: buffers, and in the place of one that failed its error."""
+        import obstore
+
+        found: list[Any] = [b""] * len(paths)
+        files: dict[str, list[int]] = {}
+        for i, path in enumerate(paths):
+            if ends[i] > starts[i]:
+                files.setdefault(self._strip_protocol(path), []).append(i)
+        for key, wanted in files.items():
+            try:
+                with self._naming(key):
+                    got = obstore.get_ranges(
+                        self._store, key, starts=[starts[i] for i in wanted], ends=[ends[i] for i in wanted], coalesce=0
+                    )
+            except Exception as error:
+                if on_error == "raise":
+                    raise
+                got = [error] * len(wanted)
+            for i, part in zip(wanted, got, strict=True):
+                found[i] = part
+        return found
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        key = self._strip_protocol(path)
+        with self._naming(key):
+            if mode == "rb":
+                return AbstractBufferedFile(self, key, "rb", size=self.info(key)["size"])
+            if mode == "wb":
+                return _Writer(self._store, key)
+        raise InvalidArgumentError(
+            f"{self._shown}{key}: an object can be read or written, not opened with mode {mode!r}"
+        )
+
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        return self._open(path, mode)
+
+    def rm_file(self, path: str) -> None:
+        import obstore
+
+        key = self._strip_protocol(path)
+        self.info(key)
+        with self._naming(key):
+            obstore.delete(self._store, key)
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        import obstore
+
+        with self._naming(path1):
+            obstore.copy(self._store, self._strip_protocol(path1), self._strip_protocol(path2))
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """A store has no folders."""
+
+    def created(self, path: str) -> Any:
+        return self.modified(path)
+
+    @contextlib.contextmanager
+    def _naming(self, key: str) -> Iterator[None]:
+        """Errors of obstore as those of the operating system, with the URL."""
+        from obstore import exceptions
+
+        try:
+            yield
+        except (exceptions.NotFoundError, FileNotFoundError) as error:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", self._shown + key) from error
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            raise PermissionError(errno.EACCES, f"Permission denied: {error}", self._shown + key) from error
+        except exceptions.NotSupportedError as error:
+            raise NotImplementedError(f"{self._shown}{key}: {error}") from error
+        except exceptions.BaseError as error:
+            raise OSError(errno.EIO, f"{type(error).__name__}: {error}", self._shown + key) from error
+
+
+class _Writer:
+    """An object that is uploaded when it is closed; dropped, nothing is uploaded."""
+
+    def __init__(self, store: Any, key: str) -> None:
+        self._store, self._key = store, key
+        self._parts: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def flush(self) -> None:
+        """Nothing can be seen of an object before it is complete."""
+
+    def close(self) -> None:
+        import obstore
+
+        if not self.closed:
+            self.closed = True
+            obstore.put(self._store, self._key, b"".join(self._parts))
+
+    def discard(self) -> None:
+        self.closed = True
+        self._parts.clear()
+
+
+def _described(found: Any) -> dict[str, Any]:
+    return {
+        "name": str(found["path"]),
+        "size": int(found["size"]),
+        "type": "file",
+        "ETag": found.get("e_tag"),
+        "version": found.get("version"),
+        "LastModified": found.get("last_modified"),
+    }

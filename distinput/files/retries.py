@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to remote storage that fail, or do not come back, are made again: the one place for it."""
+
+import errno
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Any, Generic, TypeVar
+
+from distinput.errors import DistinputError, InvalidArgumentError
+
+__all__ = ["DEFAULT", "Retries", "ShortAnswerError", "persistently", "transient"]
+
+T = TypeVar("T")
+
+_NETWORK = ("aiohttp.", "azure.", "botocore.", "gcsfs.", "google.", "http.client", "httpx.", "requests.", "urllib3.")
+"""Packages whose exceptions, where they are no OSError, are about the network."""
+
+_LASTING = frozenset(
+    {
+        errno.EACCES,
+        errno.EBADF,
+        errno.EINVAL,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+    }
+    | {errno.EPERM, errno.EROFS}
+)
+_TRY_AGAIN = frozenset({408, 425, 429})  # of the answers of web servers from 400 to 499
+
+_SHORT_ANSWERS = 5
+"""Answers that are shorter than they should be before the file counts as damaged."""
+
+_LEFT_SECONDS = 2.0
+"""How long a request that nobody waits for any more is given to come to its end."""
+
+
+class ShortAnswerError(OSError):
+    """A server sent fewer bytes than it was asked for."""
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How patient a read of a remote file is.
+
+    After a request that failed in a way that may pass (a connection that broke, a server that is overloaded, an answer that is
+    too short), the next one follows after a pause of random length, which is longer after each failure. What will not pass,
+    such as a missing file or missing rights, is an error at once.
+
+    Args:
+      deadline: seconds after which a read fails, with the last error.
+      stall: seconds after which a request that has not come back is given up and made again.
+      first_pause: the longest first pause, in seconds; each is at most twice as long as the one before.
+      longest_pause: the longest of all, in seconds.
+
+    Raises:
+      InvalidArgumentError: a number is not positive.
+
+    >>> import distinput as di
+    >>> di.io.Retries(deadline=30)
+    Retries(deadline=30, stall=60.0, first_pause=0.1, longest_pause=10.0)
+
+    Source: "Exponential Backoff and Jitter", AWS Architecture Blog, 2015: the variant "full jitter".
+    """
+
+    deadline: float = 180.0
+    stall: float = 60.0
+    first_pause: float = 0.1
+    longest_pause: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value > 0:
+                raise InvalidArgumentError(f"Retries: {name} must be more than 0 seconds, got {value!r}")
+
+
+DEFAULT = Retries()
+
+
+def transient(error: BaseException) -> bool:
+    """True if the same request may succeed later."""
+    if isinstance(error, DistinputError | NotImplementedError):
+        return False
+    status = getattr(error, "status", None)
+    if isinstance(status, int) and 400 <= status < 500:
+        return status in _TRY_AGAIN
+    if isinstance(error, OSError):
+        kinds = FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError
+        return not isinstance(error, kinds) and error.errno not in _LASTING
+    return isinstance(error, EOFError | TimeoutError) or f"{type(error).__module__}.".startswith(_NETWORK)
+
+
+def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, cancel: Event | None = None) -> T:
+    """`ask()`, again and again until it succeeds.
+
+    Args:
+      ask: makes a request. One that did not come back may still run when it is called anew.
+      path: of the file, for messages.
+      retries: how long.
+      cancel: once it is set, the request is given up.
+
+    Raises:
+      TimeoutError: no request came back before the deadline.
+      Exception: that of `ask`, if it will not pass, or the last one before the deadline; a note says how many there were.
+    """
+    begun, failures, short, pause = time.monotonic(), 0, 0, retries.first_pause
+    given_up = cancel or Event()
+    while True:
+        left = retries.deadline - (time.monotonic() - begun)
+        try:
+            return _Request(ask).result(max(0.001, min(retries.stall, left)), given_up, path)
+        except Exception as error:
+            short += isinstance(error, ShortAnswerError)
+            wait = random.uniform(0, min(pause, retries.longest_pause))
+            left = retries.deadline - (time.monotonic() - begun)
+            if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
+                if failures:
+                    error.add_note(
+                        f"while reading {path!r}, request {failures + 1} in {time.monotonic() - begun:.1f} s"
+                    )
+                raise
+            failures, pause = failures + 1, 2 * pause
+            given_up.wait(wait)
+
+
+class _Request(Generic[T]):
+    """A call on a thread of its own, so that it can be given up; the thread ends when the call does."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask, self._ended = ask, Event()
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._cancel: Event | None = None
+        Thread(target=self._run, name="distinput-request", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._value = self._ask()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the request is waited for
+            self._error = error
+        self._ended.set()
+
+    def result(self, seconds: float, cancel: Event, path: str) -> T:
+        until = time.monotonic() + seconds
+        while not self._ended.wait(min(_LEFT_SECONDS, max(0.0, until - time.monotonic()))):
+            if cancel.is_set() or time.monotonic() >= until:
+                raise TimeoutError(f"{path}: a request was not answered in {seconds:g} s")
+        if self._error is not None:
+            raise self._error
+        value: T = self._value
+        return value

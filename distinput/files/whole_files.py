@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole files at once: `read_file`, `write_file` and `matching_files`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distinput.errors import InvalidArgumentError, NoMatchError
+from distinput.files.paths import as_paths, list_matching, local_path
+from distinput.files.sink import Sink
+from distinput.files.source import open_binary
+
+__all__ = ["matching_files", "read_file", "write_file"]
+
+
+def read_file(filename: Any, name: str | None = None) -> bytes:
+    """The content of a file.
+
+    Args:
+      filename: a local path or a URL; bytes, as elements are, or text.
+      name: ignored.
+
+    Raises:
+      NotFoundError: it is not there.
+
+    >>> write_file("a.txt", "hello")
+    >>> read_file(b"a.txt")
+    b'hello'
+
+    Source: `tf.io.read_file`.
+    """
+    del name
+    with open_binary(_one("read_file", filename)) as file:
+        return file.read()
+
+
+def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+    """Write a whole file; it appears under its name once it is complete. A local folder is made if it is not there.
+
+    Args:
+      filename: a local path or a URL; bytes or text.
+      contents: bytes or text.
+      name: ignored.
+
+    Raises:
+      InvalidArgumentError: `contents` is neither bytes nor text.
+
+    >>> write_file("new/a.txt", "hello")
+    >>> matching_files("new/*").tolist()
+    [b'new/a.txt']
+
+    Source: `tf.io.write_file`.
+    """
+    del name
+    if not isinstance(contents, bytes | bytearray | memoryview | str):
+        raise InvalidArgumentError(f"write_file: contents must be bytes or text, got {type(contents).__name__}")
+    path = _one("write_file", filename)
+    local = local_path(path)
+    if local is not None and os.path.dirname(local):
+        Path(local).parent.mkdir(parents=True, exist_ok=True)
+    with Sink(path) as sink:
+        sink.write(contents.encode() if isinstance(contents, str) else bytes(contents))
+
+
+def matching_files(pattern: Any, name: str | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+    """The names of the files that match, sorted [n]; none is no error.
+
+    Args:
+      pattern: a glob pattern, or a list of them; any fsspec URL.
+      name: ignored.
+
+    >>> matching_files("*.none").tolist()
+    []
+
+    Source: `tf.io.matching_files`.
+    """
+    del name
+    found: set[str] = set()
+    for each in as_paths(pattern):
+        try:
+            found.update(list_matching(each))
+        except NoMatchError:
+            continue
+    made = np.empty(len(found), object)
+    made[:] = [path.encode() for path in sorted(found)]
+    return made
+
+
+def _one(op: str, filename: Any) -> str:
+    if isinstance(filename, np.ndarray) and filename.shape == ():
+        filename = filename[()]
+    paths = as_paths(filename)
+    if len(paths) != 1:
+        raise InvalidArgumentError(f"{op}: filename must be one path, got {filename!r:.80}")
+    return paths[0]

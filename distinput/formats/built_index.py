@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices that are built when they are first needed, and kept: the offsets of the records of a file.
+
+An index is a NumPy array file of int64 [n + 1], the offset of each record in bytes and the end of the last one, followed by a
+line of JSON: the version of the file, the options of its format, and a checksum. If one of them differs, it is built anew.
+It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
+"""
+
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.errors import DataLossError, NotFoundError
+from distinput.files.folder import join_path, make_folder, split_path
+from distinput.files.sink import Sink
+from distinput.files.source import naming, open_binary, version_of
+from distinput.formats.record_index import ENDING, array_file
+
+__all__ = ["built_index", "index_path"]
+
+_building: dict[str, Lock] = {}
+"""A lock for each index, so that the threads of a process build it once."""
+
+
+def index_path(path: str, format: str, folder: str | None) -> str:
+    """Where the index that is built of a file lies.
+
+    Args:
+      path: the file.
+      format: the name of its format.
+      folder: where indices are collected; None: beside the file, under a hidden name, which no pattern matches.
+
+    >>> index_path("data/a.txt", "text", None)
+    'data/.a.txt.text.index'
+    """
+    beside, name = split_path(path)
+    if folder is None:
+        hidden = f".{name}.{format}{ENDING}"
+        return join_path(beside, hidden) if beside else hidden
+    place = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    return join_path(folder, f"{name}.{place}.{format}{ENDING}")
+
+
+def built_index(path: str, index: str, options: str, offsets: Callable[[], Iterator[Ints]]) -> Ints:
+    """[n + 1] the offsets of the records of a file, from an index that is built if there is none of this version.
+
+    Args:
+      path: the file.
+      index: of the index.
+      options: what else the offsets depend on.
+      offsets: reads the file and yields the offsets of its records, and the end of the last one.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: the file is damaged, or changed while it was read.
+      OSError: the index cannot be written.
+    """
+    version = version_of(path)
+    try:
+        return _kept(index, version_of(index), version, options)
+    except (NotFoundError, ValueError):
+        pass
+    with _building.setdefault(index, Lock()):
+        try:  # another thread may have built it meanwhile
+            return _kept(index, version_of(index), version, options)
+        except (NotFoundError, ValueError):
+            found = np.concatenate(list(offsets()))
+        if version_of(path) != version:
+            raise DataLossError(f"{path}: changed while its index was built; try again when nobody writes to it")
+        _keep(path, index, found, {"version": version, "options": options})
+        return _kept(index, version_of(index), version, options)
+
+
+def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
+    told = json.dumps({**facts, "crc32": zlib.crc32(array_file(offsets))})
+    try:
+        folder = split_path(index)[0]
+        if folder:
+            make_folder(folder)
+        with Sink(index) as sink:
+            sink.write(array_file(offsets))
+            sink.write(told.encode())
+    except OSError as error:
+        error.add_note(f"the index of {path} cannot be written to {index}: name a folder for it with index='...'")
+        raise
+
+
+@lru_cache(maxsize=256)
+def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
+    """What an index says, if it is of this version of its file.
+
+    Raises:
+      NotFoundError: it is not there.
+      ValueError: it is of another version, or damaged.
+    """
+    del stamp  # only part of the cache key: it identifies the version of the index
+    with naming(index), open_binary(index) as file:
+        content = io.BytesIO(file.read())
+    try:
+        offsets: Ints = np.load(content, allow_pickle=False)
+        facts = json.loads(content.read())
+        whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
+        whole = whole and zlib.crc32(array_file(offsets)) == facts["crc32"]
+        current = facts["version"] == version and facts["options"] == options
+    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+        raise ValueError(f"{index}: damaged: {error}") from error
+    if not whole or not current:
+        raise ValueError(f"{index}: of another version of its file, or damaged")
+    offsets.flags.writeable = False  # shared by all readers
+    return offsets

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV files: every record is a row, a dict of its columns."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.column import Column
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.compression import as_compression
+from distinput.files.source import EMPTY, Source, stamp_of
+from distinput.formats.plain_rows import PlainRows
+from distinput.formats.row_schema import RowSchema
+from distinput.formats.tables import as_columns, as_nulls
+from distinput.formats.text_table import MARK, MOST_RECORD_BYTES, Bytes, Head, TextTable
+from distinput.kernels.csv_records import MULTILINE, csv_records
+from distinput.plan.check import normalized
+
+__all__ = ["Csv", "first_record"]
+
+_HEAD_BYTES = 64 * 1024
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Csv(TextTable):
+    r"""Records of values between delimiters, as dicts from column name to value.
+
+    A record ends with "\n" or "\r\n" outside of quotes; an empty line is none. A value may be in quotes, inside of which two
+    stand for one. A missing value is one of `null_values`; a text column has none.
+
+    Args:
+      schema: the types of all columns, see `RowSchema.of`; None: inferred from the first megabyte, as int64, float64, bool
+        or text, and held for all files.
+      columns: names of the columns to read; None: all.
+      column_names: names of the columns in the order of the file, in the place of those in the header; None: those of the
+        header, or of the schema where there is none.
+      header: whether the first record of each file holds the names.
+      delimiter: the character between values.
+      quote_char: the character around values with delimiters or newlines in them; None: there are no quotes.
+      newlines_in_values: whether values in quotes may contain newlines. If not, a part of a file can be read without all
+        that is before it, and a newline in quotes is an error.
+      null_values: what a missing value looks like; None: as pyarrow has it, such as an empty value, "NA", "null" and "NaN".
+      nulls: "error", or a dict of replacement values for nulls, by column.
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value.
+
+    Source: RFC 4180; what is a number, a truth value or a time is for pyarrow's reader to say.
+    """
+
+    name: ClassVar[str] = "csv"
+    schema: Any = None
+    columns: Any = None
+    column_names: Any = None
+    header: bool = True
+    delimiter: str = ","
+    quote_char: str | None = '"'
+    newlines_in_values: bool = True
+    null_values: Any = None
+    nulls: Any = "error"
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "schema", RowSchema.of("csv", self.schema))
+        normalized(self, "columns", as_columns("csv", self.columns))
+        normalized(self, "nulls", as_nulls("csv", self.nulls))
+        for option in ("column_names", "null_values"):
+            given = getattr(self, option)
+            if isinstance(given, str | bytes):
+                raise InvalidArgumentError(f"csv: {option} must be a list, got {given!r}")
+            normalized(self, option, None if given is None else tuple(given))
+        as_compression(self.compression_type)
+        for option, given in (("delimiter", self.delimiter), ("quote_char", self.quote_char)):
+            bad = not isinstance(given, str) or len(given) != 1 or not given.isascii() or given in "\r\n"
+            if bad and not (option == "quote_char" and given is None):
+                raise InvalidArgumentError(f"csv: {option} must be a single ASCII character, got {given!r}")
+        if self.delimiter == self.quote_char:
+            raise InvalidArgumentError(f"csv: delimiter and quote_char must differ, both are {self.delimiter!r}")
+        if not self.header and self.column_names is None and self.schema is None:
+            raise InvalidArgumentError(
+                "csv: without a header, the names of the columns come from column_names or schema"
+            )
+        if self.schema is not None:
+            self._check_types(self.schema)
+
+    def _check_types(self, schema: RowSchema) -> None:
+        import pyarrow as pa
+
+        for field in schema.arrow:
+            try:
+                self._read(b"1\n", [field.name], pa.schema([field]))
+            except pa.ArrowNotImplementedError:
+                raise InvalidArgumentError(
+                    f"csv: column {field.name!r} cannot have type {field.type}: values of CSV are numbers, truth values, "
+                    "times and text"
+                ) from None
+            except pa.ArrowInvalid:
+                continue
+
+    @property
+    def lines_are_records(self) -> bool:
+        return self.quote_char is None or not self.newlines_in_values
+
+    @property
+    def dialect(self) -> Hashable:
+        return self.name, self.delimiter, self.quote_char, self.header
+
+    def head(self, path: str) -> Head:
+        found = first_record(path, stamp_of(path), self.compression, self.delimiter, self.quote_char, self.header, 0)
+        named = found.names
+        names = self.column_names or named or (self.schema.names if self.schema is not None else ())
+        if self.header and found.byte == 0 and not named:
+            return Head(0, 0, names)  # an empty file
+        if len(set(names)) != len(names):
+            raise UnimplementedError(
+                f"{path}: several columns have the same name; give each its own with column_names: {', '.join(names)}"
+            )
+        if named and len(names) != len(named):
+            raise InvalidArgumentError(
+                f"{path}: column_names has {len(names)} names, but the header {len(named)}: {', '.join(named)}"
+            )
+        if self.schema is not None:
+            self._check_names(path, names)
+        return Head(found.byte, found.lines, names)
+
+    def _check_names(self, path: str, names: tuple[str, ...]) -> None:
+        """Refuse a file that lacks a column of the schema, or has one more."""
+        wanted = self.schema.names if self.columns is None else self.columns
+        missing = [name for name in wanted if name not in names]
+        more = [] if self.columns is not None else [name for name in names if name not in wanted]
+        if missing or more:
+            what = (
+                f"has no column {missing[0]!r}"
+                if missing
+                else f"has a column {more[0]!r} that the schema does not have"
+            )
+            raise InvalidArgumentError(
+                f"{path}: {what}; its columns are {', '.join(names)}, those of the schema {', '.join(self.schema.names)}; "
+                "name those to read with columns="
+            )
+
+    def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        quote = -1 if self.quote_char is None else ord(self.quote_char)
+        return csv_records(
+            data, start, len(data), until, rows, ord(self.delimiter), quote, MULTILINE * self.newlines_in_values
+        )
+
+    def problem(self, data: Bytes, place: int) -> str:
+        if data[place] == 10:
+            return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
+        return 'there is a "\\r" without "\\n"; lines end with "\\n" or "\\r\\n"'
+
+    def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
+        # Any text may be a missing value where that is stated, numbers too.
+        rows = _plain(self, schema, head.names) if self.null_values is None else None
+        return None if rows is None else rows.columns(data, count)
+
+    def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
+        return self._read(data, list(head.names), schema.arrow)
+
+    def _read(self, data: Any, names: list[str], schema: Any) -> Any:
+        """The records as a record batch; with the schema, or with the types that pyarrow infers if that is None."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        convert: dict[str, Any] = {"check_utf8": False}
+        if bytes(data[:3]) == MARK:
+            data = b"\n" + bytes(data)  # in the middle of a file it is text, but pyarrow would leave it out
+        if schema is not None:
+            convert |= {"column_types": schema, "include_columns": schema.names}
+        if self.null_values is not None:
+            convert["null_values"] = self.null_values
+        table = csv.read_csv(
+            pa.BufferReader(pa.py_buffer(data)),
+            csv.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1, column_names=names),
+            csv.ParseOptions(delimiter=self.delimiter, quote_char=self.quote_char or False),
+            csv.ConvertOptions(**convert),
+        )
+        return table.combine_chunks().to_batches()[0] if len(table) else _empty(table.schema)
+
+    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+        import pyarrow as pa
+        from pyarrow import types
+
+        if not head.names:
+            return None
+        try:
+            found = self._read(data, list(head.names), None).schema
+        except pa.ArrowInvalid:
+            found = self._read_good(data, head)
+        if found is None:
+            return None
+        fields, unknown = [], []
+        for name, kind in zip(found.names, found.types, strict=True):
+            if types.is_null(kind) and (self.columns is None or name in self.columns):
+                unknown.append(name)
+            plain = types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind)
+            fields.append((name, kind if plain else pa.binary()))
+        if unknown:
+            raise InvalidArgumentError(
+                f"{path}: the first records have no value in column {', '.join(map(repr, unknown))}, so its type is unknown; "
+                "state the types of all columns with schema=, or name those to read with columns="
+            )
+        return RowSchema(pa.schema(fields))
+
+    def _read_good(self, data: Bytes, head: Head) -> Any:
+        """The schema of the records before the first one that has another number of values; None if there is none."""
+        import pyarrow as pa
+
+        good, bad = 0, self.scan(data, 0, len(data), len(data))[0]
+        found = None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                found = self._read(data[: self.scan(data, 0, len(data), middle)[1]], list(head.names), None).schema
+            except pa.ArrowInvalid:
+                bad = middle
+            else:
+                good = middle
+        return found or pa.schema([(name, pa.binary()) for name in head.names])
+
+    def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
+        import pyarrow as pa
+
+        names = list(head.names)
+        try:
+            texts = self._read(record, names, pa.schema([(name, pa.binary()) for name in names]))
+        except pa.ArrowInvalid as error:
+            said = str(error).partition("Expected ")[2].partition(":")[0]
+            return None, f"expected {said or error}: {_shown(record)}"
+        for field in schema.arrow:
+            try:
+                self._read(record, names, pa.schema([field]))
+            except pa.ArrowInvalid:
+                found = texts.column(field.name)[0].as_py()
+                return field.name, (
+                    f"expected {field.type}, got {_shown(found)}; the schema holds for all records: state another type with "
+                    f"schema=, or what missing values look like with null_values="
+                )
+        return None, f"the record cannot be read: {_shown(record)}"
+
+
+@lru_cache(maxsize=256)
+def _plain(made: Csv, schema: RowSchema, names: tuple[str, ...]) -> PlainRows | None:
+    """The quick way for columns of numbers and text; None for others."""
+    return PlainRows.of(
+        names, schema.arrow, ord(made.delimiter), -1 if made.quote_char is None else ord(made.quote_char)
+    )
+
+
+def _shown(text: bytes) -> str:
+    found = text.decode(errors="backslashreplace").rstrip("\r\n")
+    return repr(found if len(found) <= _MOST_SHOWN else found[: _MOST_SHOWN - 3] + "...")
+
+
+def _empty(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+@lru_cache(maxsize=1024)
+def first_record(
+    path: str, stamp: str, compression: Any, delimiter: str, quote: str | None, header: bool, rules: int
+) -> Head:
+    """Where the records after a header begin, the lines before, and the names in it.
+
+    Args:
+      path: the file.
+      stamp: of the file.
+      compression: of the file.
+      delimiter: between values.
+      quote: around values.
+      header: whether there is one.
+      rules: of `csv_records` beside `MULTILINE`; with any, as TensorFlow has them, names and a byte order mark mean nothing.
+
+    Raises:
+      DataLossError: the header does not end, or holds bytes that are no UTF-8.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    del stamp
+    reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)
+    data, ended = EMPTY, False
+    with Source(path, compression) as source:
+        while True:
+            mark = 3 if data[:3].tobytes() == MARK and not rules else 0
+            if not header and (len(data) >= 3 or ended):
+                return Head(mark)
+            if ended and len(data) and data[-1] != 10:
+                data = np.concatenate([data, np.array([10], np.uint8)])
+            code = -1 if quote is None else ord(quote)
+            count, after, lines, problem = csv_records(
+                data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | rules
+            )
+            if count:
+                break
+            if problem >= 0:
+                raise DataLossError(f"{path}: line {lines + 1}: {reader.problem(data, problem)}")
+            if ended and after >= len(data):
+                return Head(mark)  # an empty file, or one of empty lines
+            if ended or len(data) > MOST_RECORD_BYTES:
+                raise DataLossError(f"{path}: line {lines + 1}: the header does not end; is a quote missing?")
+            data, ended = source.more(data, max(_HEAD_BYTES, len(data)))
+            if not compression:
+                reader.check_plain(path, data)
+        size = source.offset
+    if rules:
+        return Head(min(after, size), lines)
+    try:
+        named = csv.read_csv(
+            pa.BufferReader(data[mark:after].tobytes()),
+            csv.ReadOptions(use_threads=False, block_size=after + 1),
+            csv.ParseOptions(delimiter=delimiter, quote_char=quote or False),
+        ).column_names
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise DataLossError(f"{path}: line {lines}: the header cannot be read: {error}") from error
+    return Head(min(after, size), lines, tuple(named))

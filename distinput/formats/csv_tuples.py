@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV files as TensorFlow reads them: every record is a tuple, and each field has a type and perhaps a default."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.arrow import columns_of
+from distinput.core.block import ColumnBlock
+from distinput.core.column import Column
+from distinput.core.dense import Dense
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.strings import Strings
+from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.files.compression import as_compression
+from distinput.files.source import stamp_of
+from distinput.formats.csv import first_record
+from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
+from distinput.formats.row_schema import RowSchema
+from distinput.formats.text_table import MARK, BadRecordError, Bytes, Decoded, Head, Piece, TextTable
+from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records
+from distinput.plan.check import normalized
+
+__all__ = ["CsvTuples"]
+
+_TYPES = ("int32", "int64", "float32", "float64", "object")
+_QUOTE = 34
+_HEXADECIMAL = np.frombuffer(b"xX", np.uint8)
+
+
+@dataclass(frozen=True)
+class CsvTuples(TextTable):
+    r"""Records of CSV as tuples of numbers and byte strings, by the rules of `tf.data.experimental.CsvDataset`.
+
+    An empty line is a record with an empty field; a "\r" alone ends a line; a quote may only stand around a field, or twice
+    inside of quotes.
+
+    Args:
+      types: of the fields that are read: "int32", "int64", "float32", "float64" or "object" for byte strings.
+      defaults: what an empty field becomes; None for a field that must not be empty.
+      chosen: the numbers of the fields that are read, in order; None: all of them.
+      excluded: the numbers of fields that are not read, in the place of `chosen`.
+      header: whether the first record of a file is left out.
+      delimiter: the character between fields.
+      quoted: whether a field may be in double quotes.
+      na_value: text that counts as an empty field.
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value.
+    """
+
+    name: ClassVar[str] = "csv_tuples"
+    refusal: ClassVar[type[DistinputError]] = InvalidArgumentError
+    endless: ClassVar[str] = "Reached end of file without closing quoted field in record"
+    types: tuple[str, ...]
+    defaults: tuple[Any, ...]
+    chosen: Any = None
+    excluded: Any = None
+    header: bool = False
+    delimiter: str = ","
+    quoted: bool = True
+    na_value: str = ""
+    compression_type: str | None = None
+    schema: Any = field(default=None, init=False, repr=False)
+    columns: Any = field(default=None, init=False, repr=False)
+    nulls: Any = field(default="error", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for option in ("types", "defaults", "chosen", "excluded"):
+            given = getattr(self, option)
+            normalized(self, option, None if given is None else tuple(given))
+        if not self.types or len(self.types) != len(self.defaults):
+            raise InvalidArgumentError(
+                f"csv: there must be a default for each of at least one field, got {len(self.types)} types and "
+                f"{len(self.defaults)} defaults"
+            )
+        for kind in self.types:
+            if kind not in _TYPES:
+                raise InvalidArgumentError(f"csv: a field must be int32, int64, float32, float64 or text, got {kind}")
+        _check_numbers("select_cols", self.chosen, len(self.types))
+        _check_numbers("exclude_cols", self.excluded, None)
+        if self.chosen is not None and self.excluded is not None:
+            raise InvalidArgumentError("csv: either select_cols or exclude_cols must be empty, got both")
+        if len(self.delimiter.encode()) != 1 or self.delimiter in "\r\n":
+            raise InvalidArgumentError(
+                f"csv: field_delim must be a single character of one byte, got {self.delimiter!r}"
+            )
+        as_compression(self.compression_type)
+        normalized(self, "schema", RowSchema.of("csv", {str(i): t for i, t in enumerate(self.types)}))
+
+    @property
+    def lines_are_records(self) -> bool:
+        return False
+
+    @property
+    def dialect(self) -> Hashable:
+        return self.name, self.delimiter, self.quoted, self.header
+
+    @cached_property
+    def _spec(self) -> Spec:
+        return Spec.of(tuple(TensorSpec((), np.dtype(kind)) for kind in self.types))
+
+    @cached_property
+    def _numbers(self) -> tuple[int, ...] | None:
+        """The fields that are read; None: all."""
+        if self.excluded is None:
+            return self.chosen  # type: ignore[no-any-return]
+        whole = len(self.types) + len(self.excluded)
+        return tuple(number for number in range(whole) if number not in self.excluded)
+
+    @property
+    def _quote(self) -> int:
+        return _QUOTE if self.quoted else -1
+
+    def head(self, path: str) -> Head:
+        if not self.header:
+            return Head()
+        quote = '"' if self.quoted else None
+        found = first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, RETURNS | BLANKS)
+        if not found.byte:
+            raise InvalidArgumentError(f"{path}: Can't read header of file")
+        return found
+
+    def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        rules = MULTILINE | RETURNS | BLANKS
+        return csv_records(data, start, len(data), until, rows, ord(self.delimiter), self._quote, rules)
+
+    def problem(self, data: Bytes, place: int) -> str:
+        return "the record cannot be read"
+
+    def _read(self, data: Bytes, count: int) -> Any:
+        """The fields that are read as a record batch, with nulls where they are empty.
+
+        Raises:
+          pyarrow.ArrowInvalid, FieldError, BadRecordError: a record is not as plain as that.
+        """
+        import pyarrow as pa
+        from pyarrow import csv
+
+        first = data[: self.scan(data, 0, len(data), 1)[1]].tobytes()
+        whole = len(self._fields(first))
+        if whole > 1 and count > self._full_lines(data):
+            raise BadRecordError  # pyarrow takes an empty line for a record of empty fields
+        numbers = range(whole) if self._numbers is None else self._numbers
+        if (
+            len(numbers) != len(self.types)
+            or numbers[-1] >= whole
+            or (self.excluded and whole != len(numbers) + len(self.excluded))
+        ):
+            raise BadRecordError
+        names = [str(number) for number in range(whole)]
+        kinds = {str(number): kind for number, kind in zip(numbers, self.wanted.arrow.types, strict=True)}
+        table = csv.read_csv(
+            pa.BufferReader(pa.py_buffer(data)),
+            csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+            csv.ParseOptions(
+                delimiter=self.delimiter, quote_char='"' if self.quoted else False, ignore_empty_lines=False
+            ),
+            csv.ConvertOptions(
+                check_utf8=False,
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=sorted({"", self.na_value}),
+                strings_can_be_null=True,
+            ),
+        )
+        return table.combine_chunks().to_batches()[0]
+
+    def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
+        import pyarrow as pa
+
+        try:
+            batch = self._read(data, count) if self._is_plain(data) else None
+        except (pa.ArrowInvalid, FieldError, BadRecordError):
+            batch = None
+        if batch is None or batch.num_rows != count:
+            return self._by_record(data, count)
+        fill = {}
+        for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+            if column.null_count:
+                if self.defaults[place] is None:
+                    raise BadRecordError
+                fill[name] = self.defaults[place]
+        return ColumnBlock(self._spec.structure, list(columns_of(batch, fill).values()), count)
+
+    def _full_lines(self, data: Bytes) -> int:
+        rules = MULTILINE | RETURNS
+        return csv_records(data, 0, len(data), len(data), len(data), ord(self.delimiter), self._quote, rules)[0]
+
+    def _decoded(self, piece: Piece, head: Head) -> Decoded:
+        if piece.data[-1] == 13:  # which might be followed by a newline; here it is not
+            whole = np.concatenate([piece.data, np.array([10], np.uint8)])
+            piece = replace(piece, data=whole, end=piece.byte + len(piece.data))
+        return super()._decoded(piece, head)
+
+    def _is_plain(self, data: Bytes) -> bool:
+        """Whether pyarrow reads all fields as TensorFlow does, if it reads them at all: it takes 0x10 for an integer."""
+        if self.quoted and not splits_as_tensorflow(data, ord(self.delimiter), _QUOTE):
+            return False
+        if data[:3].tobytes() == MARK:  # which pyarrow leaves out
+            return False
+        return not any(kind.startswith("int") for kind in self.types) or not np.isin(data, _HEXADECIMAL).any()
+
+    def _by_record(self, data: Bytes, count: int) -> ColumnBlock:
+        """The records one by one."""
+        rows, at = [], 0
+        try:
+            for _ in range(count):
+                after = self.scan(data, at, len(data), 1)[1]
+                rows.append(self._values(data[at:after].tobytes()))
+                at = after
+        except FieldError as error:
+            raise BadRecordError from error
+        columns: list[Column] = []
+        for values, kind in zip(zip(*rows, strict=True), self.types, strict=True):
+            columns.append(Strings.of(values) if kind == "object" else Dense(np.array(values, kind)))
+        return ColumnBlock(self._spec.structure, columns, count)
+
+    def _fields(self, record: bytes) -> list[bytes]:
+        text = record[:-2] if record.endswith(b"\r\n") else record[:-1] if record.endswith((b"\n", b"\r")) else record
+        return fields_of(text, self.delimiter.encode(), b'"' if self.quoted else None)
+
+    def _values(self, record: bytes) -> list[Any]:
+        fields = self._fields(record)
+        if self.excluded is not None and len(fields) > len(self.types) + len(self.excluded):
+            raise FieldError(f"Expect {len(self.types)} fields but have more in record")
+        dtypes = [np.dtype(kind) for kind in self.types]
+        return record_values(fields, self._numbers, dtypes, self.defaults, self.na_value.encode())
+
+    def _error(self, where: str, record: bytes, head: Head) -> InvalidArgumentError:
+        try:
+            self._values(record)
+        except FieldError as error:
+            return InvalidArgumentError(f"{where}: {error}")
+        return InvalidArgumentError(f"{where}: the record cannot be read")
+
+    def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
+        return self._read(data, self._full_lines(data))
+
+    def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
+        return None, "the record cannot be read"
+
+    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+        return self.wanted
+
+
+def _check_numbers(option: str, numbers: tuple[int, ...] | None, wanted: int | None) -> None:
+    """Numbers of fields, as TensorFlow wants them."""
+    if numbers is None:
+        return
+    if any(number < 0 for number in numbers):
+        raise InvalidArgumentError(f"csv: {option} must not be negative, got {list(numbers)}")
+    if any(a >= b for a, b in pairwise(numbers)):
+        raise InvalidArgumentError(f"csv: {option} must be strictly increasing, got {list(numbers)}")
+    if wanted is not None and len(numbers) != wanted:
+        raise InvalidArgumentError(
+            f"csv: {option} must have a field for each of {wanted} defaults, got {list(numbers)}"
+        )

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON Lines: every line is an object, a dict of its columns."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.compression import as_compression
+from distinput.files.source import EMPTY, Source
+from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
+from distinput.formats.row_schema import RowSchema
+from distinput.formats.tables import as_columns, as_nulls
+from distinput.formats.text_table import MARK, Bytes, Head, TextTable
+from distinput.kernels.json_lines import json_lines
+from distinput.plan.check import normalized
+
+__all__ = ["JsonLines"]
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class JsonLines(TextTable):
+    """Lines with an object each, as dicts from key to value.
+
+    Text becomes its UTF-8 bytes, an array a row of varying length, an object a dict. A key that is missing is a null. Lines
+    of white space are passed over.
+
+    Args:
+      schema: the types of all keys, see `RowSchema.of`; None: inferred from the first megabyte, and held for all files.
+      columns: the keys to read, others are passed over; None: all, and a key that the schema does not have is an error.
+      nulls: "error", or a dict of replacement values for nulls, by key.
+      compression_type: None or "" for none, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY", or "AUTO".
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value.
+
+    Source: jsonlines.org; RFC 8259.
+    """
+
+    name: ClassVar[str] = "jsonl"
+    schema: Any = None
+    columns: Any = None
+    nulls: Any = "error"
+    compression_type: str | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "schema", RowSchema.of("jsonl", self.schema))
+        normalized(self, "columns", as_columns("jsonl", self.columns))
+        normalized(self, "nulls", as_nulls("jsonl", self.nulls))
+        as_compression(self.compression_type)
+        if self.schema is not None:
+            self._check_types(self.schema)
+
+    def _check_types(self, schema: RowSchema) -> None:
+        import pyarrow as pa
+
+        for field in schema.arrow:
+            try:
+                self._read(b"{}\n", pa.schema([field]), "error")
+            except pa.ArrowNotImplementedError:
+                raise InvalidArgumentError(
+                    f"jsonl: column {field.name!r} cannot have type {field.type}: values of JSON are numbers, truth values, "
+                    "text, arrays and objects; cast to other types in map"
+                ) from None
+
+    def head(self, path: str) -> Head:
+        with Source(path, self.compression) as source:
+            data, _ = source.more(EMPTY, 4)
+        self.check_plain(path, data)
+        return Head(3 if data[:3].tobytes() == MARK else 0)
+
+    def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        return json_lines(data, start, len(data), until, rows)
+
+    def problem(self, data: Bytes, place: int) -> str:
+        line = data[place:].tobytes().partition(b"\n")[0]
+        return f"expected an object on a line of its own, {{...}}, got {_shown(line)}"
+
+    def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
+        return self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
+
+    def _read(self, data: Any, schema: Any, unexpected: str) -> Any:
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        table = arrow_json.read_json(
+            pa.BufferReader(pa.py_buffer(data)),
+            arrow_json.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1),
+            arrow_json.ParseOptions(explicit_schema=_lists(schema), unexpected_field_behavior=unexpected),
+        )
+        batch = table.combine_chunks().to_batches()[0]
+        return batch if batch.schema == schema else batch.cast(schema)
+
+    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+        import pyarrow as pa
+
+        found: Any = NO_TYPE
+        for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
+            if not line.strip():
+                continue
+            try:
+                found = merged(found, type_of(json.loads(line)))
+            except (ValueError, RecursionError) as error:
+                if found is NO_TYPE:
+                    raise DataLossError(f"{path}: line {number}: not a JSON object: {error}: {_shown(line)}") from None
+                break  # the rows before are delivered, then the reader says what is wrong here
+            except TypeError as error:
+                raise InvalidArgumentError(
+                    f"{path}: line {number}: {error}; state the types of all columns with schema=, or name those to read "
+                    "with columns="
+                ) from None
+        if found is None:
+            return None
+        for key in self.columns or ():
+            if key not in found:
+                raise InvalidArgumentError(
+                    f"{path}: there is no column {key!r}; the columns are {', '.join(found)}; state the schema with schema= if "
+                    "it comes later"
+                )
+        wanted = {key: kind for key, kind in found.items() if self.columns is None or key in self.columns}
+        try:
+            return RowSchema(pa.schema([(key, arrow_type(kind, key)) for key, kind in wanted.items()]))
+        except TypeError as error:
+            raise InvalidArgumentError(
+                f"{path}: {error}; state the types of all columns with schema=, or name those to read with columns="
+            ) from None
+
+    def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
+        import pyarrow as pa
+
+        try:
+            found = json.loads(record)
+        except RecursionError:
+            return None, "objects and arrays are nested too deeply"
+        except ValueError as error:
+            return None, f"not a JSON object: {error}: {_shown(record)}"
+        unknown = [key for key in found if key not in schema.names]
+        if unknown and self.columns is None:
+            return unknown[0], (
+                f"the schema has no such key, only {', '.join(schema.names)}; state it with schema=, or name the keys to "
+                "read with columns="
+            )
+        for field in schema.arrow:
+            try:
+                self._read(np.frombuffer(record, np.uint8), pa.schema([field]), "ignore")
+            except (pa.ArrowInvalid, UnicodeDecodeError):
+                said = _shown(json.dumps(found.get(field.name)).encode())
+                return field.name, (
+                    f"expected {field.type}, got {said[1:-1]}; the schema holds for all records: state another type with "
+                    "schema="
+                )
+        return None, f"the record cannot be read: {_shown(record)}"
+
+
+def _lists(schema: Any) -> Any:
+    """The schema with lists of any size in the place of lists of one size, which pyarrow does not read from JSON."""
+    import pyarrow as pa
+
+    return pa.schema([(field.name, _list(field.type)) for field in schema])
+
+
+def _list(kind: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_fixed_size_list(kind) or types.is_list(kind):
+        return pa.list_(_list(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([(field.name, _list(field.type)) for field in kind])
+    return kind
+
+
+def _shown(text: bytes) -> str:
+    found = text.decode(errors="backslashreplace").strip()
+    return repr(found if len(found) <= _MOST_SHOWN else found[: _MOST_SHOWN - 3] + "...")

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
+
+Each leaf has one of four encodings, which follow from its spec alone:
+
+* `PLAIN`: numbers, text and rows of them whose sizes are known, except for the first. Arrow holds them as they are, in views
+  of the file; a dtype that Arrow lacks (complex numbers, other byte orders, ...) is kept as other numbers of the same bytes.
+* `LISTS`: ragged tensors, as lists of lists.
+* `SHAPED`: arrays of which more sizes are unknown, or of an unknown rank: values and their shape.
+* `SPLIT`: ragged tensors whose values have unknown sizes: values, their shape, and the lengths of the rows.
+"""
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from distinput.core.column import Column, Ints
+from distinput.core.dense import Dense
+from distinput.core.leaves import STRING, is_ragged, shape_of
+from distinput.core.objects import Arrays, Objects, column_of
+from distinput.core.ragged import Ragged
+from distinput.core.ragged_batches import RaggedBatches, column_of_ragged, loose_rows
+from distinput.core.ragged_tensor import RaggedTensor
+from distinput.core.spec import RaggedTensorSpec, TensorSpec
+from distinput.core.strings import Strings
+from distinput.errors import DataLossError
+
+__all__ = ["LISTS", "PLAIN", "SHAPED", "SPLIT", "decoded", "encoded", "encoding_of", "stored_spec"]
+
+PLAIN, LISTS, SHAPED, SPLIT = "plain", "lists", "shaped", "split"
+
+_INT64 = np.dtype(np.int64)
+_TIMES = ("s", "ms", "us", "ns")
+
+
+def encoding_of(leaf: TensorSpec) -> str:
+    """How values of this spec are kept."""
+    shape = leaf.shape
+    if leaf.ragged_rank:
+        assert shape is not None
+        return LISTS if all(shape[leaf.ragged_rank + 1 :]) else SPLIT
+    return PLAIN if shape is not None and all(shape[1:]) and shape[:1] != (0,) else SHAPED
+
+
+def stored_spec(leaf: TensorSpec) -> Any:
+    """The spec of what is kept of a leaf: a `TensorSpec` or a dict of them."""
+    dtype, more = _stored(leaf.dtype)
+    shape = leaf.shape
+    match encoding_of(leaf):
+        case "plain":
+            assert shape is not None
+            return TensorSpec((*shape, *more), dtype)
+        case "lists":
+            assert shape is not None
+            rank = leaf.ragged_rank
+            assert rank is not None
+            return RaggedTensorSpec((None,) * (rank + 1) + (*shape[rank + 1 :], *more), dtype, rank)
+        case "shaped":
+            return {"shape": TensorSpec([None], np.int64), "values": TensorSpec([None, *more], dtype)}
+    splits = RaggedTensorSpec([None, None], np.int64, 1)
+    return {"shape": TensorSpec([None], np.int64), "splits": splits, "values": TensorSpec([None, *more], dtype)}
+
+
+def encoded(column: Column, leaf: TensorSpec) -> dict[str, Column] | Column:
+    """The rows of a leaf as they are kept."""
+    column = column.materialize()
+    kept: dict[str, Column] | Column
+    match encoding_of(leaf):
+        case "plain":
+            kept = _as_stored(_joined(column, leaf), leaf.dtype)
+            return kept
+        case "lists":
+            kept = _as_stored(column, leaf.dtype)
+            return kept
+        case "shaped":
+            rows = list(column.values())
+            shapes = _spans([np.asarray(shape_of(row), _INT64) for row in rows], _INT64)
+            return {"shape": shapes, "values": _as_stored(_spans([_flat(row) for row in rows], leaf.dtype), leaf.dtype)}
+    tensors = list(column.values())
+    values = [tensor.flat_values for tensor in tensors]
+    splits: list[Any] = [_splits(tensor) for tensor in tensors]
+    return {
+        "shape": _spans([np.asarray(shape_of(value), _INT64) for value in values], _INT64),
+        "splits": column_of_ragged(splits) if splits else RaggedBatches(_spans([], _INT64), _NONE, _NONE),
+        "values": _as_stored(_spans([_flat(value) for value in values], leaf.dtype), leaf.dtype),
+    }
+
+
+def decoded(columns: Any, leaf: TensorSpec) -> Column:
+    """The rows of a leaf from what was kept of them; views where that is possible.
+
+    Raises:
+      DataLossError: shapes and values do not fit each other.
+    """
+    kind = encoding_of(leaf)
+    if kind == PLAIN:
+        made = _from_stored(columns, leaf)
+        return loose_rows(made) if leaf.ragged_rank == 0 and isinstance(made, Ragged) else made
+    if kind == LISTS:
+        ragged: Column = _from_stored(columns, leaf)
+        return ragged
+    values = _from_stored(columns["values"], leaf)
+    shapes = [tuple(shape.tolist()) for shape in columns["shape"].values()]
+    try:
+        rows = [_shaped(value, shape) for value, shape in zip(values.values(), shapes, strict=True)]
+        if kind == SPLIT:
+            rows = [_ragged(row, splits) for row, splits in zip(rows, columns["splits"].values(), strict=True)]
+    except ValueError as error:
+        raise DataLossError(f"an array does not fit the shape that is kept with it: {error}") from error
+    return column_of(rows, leaf.dtype) if rows else _no_rows(leaf)
+
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+def _no_rows(leaf: TensorSpec) -> Column:
+    if leaf.ragged_rank:
+        flat: Any = _spans([], leaf.dtype)
+        for _ in range(leaf.ragged_rank):
+            flat = RaggedBatches(flat, _NONE, _NONE)
+        return flat  # type: ignore[no-any-return]
+    return Objects([], leaf.dtype)
+
+
+def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The dtype that a dtype is kept as, and the dimensions that each value has then."""
+    if dtype == STRING or dtype.kind == "b":
+        return dtype, ()
+    if dtype.kind in "iuf" and dtype.itemsize <= 8:
+        return dtype.newbyteorder("="), ()
+    if dtype.kind in "mM":
+        unit, count = np.datetime_data(dtype)
+        kept = dtype.newbyteorder("=")
+        return (kept if unit in _TIMES and count == 1 else _INT64), ()
+    if dtype.kind == "c" and dtype.itemsize <= 16:
+        return np.dtype(f"f{dtype.itemsize // 2}"), (2,)
+    return np.dtype(np.uint8), (dtype.itemsize,)
+
+
+def _as_stored(column: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(column, RaggedBatches):
+        return RaggedBatches(_as_stored(column.flat, dtype), column.starts, column.sizes)
+    if isinstance(column, Ragged):
+        return Ragged(_as_stored(column.flat, dtype), column.starts, column.sizes)
+    if not isinstance(column, Dense):
+        return column
+    array, (kept, more) = column.array, _stored(dtype)
+    if array.dtype == kept:
+        return column
+    if not array.dtype.isnative and array.dtype.kind in "iufcmM":
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.size:
+        return Dense(np.empty((*array.shape, *more), kept))
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return Dense(flat.view(kept).reshape((*array.shape, *more)))
+
+
+def _from_stored(column: Any, leaf: TensorSpec) -> Any:
+    dtype = leaf.dtype
+    _, more = _stored(dtype)
+    if isinstance(column, RaggedBatches):
+        return RaggedBatches(_from_stored(column.flat, leaf), column.starts, column.sizes)
+    if isinstance(column, Ragged):
+        return Ragged(_from_stored(column.flat, leaf), column.starts, column.sizes)
+    if column.dtype == dtype:
+        return column  # it may be lazy, and stays so
+    column = column.materialize()
+    if not isinstance(column, Dense):
+        raise DataLossError(f"a column of {column.dtype} cannot hold {dtype}")
+    array = column.array
+    shape = array.shape[: array.ndim - len(more)]
+    native = dtype.newbyteorder("=") if dtype.kind in "iufcmM" else dtype
+    if not array.size:
+        return Dense(np.empty(shape, dtype))
+    made = np.ascontiguousarray(array).reshape(-1).view(native).reshape(shape)
+    return Dense(made if native == dtype and native.isnative == dtype.isnative else made.astype(dtype))
+
+
+def _joined(column: Column, leaf: TensorSpec) -> Column:
+    """Rows side by side, whose first dimension alone may differ."""
+    if isinstance(column, Arrays):
+        return column.joined()
+    if isinstance(column, Objects):
+        made = column_of(column.items, leaf.dtype)
+        return made.joined() if isinstance(made, Arrays) else made
+    return column
+
+
+def _spans(rows: Iterable[Any], dtype: np.dtype[Any]) -> Ragged:
+    """Arrays of one dimension as rows."""
+    arrays = list(rows)
+    sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
+    if dtype == STRING:
+        flat: Dense | Strings = Strings.of([item for array in arrays for item in array.tolist()])
+    else:
+        flat = Dense(np.concatenate(arrays) if arrays else np.empty(0, dtype))
+    return Ragged(flat, np.cumsum(sizes) - sizes, sizes)
+
+
+def _flat(value: Any) -> Any:
+    """All values of an array or scalar, [n]."""
+    if isinstance(value, bytes):
+        made = np.empty(1, object)
+        made[0] = value
+        return made
+    return np.asarray(value).reshape(-1)
+
+
+def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
+    if any(size < 0 for size in shape) or prod(shape) != len(values):
+        raise ValueError(f"{len(values)} values of shape {list(shape)}")
+    return values.reshape(shape) if shape else values[0]
+
+
+def _splits(tensor: RaggedTensor) -> RaggedTensor:
+    """The row lengths of each level, as the rows of a ragged tensor."""
+    levels, at = [], tensor
+    while is_ragged(at):
+        levels.append(np.asarray(at.row_lengths(), np.int64))
+        at = at.values
+    return RaggedTensor.from_row_lengths(np.concatenate(levels), [len(level) for level in levels])
+
+
+def _ragged(values: Any, lengths: RaggedTensor) -> Any:
+    for level in reversed(list(lengths)):
+        values = RaggedTensor.from_row_lengths(values, level)
+    return values

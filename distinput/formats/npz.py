@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy `.npz` archives: the rows of several arrays, along their first axes, are records."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.buffers import Bytes
+from distinput.core.column import Ints
+from distinput.core.dense import Dense
+from distinput.core.picked import Rows, chosen
+from distinput.core.row_order import check_rows
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
+from distinput.files.concurrent_requests import ask_each
+from distinput.files.mapping import mapped
+from distinput.files.paths import local_path
+from distinput.files.source import check_unchanged, naming, open_ranges, stamp_of
+from distinput.files.table import FileTable
+from distinput.formats.format import Position, cut_rows
+from distinput.formats.table_format import TableFormat
+from distinput.formats.tables import as_columns
+from distinput.plan.check import normalized
+
+__all__ = ["Npz"]
+
+MOST_BYTES = 4 << 30
+"""The most bytes of the arrays of an archive that are in memory at once: those that are compressed or not local."""
+
+_LOCAL_HEADER = 30
+
+
+@dataclass(frozen=True)
+class Npz(TableFormat):
+    """The rows of the arrays in `.npz` archives, as dicts by the names of the arrays, which have equally many rows.
+
+    Arrays of local archives that `numpy.savez` wrote are mapped; those that are compressed, or not local, are in memory as a
+    whole, up to 4 GiB. Nothing is unpickled.
+
+    Args:
+      columns: the names of the arrays to read; None: all.
+
+    Source: the format of `numpy.savez`.
+    """
+
+    name: ClassVar[str] = "npz"
+    maps: ClassVar[bool] = True
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        normalized(self, "columns", as_columns("npz", self.columns))
+
+    def spec_of(self, path: str) -> Spec:
+        arrays = self._arrays(path)
+        return Spec.of(
+            {name: TensorSpec(array.shape[1:], array.dtype.newbyteorder("=")) for name, array in arrays.items()}
+        )
+
+    def rows(self, path: str) -> int | None:
+        return _rows(self._arrays(path))
+
+    def gathers(self, path: str) -> bool:
+        return True
+
+    def units(self, files: FileTable) -> Ints | None:
+        paths = [files.path(number) for number in range(len(files))]
+        return np.fromiter(ask_each(lambda path: _rows(self._arrays(path)), paths), np.int64, len(files))
+
+    def unit_bytes(self, files: FileTable) -> int:
+        return max(1, _row_bytes(self._arrays(files.path(0)))) if len(files) else 1
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        row, stamp = self.first_row(path, position), stamp_of(path)
+        arrays = self._arrays(path)
+        rows = _rows(arrays)
+        if row > rows:
+            raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
+        for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
+            if local_path(path) is not None:
+                check_unchanged(path, stamp)
+            yield self._block(arrays, slice(row + first, row + stop), stop - first), {"row": row + stop}
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        arrays = self._arrays(path)
+        wanted = np.asarray(rows, np.int64)
+        try:
+            check_rows(wanted, _rows(arrays))
+        except IndexError as error:
+            raise InvalidArgumentError(f"{path}: {error}") from None
+        if all(array.dtype.isnative for array in arrays.values()):
+            structure = self.spec_of(path).structure
+            columns = structure.flatten({name: chosen(array, wanted) for name, array in arrays.items()})
+            return ColumnBlock(structure, columns, len(wanted))
+        return self._block(arrays, wanted, len(wanted))
+
+    def sources(self, path: str) -> Sequence[Rows] | None:
+        arrays = self._arrays(path)
+        if not all(array.dtype.isnative for array in arrays.values()):
+            return None
+        return list(self.spec_of(path).structure.flatten(dict(arrays)))
+
+    def _block(self, arrays: Mapping[str, Any], rows: Any, count: int) -> Block:
+        structure = Spec.of(
+            {name: TensorSpec(array.shape[1:], array.dtype) for name, array in arrays.items()}
+        ).structure
+        columns = {
+            name: Dense(array[rows].astype(array.dtype.newbyteorder("="), copy=False)) for name, array in arrays.items()
+        }
+        return ColumnBlock(structure, structure.flatten(columns), count)
+
+    def _arrays(self, path: str) -> Mapping[str, Any]:
+        return _arrays(path, stamp_of(path), None if self.columns is None else tuple(self.columns))
+
+
+def _rows(arrays: Mapping[str, Any]) -> int:
+    return next((len(array) for array in arrays.values()), 0)
+
+
+def _row_bytes(arrays: Mapping[str, Any]) -> int:
+    return sum(prod(array.shape[1:]) * array.dtype.itemsize for array in arrays.values())
+
+
+@lru_cache(maxsize=64)
+def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None) -> Mapping[str, Any]:
+    """The arrays of one version of an archive, identified by `stamp`."""
+    del stamp
+    try:
+        with naming(path), open_ranges(path) as file, zipfile.ZipFile(file) as archive:
+            found = {
+                name: _array(path, archive, member, name) for name, member in _members(path, archive, columns).items()
+            }
+    except DistinputError:
+        raise
+    except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise DataLossError(f"{path}: not a .npz archive, or damaged: {error}") from error
+    lengths = {name: len(array) for name, array in found.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidArgumentError(
+            f"{path}: its arrays have different numbers of rows, {lengths}; name those that belong together with columns="
+        )
+    return found
+
+
+def _members(path: str, archive: zipfile.ZipFile, columns: tuple[str, ...] | None) -> dict[str, zipfile.ZipInfo]:
+    """The wanted members by the names of the arrays."""
+    there = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name in there:
+            raise DataLossError(f"{path}: holds two arrays {name!r}")
+        there[name] = member
+    missing = [name for name in columns or () if name not in there]
+    if missing:
+        raise InvalidArgumentError(f"{path}: has no array {missing[0]!r}; it has {', '.join(sorted(there)) or 'none'}")
+    found = there if columns is None else {name: there[name] for name in columns}
+    in_memory = sum(m.file_size for m in found.values() if m.compress_type or local_path(path) is None)
+    if in_memory > MOST_BYTES:
+        raise InvalidArgumentError(
+            f"{path}: its arrays take {in_memory} bytes in memory, more than {MOST_BYTES}; save them with numpy.savez, which "
+            "does not compress, on a local disk, or as .npy files"
+        )
+    return found
+
+
+def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Any:
+    """An array: a view of the mapped archive, or in memory."""
+    if not member.filename.endswith(".npy"):
+        raise InvalidArgumentError(
+            f"{path}: holds {member.filename!r}, which is no array; name the arrays with columns="
+        )
+    local = local_path(path)
+    if member.compress_type == zipfile.ZIP_STORED and local is not None and not member.flag_bits & 1:
+        data = _stored(path, mapped(local), member)
+    else:
+        data = np.frombuffer(archive.read(member), np.uint8)
+    return _parsed(f"{path}: array {name!r}", data)
+
+
+def _stored(path: str, data: Bytes, member: zipfile.ZipInfo) -> Bytes:
+    """The content of a member that is not compressed."""
+    at = member.header_offset
+    header = data[at : at + _LOCAL_HEADER].tobytes() if at >= 0 else b""
+    if len(header) == _LOCAL_HEADER and header[:4] == b"PK\3\4":
+        name, extra = struct.unpack("<HH", header[26:])
+        start = at + _LOCAL_HEADER + name + extra
+        if start + member.file_size <= len(data):
+            return data[start : start + member.file_size]
+    raise DataLossError(
+        f"{path}: damaged: {member.filename!r} is not at byte {at}, where the index of the archive says"
+    )
+
+
+def _parsed(who: str, data: Bytes) -> Any:
+    """The array in the bytes of a `.npy` file."""
+    from numpy.lib import format as npy
+
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0, (3, 0): npy.read_array_header_2_0}
+    file = io.BytesIO(data[:20_000].tobytes())
+    try:
+        shape, in_columns, dtype = readers[npy.read_magic(file)](file)
+        np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
+    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+        raise DataLossError(f"{who}: not a .npy file, or damaged: {error}") from error
+    if dtype.kind not in "biufcmM":
+        raise UnimplementedError(
+            f"{who} holds values of dtype {dtype}, of which no rows can be read; save numbers, or text in Arrow files"
+        )
+    if not shape:
+        raise InvalidArgumentError(
+            f"{who} is a scalar; an array needs a first axis to have rows; leave it out with columns="
+        )
+    start, size = file.tell(), prod(shape) * dtype.itemsize
+    if any(length < 0 for length in shape) or start + size > len(data):
+        raise DataLossError(
+            f"{who}: damaged: an array {dtype}{list(shape)} does not fit into {len(data) - start} bytes"
+        )
+    flat = data[start : start + size]
+    if in_columns and len(shape) > 1:
+        return np.ascontiguousarray(np.frombuffer(flat, dtype).reshape(shape[::-1]).T)
+    return np.frombuffer(flat, dtype).reshape(shape)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of plain CSV without pyarrow: by one compiled pass over the text, see `kernels.plain_csv`."""
+
+from typing import Any
+
+import numpy as np
+
+from distinput.core.buffers import empty
+from distinput.core.column import Column
+from distinput.core.dense import Dense
+from distinput.core.strings import Strings
+from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, WIDTHS, plain_csv
+
+__all__ = ["PlainRows"]
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+_DTYPES: dict[int, np.dtype[Any]] = {
+    INT64: np.dtype(np.int64),
+    FLOAT64: np.dtype(np.float64),
+    FLOAT32: np.dtype(np.float32),
+    INT32: np.dtype(np.int32),
+}
+_BYTE = np.dtype(np.uint8)
+
+
+class PlainRows:
+    """Reads records whose columns are numbers and text.
+
+    Args:
+      names: of the values of a record, in order.
+      kinds: of the columns that are read, by name; see `kernels.plain_csv`.
+      delimiter: the byte between values.
+      quote: the byte around quoted values; -1: nothing is quoted.
+    """
+
+    def __init__(self, names: tuple[str, ...], kinds: dict[str, int], delimiter: int, quote: int) -> None:
+        self._kinds, self._delimiter, self._quote = kinds, delimiter, quote
+        self._order = [(name, kinds.get(name, LEFT_OUT)) for name in names]
+
+    @staticmethod
+    def of(names: tuple[str, ...], schema: Any, delimiter: int, quote: int) -> "PlainRows | None":
+        """For the columns of a pyarrow Schema; None if one of them is neither int, float nor binary."""
+        import pyarrow as pa
+
+        known = {pa.int64(): INT64, pa.float64(): FLOAT64, pa.float32(): FLOAT32, pa.int32(): INT32, pa.binary(): TEXT}
+        kinds = {field.name: known.get(field.type) for field in schema}
+        if not kinds or None in kinds.values() or not set(kinds) <= set(names):
+            return None
+        return PlainRows(names, {name: kind for name, kind in kinds.items() if kind is not None}, delimiter, quote)
+
+    def columns(self, data: Bytes, count: int) -> dict[str, Column] | None:
+        """The columns by name, in the order of the schema; None if the records are not plain.
+
+        Args:
+          data: whole records.
+          count: how many there are.
+        """
+        places, size = [], 0
+        for _, kind in self._order:
+            places.append(size)
+            size += -(-WIDTHS[kind] * count // 8) * 8
+        layout = np.array([(kind, place) for (_, kind), place in zip(self._order, places, strict=True)], np.int64)
+        out = empty((size,), _BYTE)
+        data = np.ascontiguousarray(data)
+        if plain_csv(data, count, self._delimiter, self._quote, layout.reshape(-1), out)[0] != OK:
+            return None
+        made: dict[str, Column] = {}
+        for (name, kind), place in zip(self._order, places, strict=True):
+            if kind == TEXT:
+                # The text is copied, so that neither the numbers around it nor the buffer of the file stay in memory.
+                made[name] = Strings(data, *np.ndarray((2, count), np.int64, out, place)).compact()
+            elif kind != LEFT_OUT:
+                made[name] = Dense(np.ndarray((count,), _DTYPES[kind], out, place))
+        return {name: made[name] for name in self._kinds}

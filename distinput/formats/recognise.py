@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which format files have: by their names or, where names say nothing, by the first bytes of the first file."""
+
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from distinput.core.buffers import Bytes
+from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.files.compression import CODECS, Compression, compression_of
+from distinput.files.source import EMPTY, Source
+from distinput.formats import FORMATS
+from distinput.kernels.crc32c import masked_crc32c_of_bytes
+
+__all__ = ["Recognised", "recognise"]
+
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "array_record": (".array_record", ".arrayrecord", ".riegeli"),
+    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    "csv": (".csv", ".tsv", ".tab"),
+    "jsonl": (".jsonl", ".jsonlines", ".ndjson"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "parquet": (".parquet", ".parq", ".pq"),
+    "tar": (".tar", ".tgz", ".tbz2"),
+    "text": (".txt", ".text", ".log"),
+    "tfrecord": (".tfrecord", ".tfrecords", ".tfrec", ".tfrecs", ".tfr"),
+}
+"""What names of files of a format end in; a suffix of a compression, and `-00001-of-00008`, may follow."""
+
+_CODECS: dict[str, bytes] = {
+    "BZ2": b"BZh",
+    "GZIP": b"\x1f\x8b",
+    "LZ4": b"\x04\x22\x4d\x18",
+    "SNAPPY": b"\xff\x06\x00\x00sNaPpY",
+    "ZSTD": b"\x28\xb5\x2f\xfd",
+}
+"""The first bytes of compressed files."""
+
+_SIGNATURES: tuple[tuple[str, int, bytes], ...] = (
+    ("parquet", 0, b"PAR1"),
+    ("arrow", 0, b"ARROW1"),
+    ("arrow", 0, b"\xff\xff\xff\xff"),
+    ("npy", 0, b"\x93NUMPY"),
+    ("npz", 0, b"PK\x03\x04"),
+    ("tar", 257, b"ustar"),
+    ("array_record", 0, bytes.fromhex("83af70d10d884a3f")),
+)
+"""Format, offset and bytes that are there in each of its files."""
+
+_SHARD = re.compile(r"-\d+-of-\d+$")
+_LOOKED_AT = 4096
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """What files are.
+
+    Args:
+      format: the name of their format.
+      how: what told it.
+      options: that the format needs for them.
+    """
+
+    format: str
+    how: str
+    options: Mapping[str, Any]
+
+    @property
+    def compression(self) -> str:
+        """How the files are compressed as a whole; "" if they are not."""
+        return str(self.options.get("compression_type") or "")
+
+
+def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
+    r"""The format of files, all of which must have the same.
+
+    The suffix of a name decides, before that of a compression and before `-00001-of-00008`. If the name of the first file says
+    nothing, its first bytes do: the signature of the format, else UTF-8 text, which is lines of text, or JSON Lines if the
+    first of them is an object. Compression is told by suffixes or else by the first bytes of the first file.
+
+    Args:
+      paths: of the files; only the first one is opened.
+      format: the name of the format, if it is known; then only the compression is looked for.
+
+    Raises:
+      InvalidArgumentError: names are those of different formats, or nothing tells the format.
+      NotFoundError: the first file is not there.
+      ValueError: there is no format of this name.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.data").write_bytes(b"one\ntwo\n")
+    >>> recognise(["a.data"])
+    Recognised(format='text', how='its first bytes are UTF-8 text', options={})
+    >>> _ = pathlib.Path("a.tsv").write_bytes(b"x\ty\n1\t2\n")
+    >>> recognise(["a.tsv"]).options
+    {'delimiter': '\t'}
+    """
+    if not paths:
+        raise InvalidArgumentError("recognise: there is no file; name at least one")
+    if format is not None:
+        FORMATS.find(format)
+        how = "it was given"
+    else:
+        named = _named(paths)
+        format, how = named if named is not None else ("", "")
+    codec, known = _codec(paths)
+    begin = EMPTY if codec and format else _begin(paths[0], "")
+    if not known and not codec:
+        codec, found = _codec_of_bytes(paths[0], begin)
+        if codec and found:
+            begin = found[1]
+            format, how = (format, how) if format else (found[0], f"its first bytes, behind {codec}, {found[2]}")
+    if not format:
+        format, how = _of_bytes(paths[0], _begin(paths[0], codec) if codec else begin, codec)
+    options: dict[str, Any] = {}
+    if format == "csv" and _stem(paths[0]).endswith((".tsv", ".tab")):
+        options["delimiter"] = "\t"
+    if codec:
+        if not _takes(format, "compression_type"):
+            raise InvalidArgumentError(
+                f"{paths[0]}: is compressed as a whole ({codec}), in which files of format {format} are not read; decompress it"
+            )
+        options["compression_type"] = codec
+    return Recognised(format, how, options)
+
+
+def _stem(path: str) -> str:
+    """The name of a file without what may stand behind the suffix of its format."""
+    name = path.partition("::")[0].partition("?")[0] if "://" in path else path
+    name = name.lower().rpartition("/")[2]
+    for suffix in (suffix for codec in CODECS.values() for suffix in codec.suffixes):
+        if name.endswith(suffix) and suffix not in SUFFIXES["tar"]:
+            name = name.removesuffix(suffix)
+            break
+    return _SHARD.sub("", name)
+
+
+def _format_of_name(path: str) -> tuple[str, str] | None:
+    stem = _stem(path)
+    for format, suffixes in SUFFIXES.items():
+        for suffix in suffixes:
+            if stem.endswith(suffix):
+                return format, f"its name has the suffix {suffix}"
+    return None
+
+
+def _named(paths: Sequence[str]) -> tuple[str, str] | None:
+    """The format by the names of files; None if that of the first one says nothing."""
+    first = _format_of_name(paths[0])
+    if first is None:
+        return None
+    for path in paths[1:]:
+        other = _format_of_name(path)
+        if other is not None and other[0] != first[0]:
+            raise InvalidArgumentError(
+                f"{paths[0]} is {first[0]} by its name, and {path} is {other[0]}; name files of one format at a time"
+            )
+    return first
+
+
+def _codec(paths: Sequence[str]) -> tuple[str, bool]:
+    """The compression by the names of files, and whether they say anything."""
+    found = {compression_of("AUTO", path) for path in paths}
+    return (found.pop(), False) if len(found) == 1 else ("AUTO", True)
+
+
+def _begin(path: str, codec: str) -> Bytes:
+    compression: Compression = codec or ""  # type: ignore[assignment]  # one of the names
+    with Source(path, compression) as source:
+        return source.more(EMPTY, _LOOKED_AT)[0]
+
+
+def _codec_of_bytes(path: str, begin: Bytes) -> tuple[str, tuple[str, Bytes, str] | None]:
+    """The compression that the first bytes show, and the format, bytes and reason of what is behind it."""
+    data = begin.tobytes()
+    codec = next((name for name, mark in _CODECS.items() if data.startswith(mark)), "")
+    if codec:
+        inside = _begin(path, codec)
+        known = _signature(inside.tobytes()) or _text(inside.tobytes())
+        return codec, None if known is None else (known[0], inside, known[1])
+    if data[:1] == b"\x78" and len(data) > 1 and (data[0] * 256 + data[1]) % 31 == 0:  # text may begin like this too
+        try:
+            inside = _begin(path, "ZLIB")
+        except (DistinputError, OSError):
+            return "", None
+        known = _signature(inside.tobytes())
+        if known is not None:
+            return "ZLIB", (known[0], inside, known[1])
+    return "", None
+
+
+def _of_bytes(path: str, begin: Bytes, codec: str) -> tuple[str, str]:
+    data = begin.tobytes()
+    behind = f", behind {codec}," if codec else ""
+    found = _signature(data) or _text(data)
+    if found is not None:
+        return found[0], f"its first bytes{behind} {found[1]}"
+    known = ", ".join(name for name in FORMATS if not name.startswith("indexed_"))
+    what = "is empty" if not data else f"begins with {data[:8]!r}"
+    raise InvalidArgumentError(f"{path}: {what}, and neither this nor its name tells its format; say it: {known}")
+
+
+def _signature(data: bytes) -> tuple[str, str] | None:
+    for format, place, mark in _SIGNATURES:
+        if data[place : place + len(mark)] == mark:
+            return format, f"are those of {format}"
+    if len(data) >= 12 and masked_crc32c_of_bytes(data[:8]) == struct.unpack_from("<I", data, 8)[0]:
+        return "tfrecord", "are a length and its checksum"
+    return None
+
+
+def _text(data: bytes) -> tuple[str, str] | None:
+    """Lines of text, or JSON Lines."""
+    if not data or b"\0" in data:
+        return None
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        if len(data) < _LOOKED_AT or error.start < len(data) - 3:  # the last character may be cut
+            return None
+    line, end, _ = data.partition(b"\n")
+    if line.startswith(b"{") and _is_object(line, whole=bool(end) or len(data) < _LOOKED_AT):
+        return "jsonl", "are a JSON object"
+    return "text", "are UTF-8 text"
+
+
+def _is_object(line: bytes, whole: bool) -> bool:
+    if not whole:  # a long first line; what it begins with has to do
+        return re.match(rb'\{\s*"', line) is not None
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _takes(format: str, option: str) -> bool:
+    made: Any = FORMATS.find(format)
+    return is_dataclass(made) and any(one.name == option for one in fields(made))

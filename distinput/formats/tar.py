@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tar archives of samples, as WebDataset has them: consecutive files that differ in their extensions only are one sample."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.spec import Spec
+from distinput.core.strings import Strings
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.compression import as_compression, compression_of
+from distinput.files.source import stamp_of
+from distinput.formats.format import Position
+from distinput.formats.tar_members import KEY, SPECIAL, Members, MemberTable, as_members, as_missing, listed
+from distinput.formats.tar_spans import TarSpans
+from distinput.kernels.tar_header import read_member
+
+__all__ = ["TarSamples"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TarSamples(TarSpans):
+    """The samples of tar archives, as dicts from extension to content, in the grouping of WebDataset.
+
+    `train/07.jpg` and `train/07.seg.png`, one after the other, are the sample with the key `train/07` and the members `jpg`
+    and `seg.png`. Extensions are compared in lower case. Links, folders and devices are ignored; so are files without an
+    extension, those whose names begin with a dot, and those named `__like_this__` or in such a folder. Nothing is ever written
+    under a name from an archive; names that begin with a slash or contain `..`, sparse files and parts of archives of several
+    volumes are refused.
+
+    Args:
+      members: what a sample has: names, or a dict from names to extensions, several of them separated by ";". The extension
+        `__key__` stands for the key, `__url__` for the name of the archive, `__complete__` for whether no member was missing.
+        None: `__key__` and the members of the first sample, which all samples must have, and no others.
+      missing: "error"; "empty", which puts empty bytes in the place of a member that a sample lacks; or a dict from the names
+        of members to the bytes that take their place.
+      compression_type: None or "" for none, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
+      max_sample_bytes: the most bytes of a sample with its headers, all of which are in memory at once.
+      also: more members that are no files, for samples whose members are not stated.
+      when_empty: the members of archives without a sample, where they are not stated: those of another archive.
+
+    Raises:
+      InvalidArgumentError: an option has an invalid value.
+
+    Source: the format of the library webdataset.
+    """
+
+    name: ClassVar[str] = "tar"
+    members: Any = None
+    missing: Any = "error"
+    also: tuple[str, ...] = ()
+    when_empty: Members | None = None
+
+    def __post_init__(self) -> None:
+        as_compression(self.compression_type)
+        members = None if self.members is None else as_members(self.members)
+        object.__setattr__(self, "members", members)
+        object.__setattr__(self, "missing", as_missing(self.missing, members))
+        if self.max_sample_bytes < 1:
+            raise InvalidArgumentError(f"tar: max_sample_bytes must be at least 1, got {self.max_sample_bytes}")
+        if not set(self.also) <= set(SPECIAL):
+            raise InvalidArgumentError(f"tar: also may name {', '.join(SPECIAL)}, got {self.also}")
+
+    @property
+    def spec_from_file(self) -> bool:  # type: ignore[override]  # it depends on an option
+        """True unless the members are stated."""
+        return self.members is None
+
+    def spec(self, path: str | None) -> Spec:
+        if self.members is None and path is None:
+            raise InvalidArgumentError("tar: the first sample tells its members; name at least one file, or members=")
+        table = self._table(path or "")
+        if table is None:
+            raise InvalidArgumentError(
+                f"{path}: has no sample that tells its members; state them: members=['jpg', 'cls']"
+            )
+        return table.spec
+
+    def check_spec(self, path: str, spec: Spec) -> None:
+        table = self._table(path)
+        if table is not None and table.spec != spec:
+            raise InvalidArgumentError(
+                f"{path}: its first sample has {listed(table.spec.nest)}, but that of the first file {listed(spec.nest)}; "
+                "state the members that you want: members=['jpg', 'cls']"
+            )
+
+    def _read(
+        self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0
+    ) -> Iterator[tuple[Block, Position]]:
+        table: MemberTable | None = None
+        samples = replace(self, compression_type=compression_of(self.compression, path))
+        for block, after in TarSpans._read(samples, path, wanted, until, group, given):
+            (spans,) = block.columnar().columns
+            assert isinstance(spans, Strings)
+            table = table or self._table(path)
+            assert table is not None
+            found, error = table.columns(path, spans, after)
+            if found.size:
+                cut = int(spans.sizes[found.size :].sum())
+                yield found, samples.after(after.get("byte", 0) - cut, after["row"] - (block.size - found.size))
+            if error is not None:
+                raise error
+
+    def past(self, path: str, position: Position | None) -> Position | None:
+        at = position or self.start()
+        try:
+            block, _ = next(TarSpans._read(self, path, at, None))
+        except (DataLossError, InvalidArgumentError, StopIteration):
+            return None  # where the archive is damaged, nothing says where the next sample begins
+        (spans,) = block.columnar().columns
+        assert isinstance(spans, Strings)
+        return self.after(at.get("byte", 0) + int(spans.sizes[0]), at["row"] + 1)
+
+    def held(self, paths: Iterable[str]) -> "TarSamples":
+        if self.members is not None:
+            return self
+        return replace(self, when_empty=next(filter(None, map(self._first_sample, paths)), None))
+
+    def _first_sample(self, path: str) -> Members | None:
+        one = TarSamples(compression_type=self.compression_type, max_sample_bytes=self.max_sample_bytes)
+        return _first_sample(one, path, stamp_of(path))
+
+    def _table(self, path: str) -> MemberTable | None:
+        """The members of the samples of an archive; None if they are not stated, and it has no sample."""
+        members = self.members
+        if members is None:
+            members = self._first_sample(path) or self.when_empty
+            if members is None:
+                return None
+        more = [(name, (name,)) for name in self.also if name not in dict(members)]
+        return MemberTable((*members, *more), self.members is None, self.missing)
+
+
+@lru_cache(maxsize=4096)
+def _first_sample(samples: TarSamples, path: str, stamp: str) -> Members | None:
+    """The key and the members of the first sample; None if there is none."""
+    del stamp  # only part of the cache key: it identifies the version of the file
+    spans = TarSpans._read(samples, path, samples.start(), None)
+    block = next((block for block, _ in spans), None)
+    if block is None:
+        return None
+    sample = np.frombuffer(block.row(0), np.uint8)
+    at, names = 0, [KEY]
+    while at < len(sample):
+        member = read_member(sample, at)
+        if member.key and (name := member.extension.decode(errors="surrogateescape")) not in names:
+            names.append(name)
+        at = member.after
+    return as_members(names)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of the columns of files, in one pass: what is missing, lengths, ranges, means and histograms."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from distinput.core.leaves import STRING
+from distinput.errors import DataLossError, UnimplementedError
+from distinput.formats.table_batches import table_batches
+from distinput.inspect.columns import Part, numbers_of, parts_of
+from distinput.inspect.files import Files, open_files
+from distinput.inspect.histogram import Histogram
+from distinput.inspect.records import record_kind, records_of
+
+__all__ = ["ColumnStatistics", "Range", "statistics"]
+
+_MESSAGES = 1024
+
+
+@dataclass
+class Range:
+    """Numbers, as far as they are known without keeping them.
+
+    Attributes:
+      count: how many, NaN aside.
+      nan: how many are NaN.
+      least: the smallest; None if there is none.
+      most: the largest.
+      mean: of the finite ones.
+      histogram: of the finite ones.
+    """
+
+    count: int = 0
+    nan: int = 0
+    least: Any = None
+    most: Any = None
+    mean: float = 0.0
+    histogram: Histogram = field(default_factory=Histogram)
+    _finite: int = field(default=0, repr=False)
+    _squares: float = field(default=0.0, repr=False)
+
+    def add(self, values: Any) -> None:
+        """Take in an array [n] of numbers.
+
+        Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+        """
+        if values.dtype.kind == "f":
+            sound = values[~np.isnan(values)]
+            self.nan += len(values) - len(sound)
+            values = sound
+        self.count += len(values)
+        if not len(values):
+            return
+        low, high = values.min().item(), values.max().item()
+        self.least = low if self.least is None else min(self.least, low)
+        self.most = high if self.most is None else max(self.most, high)
+        finite = values.astype(np.float64)
+        finite = finite[np.isfinite(finite)] if values.dtype.kind == "f" else finite
+        if not len(finite):
+            return
+        self.histogram.add(finite)
+        with np.errstate(over="ignore", invalid="ignore"):
+            number, mean = len(finite), float(finite.mean())
+            squares = float(np.square(finite - mean).sum())
+            whole, step = self._finite + number, mean - self.mean
+            self._squares += squares + step * step * self._finite * number / whole
+            self.mean += step * number / whole
+        self._finite = whole
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the finite ones."""
+        return sqrt(self._squares / self._finite) if self._finite else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, as JSON has them."""
+        return {
+            "count": self.count,
+            "nan": self.nan,
+            "min": self.least,
+            "max": self.most,
+            "mean": self.mean if self._finite else None,
+            "std": self.std if self._finite else None,
+            "histogram": {"edges": self.histogram.edges(), "counts": self.histogram.counts},
+        }
+
+
+@dataclass
+class ColumnStatistics:
+    """What is known of a column, or of a feature.
+
+    Attributes:
+      name: of the column; parts of a struct have a dot in it.
+      type: of its values.
+      rows: of the column.
+      missing: rows without a value: nulls, or messages without the feature.
+      lengths: values of each row that is a list, or bytes of each text; None for single numbers.
+      values: of numbers, those in lists included; None for text.
+    """
+
+    name: str
+    type: str
+    rows: int = 0
+    missing: int = 0
+    lengths: Range | None = None
+    values: Range | None = None
+
+    def add_lengths(self, lengths: Any) -> None:
+        """Take in an array [n] of lengths."""
+        self.lengths = self.lengths or Range()
+        self.lengths.add(lengths)
+
+    def add_values(self, values: Any) -> None:
+        """Take in an array [n] of numbers."""
+        self.values = self.values or Range()
+        self.values.add(values)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, as JSON has them."""
+        return {
+            "column": self.name,
+            "type": self.type,
+            "rows": self.rows,
+            "missing": self.missing,
+            "lengths": None if self.lengths is None else self.lengths.to_json(),
+            "values": None if self.values is None else self.values.to_json(),
+        }
+
+
+def statistics(
+    filenames: Any, format: str | None = None, *, records: str | None = None, **options: Any
+) -> dict[str, ColumnStatistics]:
+    """Statistics of each column of files, by name.
+
+    All files are read once; in memory is a block of them.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or what `open_files` found.
+      format: the name of their format; None: it is recognised.
+      records: what records of bytes are: "example", "sequence_example" or "bytes"; None: the first ones are looked at.
+      **options: as `open_files` takes them.
+
+    Raises:
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged.
+      UnimplementedError: the records are no columns of values.
+
+    >>> import distinput as di
+    >>> import pyarrow as pa
+    >>> di.io.write_parquet("a.parquet", {"x": pa.array([1, None, 5]), "name": ["a", "bcd", ""]})
+    >>> found = statistics("a.parquet")
+    >>> found["x"].missing, found["x"].values.least, found["x"].values.mean, found["name"].lengths.most
+    (1, 1, 3.0, 3)
+    """
+    files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+    found: dict[str, ColumnStatistics] = {}
+    rows = 0
+    for path in files.paths:
+        kind = record_kind(files, path, records)
+        if kind == "sequence_example":
+            raise UnimplementedError(
+                f"{path}: statistics of SequenceExamples are not there; take those of the bytes: records='bytes'"
+            )
+        if kind == "example":
+            rows += _add_messages(found, records_of(files, path, kind))
+        else:
+            for batch in table_batches(files.format, path):
+                _add_batch(found, batch)
+                rows += batch.num_rows
+    for column in found.values():
+        if "[]" in column.name:  # counted by items of lists
+            continue
+        column.missing += rows - column.rows  # in files, or messages, before the first that has it
+        column.rows = rows
+    return found
+
+
+def _add_batch(found: dict[str, ColumnStatistics], batch: Any) -> None:
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            for part in parts_of(name, array):
+                _add_part(found.setdefault(part.name, ColumnStatistics(part.name, part.type)), part)
+        except (ValueError, NotImplementedError, OverflowError) as error:  # of pyarrow
+            raise UnimplementedError(
+                f"column {name!r} of type {array.type}: {error}; leave it out with columns="
+            ) from error
+
+
+def _add_part(column: ColumnStatistics, part: Part) -> None:
+    column.rows += part.rows
+    column.missing += part.missing
+    if part.lengths is not None:
+        column.add_lengths(part.lengths)
+    numbers = None if part.values is None else numbers_of(part.values)
+    if numbers is not None:
+        column.add_values(numbers)
+
+
+def _add_messages(found: dict[str, ColumnStatistics], records: Iterator[Any]) -> int:
+    """Take in messages, some at a time; how many there were."""
+    number, waiting = 0, dict[str, list[Any]]()
+    for record in records:
+        for key, values in record.value.items():
+            if values is not None:
+                waiting.setdefault(key, []).append(values)
+        number += 1
+        if number % _MESSAGES == 0:
+            _add_features(found, waiting)
+            waiting = {}
+    _add_features(found, waiting)
+    return number
+
+
+def _add_features(found: dict[str, ColumnStatistics], waiting: dict[str, list[Any]]) -> None:
+    for key, lists in waiting.items():
+        kinds = {each.dtype for each in lists if len(each)}
+        if len(kinds) > 1:
+            told = " and ".join(sorted(map(str, kinds)))
+            raise DataLossError(f"feature {key!r} is {told}; it must be of one kind in all messages")
+        kind = kinds.pop() if kinds else lists[0].dtype
+        column = found.setdefault(key, ColumnStatistics(key, "string" if kind == STRING else str(kind)))
+        column.rows += len(lists)
+        lengths = np.array([len(each) for each in lists], np.int64)
+        if kind == STRING:
+            column.add_lengths(np.array([len(text) for each in lists for text in each], np.int64))
+        else:
+            if (lengths != 1).any() or column.lengths is not None:
+                if column.lengths is None and column.rows > len(lists):
+                    column.add_lengths(np.ones(column.rows - len(lists), np.int64))
+                column.add_lengths(lengths)
+            column.add_values(np.concatenate(lists))

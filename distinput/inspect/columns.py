@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of record batches as what statistics are made of: nulls, lengths, and numbers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
+
+from distinput.core.arrow import without_views
+
+__all__ = ["Part", "numbers_of", "parts_of"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A column without columns below it.
+
+    Attributes:
+      name: parts of structs have a dot in it.
+      type: of the values.
+      rows: of the column.
+      missing: nulls among them.
+      lengths: [n] of the rows that are there: values of lists, bytes of text; None for single numbers.
+      values: an Arrow array of the numbers, without nulls; None for text.
+    """
+
+    name: str
+    type: str
+    rows: int
+    missing: int
+    lengths: Any = None
+    values: Any = None
+
+
+def parts_of(name: str, array: Any) -> Iterator[Part]:
+    """The parts of a column.
+
+    >>> array = pa.array([[1, 2], None, [3]])
+    >>> part = next(parts_of("x", array))
+    >>> part.missing, part.lengths.tolist(), part.values.to_pylist()
+    (1, [2, 1], [1, 2, 3])
+    """
+    array = without_views(array)  # for which Arrow lacks functions
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from parts_of(name, array.storage)
+    elif types.is_dictionary(kind):
+        yield from parts_of(name, array.dictionary_decode())
+    elif types.is_struct(kind):
+        for field, part in zip(kind, array.flatten(), strict=True):
+            yield from parts_of(f"{name}.{field.name}", part)
+    else:
+        rows, missing = len(array), array.null_count
+        there = array.drop_null() if missing else array
+        shown = _shown(kind)
+        if _is_list(kind):
+            lengths = _ints(compute.list_value_length(there))
+            flat = compute.list_flatten(there)
+            while _is_list(flat.type):
+                flat = compute.list_flatten(flat)
+            if types.is_struct(flat.type):
+                yield Part(name, shown, rows, missing, lengths)
+                yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
+                return
+            text = _is_text(flat.type)
+            yield Part(name, shown, rows, missing, lengths, None if text else flat.drop_null())
+        elif _is_text(kind):
+            yield Part(name, shown, rows, missing, _ints(compute.binary_length(there)))
+        else:
+            yield Part(name, shown, rows, missing, None, there)
+
+
+def numbers_of(array: Any) -> Any:
+    """Numbers [n] as NumPy has them: truth values as 0 and 1, times as they are, decimals as float64; None for other types."""
+    kind = array.type
+    if types.is_boolean(kind):
+        return array.cast(pa.uint8()).to_numpy()
+    if types.is_temporal(kind):
+        found = array.to_numpy(zero_copy_only=False)
+        return found if found.dtype.kind in "mM" else None
+    if types.is_decimal(kind):
+        return array.cast(pa.float64(), safe=False).to_numpy()
+    if types.is_integer(kind) or types.is_floating(kind):
+        return array.to_numpy(zero_copy_only=False)
+    return None
+
+
+def _ints(array: Any) -> Any:
+    return array.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _shown(kind: Any) -> str:
+    if _is_text(kind):
+        return "string"
+    if _is_list(kind):
+        size = kind.list_size if types.is_fixed_size_list(kind) else None
+        return f"{_shown(kind.value_type)}[{'?' if size is None else size}]"
+    return {"double": "float64", "float": "float32", "halffloat": "float16"}.get(str(kind), str(kind))

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of one format as files of another."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from distinput.core.spec import TensorSpec
+from distinput.data.dataset import Dataset
+from distinput.data.writing import request_of, write
+from distinput.errors import InvalidArgumentError
+from distinput.inspect.counts import count
+from distinput.inspect.features import declaration, features_in
+from distinput.inspect.files import Files, open_files
+from distinput.inspect.records import record_kind, records_of
+from distinput.ops.identity import AssertCardinality
+from distinput.writers.manifest import WrittenFiles
+
+__all__ = ["convert", "records_as_dataset"]
+
+_OF_ONE_VALUE = ("npy", "text")
+"""Formats whose elements have no parts."""
+
+
+def convert(
+    filenames: Any,
+    directory: str,
+    to: str,
+    format: str | None = None,
+    *,
+    shards: int | None = None,
+    shard_rows: int | None = None,
+    shard_bytes: int | None = None,
+    overwrite: bool = False,
+    records: str | None = None,
+    scan: int | None = None,
+    value: str | None = None,
+    casts: Mapping[str, Any] | None = None,
+    progress: Callable[[int], object] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    **writer_options: Any,
+) -> WrittenFiles:
+    r"""Write the records of files as files of another format, with a manifest, as `Dataset.write` does.
+
+    If it is interrupted or killed, the same call goes on after the last complete file.
+
+    `tf.train.Example` messages become columns, one for each feature: all messages are decoded once before, to find out which
+    there are, so nothing is left out. A feature that is absent somewhere, or differs in length, becomes lists, empty where it
+    is absent. To TFRecord files columns are written as Examples. Other records become the column "value".
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or what `open_files` found.
+      directory: where to write.
+      to: the name of the format to write.
+      format: the name of the format of the files; None: it is recognised.
+      shards: so many files, each with a range of the records; if their number is not known, they are counted first.
+      shard_rows: so many records a file.
+      shard_bytes: about so many bytes a file; 256 MiB if nothing is said.
+      overwrite: replace a dataset that is there, once this one is complete.
+      records: what records of bytes are: "example", "sequence_example" or "bytes"; None: the first ones are looked at.
+      scan: how many messages of the first file to decode, to find their features; what only later ones have is left out.
+        None: all of all files.
+      value: the column that becomes the record itself, for text, npy and TFRecord files of bytes; for text and npy, the only
+        one there is if None.
+      casts: dtypes of columns to change, such as `{"x": "float32"}`: numbers in text are float64, which no Example holds.
+        Floats are rounded; an integer that does not fit is an error.
+      progress: is told how many records are written, again and again.
+      storage_options: for the file systems that the URLs name.
+      options: of the format that is read, such as `{"nulls": {"x": 0}}`.
+      **writer_options: of the format that is written, such as `compression`.
+
+    Raises:
+      InvalidArgumentError: the format cannot hold the records; the message names the column and says what to do.
+      FailedPreconditionError: the folder holds a dataset.
+      DataLossError: a file is damaged. What was written stays hidden, to go on from.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.csv").write_text("x,name\n1,Ada\n2,Alan\n")
+    >>> convert("a.csv", "as_parquet", "parquet").rows
+    2
+    >>> [record.value for record in __import__("distinput").inspect.head("as_parquet")]
+    [{'x': 1, 'name': b'Ada'}, {'x': 2, 'name': b'Alan'}]
+    """
+    files = filenames
+    if not isinstance(files, Files):
+        files = open_files(filenames, format, storage_options=storage_options, **(options or {}))
+    dataset = records_as_dataset(files, records, scan)
+    if casts:
+        dataset = _cast(dataset, casts)
+    dataset = _of_one_value(dataset, to, value)
+    if (shards or 1) > 1 and dataset.node.count_elements() < 0:  # otherwise they would take turns
+        dataset = Dataset(AssertCardinality(dataset.node, sum(each.records for each in count(files))))
+    cut = {"shards": shards, "shard_bytes": shard_bytes, "shard_rows": shard_rows}
+    try:
+        request = request_of(directory, to, cut, {}, "part", overwrite, writer_options)
+    except TypeError as error:
+        raise InvalidArgumentError(str(error)) from None
+    return write(dataset, replace(request, who="convert", progress=progress))
+
+
+def records_as_dataset(files: Files, records: str | None = None, scan: int | None = None) -> Dataset[Any]:
+    """The records of files as a dataset; those of messages with the features that they have.
+
+    Args:
+      files: the files.
+      records: as for `convert`.
+      scan: as for `convert`.
+
+    Raises:
+      InvalidArgumentError: a feature has values of several kinds, or the records are SequenceExamples.
+    """
+    dataset = files.dataset()
+    kind = record_kind(files, files.paths[0], records)
+    if kind == "sequence_example":
+        raise InvalidArgumentError(
+            f"{files.paths[0]}: its records are SequenceExamples, which are no rows of columns; keep them as bytes with "
+            "records='bytes', or use parse_sequence_example"
+        )
+    if kind != "example":
+        return dataset
+    paths = files.paths if scan is None else files.paths[:1]
+    messages = (record.value for path in paths for record in _first(files, path, scan))
+    found, number = features_in(messages)
+    mixed = [key for key, feature in found.items() if feature.dtype == "mixed"]
+    if mixed:
+        raise InvalidArgumentError(
+            f"{files.paths[0]}: feature {mixed[0]!r} has values of several kinds, which no column holds; keep the messages as "
+            "bytes with records='bytes'"
+        )
+    return dataset.parse_example({key: declaration(feature, number) for key, feature in found.items()})
+
+
+def _first(files: Files, path: str, scan: int | None) -> Any:
+    for record in records_of(files, path, "example"):
+        if scan is not None and record.row >= scan:
+            return
+        yield record
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Takes a column; a class, so that two runs see the same function."""
+
+    name: str
+
+    def __call__(self, row: Any) -> Any:
+        return row[self.name]
+
+
+@dataclass(frozen=True)
+class _Casts:
+    """Changes the dtypes of columns; a class, so that two runs see the same function."""
+
+    dtypes: tuple[tuple[str, str], ...]
+
+    def __call__(self, rows: dict[str, Any]) -> dict[str, Any]:
+        return {**rows, **{name: _as_dtype(name, rows[name], np.dtype(dtype)) for name, dtype in self.dtypes}}
+
+
+def _as_dtype(name: str, column: Any, dtype: np.dtype[Any]) -> Any:
+    made = column.astype(dtype)
+    changed = np.ravel(column)[np.ravel(made != column)]
+    if dtype.kind in "iu" and len(changed):
+        value = changed[0]
+        raise InvalidArgumentError(
+            f"convert: column {name!r} has {value}, which is no {dtype}; cast it to another dtype"
+        )
+    return made
+
+
+def _cast(dataset: Dataset[Any], casts: Mapping[str, Any]) -> Dataset[Any]:
+    spec = dataset.node.spec
+    if spec.structure.kind != "dict":
+        raise InvalidArgumentError("convert: records have no columns to cast")
+    leaves = dict(zip([str(key) for key in spec.structure.keys], spec.leaves, strict=True))
+    for name, dtype in casts.items():
+        if name not in leaves:
+            raise InvalidArgumentError(f"convert: there is no column {name!r}; the columns are {', '.join(leaves)}")
+        leaf = leaves[name]
+        if not isinstance(leaf, TensorSpec) or leaf.ragged_rank or leaf.dtype.kind not in "biuf":
+            raise InvalidArgumentError(f"convert: only columns of numbers can be cast, and {name!r} is {leaf}")
+        if np.dtype(dtype).kind not in "iuf":
+            raise InvalidArgumentError(f"convert: columns are cast to integers or floats, got {dtype} for {name!r}")
+    return dataset.map_rows(_Casts(tuple((name, str(np.dtype(dtype))) for name, dtype in casts.items())))
+
+
+def _of_one_value(dataset: Dataset[Any], to: str, value: str | None) -> Dataset[Any]:
+    """The elements of a format without columns."""
+    spec = dataset.node.spec
+    structure = spec.structure
+    if structure.is_leaf:
+        if value not in (None, "value"):
+            raise InvalidArgumentError(f"convert: there is no column {value!r}; records have no parts")
+        return dataset
+    names = [str(name) for name in structure.keys]
+    if value is None:
+        if to not in _OF_ONE_VALUE or structure.kind != "dict":
+            return dataset
+        if len(names) != 1:
+            raise InvalidArgumentError(
+                f"convert: a record of {to} is one value, and there are {len(names)} columns; name one with value=: "
+                f"{', '.join(names)}"
+            )
+        value = names[0]
+    if value not in names:
+        raise InvalidArgumentError(f"convert: there is no column {value!r}; the columns are {', '.join(names)}")
+    return dataset.map_rows(_Part(value))

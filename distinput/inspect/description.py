@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What files are: their format, their size, and the columns or features of their records."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from distinput.core.spec import TensorSpec
+from distinput.files.source import size_of, stamp_of
+from distinput.formats.parquet import Parquet
+from distinput.formats.parquet_file import footer_of
+from distinput.inspect.features import as_code, features_in
+from distinput.inspect.files import Files, open_files
+from distinput.inspect.records import record_kind, records_of
+
+__all__ = ["Column", "Description", "describe"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, a feature, or what records are if they have no parts.
+
+    Attributes:
+      name: of the column; "value" for records without parts.
+      dtype: as NumPy names it; "string" for bytes and text.
+      shape: of a value; None for a dimension that differs.
+      declaration: of a feature of an Example, as Python has it; None for others.
+      present: for features, in how many of the messages that were looked at it is; None for others.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    declaration: str | None = None
+    present: int | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What files are.
+
+    Attributes:
+      format: the name of their format.
+      how: what told it.
+      compression: of the files as a whole; "" if they are not compressed.
+      files: the paths.
+      bytes: the size of all files.
+      records: in all files, if that is known without reading them; else None.
+      record: what a record is: "row" of columns, "example", "sequence_example", "bytes" or "value".
+      columns: of a record of the first file that has one.
+      looked_at: how many messages were decoded to find their features; 0 for other records.
+      details: what else the format says.
+    """
+
+    format: str
+    how: str
+    compression: str
+    files: tuple[str, ...]
+    bytes: int
+    records: int | None
+    record: str
+    columns: tuple[Column, ...]
+    looked_at: int
+    details: dict[str, Any]
+
+
+def describe(
+    filenames: Any, format: str | None = None, *, records: str | None = None, scan: int | None = 1000, **options: Any
+) -> Description:
+    """Describe files of one format.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or what `open_files` found.
+      format: the name of their format; None: it is recognised.
+      records: what records of bytes are: "example", "sequence_example" or "bytes"; None: the first ones are looked at.
+      scan: how many messages of the first file to decode, to find their features; None: all of all files.
+      **options: as `open_files` takes them.
+
+    Raises:
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged where it was looked at.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("two.tfrecord") as writer:
+    ...     writer.write(di.io.encode_example({"name": "Ada", "scores": [1.0, 0.5]}))
+    ...     writer.write(di.io.encode_example({"name": "Alan"}))
+    >>> for column in describe("two.tfrecord").columns:
+    ...     print(column.name, column.declaration)
+    name di.io.FixedLenFeature([], "string")
+    scores di.io.VarLenFeature("float32")
+    """
+    files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+    for path in files.paths:
+        stamp_of(path)
+    kind = record_kind(files, files.paths[0], records)
+    looked_at, columns = 0, tuple[Column, ...]()
+    if kind == "example":
+        columns, looked_at = _features(files, scan)
+    elif kind in ("row", "value"):
+        columns = _columns(files)
+    else:
+        columns = (Column("value", "string", ()),)
+    made = files.format
+    known = [made.rows(path) for path in files.paths] if made.counts_rows else [None]
+    return Description(
+        files.recognised.format,
+        files.recognised.how,
+        files.recognised.compression,
+        files.paths,
+        sum(map(size_of, files.paths)),
+        None if None in known else sum(filter(None, known)),
+        kind,
+        columns,
+        looked_at,
+        _details(files),
+    )
+
+
+def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
+    found, messages = features_in(_messages(files, scan))
+    made = [
+        Column(
+            key, one.dtype, one.shape(messages), None if one.dtype == "mixed" else as_code(one, messages), one.present
+        )
+        for key, one in found.items()
+    ]
+    return tuple(made), messages
+
+
+def _messages(files: Files, scan: int | None) -> Iterator[dict[str, Any]]:
+    paths = files.paths if scan is None else files.paths[:1]
+    for path in paths:
+        yield from (record.value for record in islice(records_of(files, path, "example"), scan))
+
+
+def _columns(files: Files) -> tuple[Column, ...]:
+    made = files.format.held(files.paths)
+    spec = made.spec(files.paths[0] if made.spec_from_file else None)
+    paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
+    columns = [Column(name or "value", *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
+    place = {str(key): at for at, key in enumerate(spec.structure.order)}
+    return tuple(sorted(columns, key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
+
+
+def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:
+    if not isinstance(leaf, TensorSpec):
+        return str(leaf), ()
+    return "string" if leaf.dtype.hasobject else str(leaf.dtype), tuple(leaf.shape or ())
+
+
+def _details(files: Files) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    if isinstance(files.format, Parquet):
+        footers = [footer_of(path) for path in files.paths]
+        told["row groups"] = sum(footer.num_row_groups for footer in footers)
+        told["written by"] = footers[0].created_by
+    if files.written is not None:
+        told["manifest"] = {"files": len(files.written.files), "order": files.written.order, "run": files.written.run}
+    return told

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are looked at together: their names, and the format that they all have."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from distinput.errors import InvalidArgumentError
+from distinput.files.directory import MANIFEST, named_files
+from distinput.files.paths import as_paths, local_path
+from distinput.files.storage import Storage, stored
+from distinput.formats.format import Format
+from distinput.formats.named import format_named
+from distinput.formats.recognise import Recognised, recognise
+from distinput.writers.manifest import WrittenFiles, read_written
+
+if TYPE_CHECKING:
+    from distinput.data.dataset import Dataset
+
+__all__ = ["Files", "open_files"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one format.
+
+    Attributes:
+      paths: the files, in order.
+      recognised: what they are, and what told it.
+      format: that reads them.
+      written: the manifest, if they are a folder that `Dataset.write` has written.
+      storage: keeps the file systems of their URLs.
+    """
+
+    paths: tuple[str, ...]
+    recognised: Recognised
+    format: Format
+    written: WrittenFiles | None = None
+    storage: Storage | None = field(default=None, repr=False)
+
+    def only(self, path: str) -> "Files":
+        """One of the files."""
+        return replace(self, paths=(path,), written=None)
+
+    def dataset(self, **options: Any) -> "Dataset[Any]":
+        """The records as a dataset.
+
+        Args:
+          **options: of the format, beside those that were given.
+
+        Raises:
+          NotFoundError: a file is not there.
+          InvalidArgumentError: an option has an invalid value.
+        """
+        from distinput.data.file_datasets.file import FileDataset
+
+        told = {**self.recognised.options, **options}
+        return FileDataset(list(self.paths), self.recognised.format, **told)
+
+
+def open_files(
+    filenames: Any,
+    format: str | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Files:
+    """Find files, and tell which format they have.
+
+    Args:
+      filenames: a path, pattern or directory, or a list of them; any URL. A single folder that `Dataset.write` has written
+        stands for the files in its manifest.
+      format: the name of their format; None: it is recognised, see `recognise`.
+      storage_options: for the file systems that the URLs name, such as credentials.
+      **options: of the format, such as `columns=["x"]`; they take the place of what is recognised.
+
+    Raises:
+      NoMatchError: no file matches.
+      InvalidArgumentError: the files have different formats, nothing tells the format, or an option has an invalid value.
+      TypeError: the format has no such option.
+
+    >>> import distinput as di
+    >>> _ = di.data.Dataset.range(3).write("numbers", "parquet")
+    >>> files = open_files("numbers")
+    >>> files.recognised.format, files.dataset().to_list()
+    ('parquet', [{'value': 0}, {'value': 1}, {'value': 2}])
+    """
+    names, storage = stored(as_paths(filenames), storage_options, None)
+    written = _manifest(names) if format is None else None
+    if written is not None:
+        found = Recognised(written.format, f"its manifest, {MANIFEST}, says it", {**written.options, **options})
+        paths = tuple(written.paths)
+    else:
+        paths = tuple(named_files(names))
+        told = recognise(paths, format)
+        found = Recognised(told.format, told.how, {**told.options, **options})
+    try:
+        made = format_named(found.format, **found.options)
+    except TypeError as error:
+        raise InvalidArgumentError(f"{found.format}: {error}") from None
+    return Files(paths, found, made, written, storage)
+
+
+def _manifest(names: list[str]) -> WrittenFiles | None:
+    """What the manifest of a single folder says."""
+    if len(names) != 1:
+        return None
+    local = local_path(names[0])
+    folder = os.path.isdir(local) if local is not None else names[0].endswith("/")
+    return read_written(names[0]) if folder else None

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of files as Python values: the first ones, or some at random."""
+
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.source import stamp_of
+from distinput.formats.table_batches import is_table, table_batches
+from distinput.inspect.files import Files, open_files
+from distinput.inspect.messages import KINDS, decoder, kind_of
+from distinput.kernels.kernel import brief
+
+__all__ = ["Record", "head", "record_kind", "records_of", "sample"]
+
+_OF_BYTES = ("array_record", "tfrecord")
+"""The formats whose records may be messages."""
+
+_KEYS = 1 << 16
+_FEW = 16
+_BRIEF = 1000
+"""A look at so many records ends before compiled kernels would be there."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record, and where it is.
+
+    Attributes:
+      file: the path of its file.
+      row: its number there, from 0.
+      value: a dict with a value for each column or feature, an array, or bytes. What is missing is None.
+    """
+
+    file: str
+    row: int
+    value: Any
+
+
+def head(
+    filenames: Any, n: int = 10, format: str | None = None, *, records: str | None = None, **options: Any
+) -> list[Record]:
+    """The first records of each of several files.
+
+    Little more of a file is read than what holds them.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or what `open_files` found.
+      n: how many of each file, at least 0.
+      format: the name of their format; None: it is recognised.
+      records: what records of bytes are: "example", "sequence_example" or "bytes"; None: the first ones are looked at.
+      **options: as `open_files` takes them.
+
+    Raises:
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged before the last of these records.
+
+    >>> import distinput as di
+    >>> with di.io.TFRecordWriter("people.tfrecord") as writer:
+    ...     writer.write(di.io.encode_example({"name": "Ada", "born": 1815}))
+    >>> head("people.tfrecord")[0].value
+    {'born': array([1815]), 'name': array([b'Ada'], dtype=object)}
+    """
+    if n < 0:
+        raise InvalidArgumentError(f"head: n must be at least 0, got {n}")
+    files = _opened(filenames, format, options)
+    found = []
+    for path in files.paths:
+        each = records_of(files, path, records, most_rows=max(1, min(n, 1024)))
+        with brief() if n <= _BRIEF else nullcontext(), closing(each):  # type: ignore[type-var]  # a generator
+            found += list(islice(each, n))
+    return found
+
+
+def sample(
+    filenames: Any, n: int = 10, format: str | None = None, *, seed: int = 0, records: str | None = None, **options: Any
+) -> list[Record]:
+    """Records at random: each set of `n` records of all files together is as likely as any other.
+
+    The same files and seed give the same records, in the order in which they are in the files; so do files of another format
+    that hold the same records. All files are read; in memory are the `n` records and a number for each of some others.
+
+    Args:
+      filenames: as for `head`.
+      n: how many; all if there are no more.
+      format: the name of their format; None: it is recognised.
+      seed: of the choice.
+      records: as for `head`.
+      **options: as `open_files` takes them.
+
+    Raises:
+      NotFoundError: a file is not there.
+      DataLossError: a file is damaged.
+
+    >>> import distinput as di
+    >>> _ = di.data.Dataset.range(1000).write("thousand", "parquet")
+    >>> rows = [record.row for record in sample("thousand", 3, seed=1)]
+    >>> len(rows), rows == sorted(rows), rows == [record.value["value"] for record in sample("thousand", 3, seed=1)]
+    (3, True, True)
+
+    Source: a random key for each record, of which the smallest stay: Vitter's reservoir without replacement, as Efraimidis and
+    Spirakis write it ("Weighted random sampling with a reservoir", 2006) with equal weights.
+    """
+    if n < 0:
+        raise InvalidArgumentError(f"sample: n must be at least 0, got {n}")
+    files = _opened(filenames, format, options)
+    kept: list[tuple[float, int, Record]] = []
+    worst = np.inf
+    keys = _keys(seed)
+    number = 0
+    for path in files.paths:
+        for record in records_of(files, path, records) if n else ():
+            key = next(keys)
+            if key < worst or len(kept) < n:
+                kept.append((key, number, record))
+                if len(kept) >= 2 * n + 64:
+                    kept = sorted(kept)[:n]
+                    worst = kept[-1][0]
+            number += 1
+    return [record for _, _, record in sorted(sorted(kept)[:n], key=lambda each: each[1])]
+
+
+def _keys(seed: int) -> Iterator[float]:
+    """A random number for each record, by its position."""
+    random = np.random.Generator(np.random.PCG64(seed))
+    while True:
+        yield from random.random(_KEYS).tolist()
+
+
+def _opened(filenames: Any, format: str | None, options: dict[str, Any]) -> Files:
+    return filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+
+
+def record_kind(files: Files, path: str, records: str | None = None) -> str:
+    """What the records of a file are: one of `KINDS`, or "row" for columns, or "value" for anything else.
+
+    Args:
+      files: what it is one of.
+      path: the file.
+      records: "example", "sequence_example" or "bytes" where that is known.
+
+    Raises:
+      InvalidArgumentError: `records` is none of these.
+    """
+    if records is not None and records not in KINDS:
+        raise InvalidArgumentError(f"records must be one of {', '.join(KINDS)}, got {records!r}")
+    if is_table(files.format):
+        return "row"
+    if files.format.name not in _OF_BYTES:
+        return "value"
+    if records is not None:
+        return records
+    with closing(_elements(files, path, _FEW)) as found:  # type: ignore[type-var]  # a generator
+        try:
+            return kind_of(found)
+        except DataLossError:
+            return "bytes"
+
+
+def records_of(files: Files, path: str, records: str | None = None, most_rows: int = 1024) -> Iterator[Record]:
+    """The records of one file.
+
+    Args:
+      files: what it is one of.
+      path: the file.
+      records: as for `head`.
+      most_rows: that are decoded at a time.
+    """
+    stamp_of(path)  # a missing file is missing whatever its format
+    kind = record_kind(files, path, records)
+    if kind == "row":
+        row = 0
+        for batch in table_batches(files.format, path, most_rows):
+            for value in rows_of(batch):
+                yield Record(path, row, value)
+                row += 1
+        return
+    decode = decoder(kind) if kind in KINDS else None
+    for row, value in enumerate(_elements(files, path, most_rows)):
+        try:
+            yield Record(path, row, value if decode is None else decode(value))
+        except InvalidArgumentError as error:
+            raise DataLossError(
+                f"{path}: record {row} is no {kind}: {error}; look at the bytes with records='bytes'"
+            ) from None
+
+
+def _elements(files: Files, path: str, most_rows: int) -> Iterator[Any]:
+    blocks = files.format.read(path)
+    with closing(blocks):  # type: ignore[type-var]  # a generator
+        for block, _ in blocks:
+            for first in range(0, block.size, most_rows):
+                yield from block.rows(first, first + most_rows).elements()
+
+
+def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a record batch as dicts; text as bytes, as datasets have it, and None for nulls."""
+    columns = [_values(column) for column in batch.columns]
+    names = batch.schema.names
+    for row in range(batch.num_rows):
+        yield {name: column[row] for name, column in zip(names, columns, strict=True)}
+
+
+def _values(array: Any) -> list[Any]:
+    kind = str(array.type)
+    if kind in ("string", "large_string"):
+        array = array.view("binary" if kind == "string" else "large_binary")  # without pyarrow.compute
+    try:
+        found: list[Any] = array.to_pylist()
+    except (UnicodeDecodeError, ValueError, NotImplementedError, OverflowError) as error:
+        raise DataLossError(f"a column of type {kind} holds what is no value of it: {error}") from error
+    return (
+        found
+        if kind in ("binary", "large_binary")
+        else [_as_bytes(value) for value in found]
+        if "string" in kind
+        else found
+    )
+
+
+def _as_bytes(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, list):
+        return [_as_bytes(each) for each in value]
+    return {key: _as_bytes(each) for key, each in value.items()} if isinstance(value, dict) else value

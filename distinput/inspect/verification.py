@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether files are what they should be: as their manifest says, readable to the end, and complete for all workers."""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distinput.data.experimental.sharding import auto_shard_dataset
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
+from distinput.files.directory import MANIFEST
+from distinput.files.folder import names_in
+from distinput.files.manifest import load_manifest
+from distinput.files.source import naming, open_binary, size_of, version_of
+from distinput.formats.table_batches import is_table, table_batches
+from distinput.inspect.comparison import first_difference
+from distinput.inspect.digest import RowsDigest
+from distinput.inspect.files import Files, open_files
+
+__all__ = ["Finding", "Verified", "verify"]
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not hold.
+
+    Attributes:
+      file: the path; None if it is not that of one file.
+      check: "manifest", "size", "checksum", "records", "workers" or "against".
+      problem: what is wrong.
+    """
+
+    file: str | None
+    check: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was checked, and what was found.
+
+    Attributes:
+      files: how many.
+      records: in all files that could be read.
+      checked: what was compared, in words.
+      findings: what does not hold; empty if all is well.
+    """
+
+    files: int
+    records: int
+    checked: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def verify(
+    filenames: Any,
+    format: str | None = None,
+    *,
+    manifest: str | None = None,
+    workers: Sequence[int] = (2,),
+    against: Any = None,
+    against_format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Verified:
+    """Check files, and say all that is wrong with them.
+
+    * A folder that `Dataset.write` has written: each file has the size, the checksum and the records that its manifest says.
+    * Every record can be read, which includes the checksums of TFRecord files and of the pages of Parquet files.
+    * The workers of a job together read every record exactly once, as the sharding of `distribute` gives them out.
+    * With `manifest`, a list that `save_manifest` has saved: the files are there, and none has changed since.
+    * With `against`: the records are those of other files, of any format, one by one.
+
+    Args:
+      filenames: a path, pattern or directory, or a list of them.
+      format: the name of their format; None: it is recognised.
+      manifest: the path of a list of files.
+      workers: numbers of workers; each is tried.
+      against: paths of other files with the same records.
+      against_format: their format; None: it is recognised.
+      storage_options: for the file systems that the URLs name.
+      **options: of the format.
+
+    Raises:
+      NotFoundError: there is no file at all, or no manifest of this name.
+      InvalidArgumentError: the format is not recognised.
+
+    >>> import pathlib
+    >>> import distinput as di
+    >>> written = di.data.Dataset.range(100).write("hundred", "parquet", shards=2)
+    >>> verify("hundred").findings
+    ()
+    >>> file = pathlib.Path(written.paths[1])
+    >>> _ = file.write_bytes(file.read_bytes().replace(b"PAR1", b"PAR2", 1))
+    >>> print(verify("hundred").findings[0].problem)
+    its checksum is ..., and distinput-manifest.json says ...; it was changed after it was written
+
+    Source: for workers, sums of hashes as digests of multisets: Clarke et al., "Incremental multiset hash functions" (2003).
+    """
+    files = open_files(filenames, format, storage_options=storage_options, **options)
+    checked, findings = list[str](), list[Finding]()
+    if files.written is not None:
+        checked.append(f"sizes, checksums and records of {MANIFEST}")
+        findings += _of_written(files)
+    if manifest is not None:
+        checked.append(f"sizes and versions of {manifest}")
+        findings += _of_manifest(files, manifest)
+    checked.append("every record is read")
+    rows = [_read(files, path) for path in files.paths]
+    findings += [found for _, found in rows if found is not None]
+    if files.written is not None:
+        findings += [
+            Finding(path, "records", f"has {count} records, and {MANIFEST} says {file.rows}")
+            for path, file, (count, broken) in zip(files.paths, files.written.files, rows, strict=True)
+            if broken is None and count != file.rows
+        ]
+    if not findings:
+        for number in workers:
+            checked.append(f"{number} workers together read every record once")
+            findings += _of_workers(files, number)
+    if against is not None:
+        checked.append("the records are those of the other files")
+        others = open_files(against, against_format, storage_options=storage_options)
+        difference = first_difference(files, others)
+        findings += [] if difference is None else [Finding(difference[0], "against", difference[1])]
+    return Verified(len(files.paths), sum(count for count, _ in rows), tuple(checked), tuple(findings))
+
+
+def _of_written(files: Files) -> Iterator[Finding]:
+    """Differences to the manifest of a written folder."""
+    written = files.written
+    assert written is not None
+    for path, file in zip(files.paths, written.files, strict=True):
+        try:
+            size = size_of(path)
+            if size != file.bytes:
+                yield Finding(path, "size", f"has {size} bytes, and {MANIFEST} says {file.bytes}")
+            elif (sum32 := _checksum(path)) != file.crc32:
+                yield Finding(
+                    path,
+                    "checksum",
+                    f"its checksum is {sum32:#010x}, and {MANIFEST} says {file.crc32:#010x}; it was changed after it was "
+                    "written",
+                )
+        except OSError as error:
+            yield Finding(path, "manifest", f"{MANIFEST} lists it, and it cannot be read: {error}")
+    ending = files.paths[0].rpartition(".")[2] if files.paths else ""
+    known = {file.name for file in written.files}
+    for name in names_in(written.directory):
+        if name not in known and name.endswith(f".{ending}") and not name.startswith((".", "_")):
+            yield Finding(
+                name, "manifest", f"lies beside the files of {MANIFEST}, which does not list it; it is not read"
+            )
+
+
+def _checksum(path: str) -> int:
+    found = 0
+    with naming(path), open_binary(path) as source:
+        while data := source.read(_CHUNK):
+            found = zlib.crc32(data, found)
+    return found
+
+
+def _of_manifest(files: Files, manifest: str) -> Iterator[Finding]:
+    """Differences to a list that `save_manifest` has saved."""
+    table = load_manifest(manifest)
+    listed = {table.path(number): number for number in range(len(table))}
+    for path, number in listed.items():
+        try:
+            size, version = size_of(path), version_of(path)
+        except OSError as error:
+            yield Finding(path, "manifest", f"{manifest} lists it, and it cannot be read: {error}")
+            continue
+        if size != int(table.sizes[number]):
+            yield Finding(path, "size", f"has {size} bytes, and {manifest} says {int(table.sizes[number])}")
+        elif table.stamps is not None and version.encode() != bytes(table.stamps.row(number)):
+            yield Finding(path, "manifest", f"was changed after {manifest} was saved")
+    for path in files.paths:
+        if path not in listed:
+            yield Finding(path, "manifest", f"is not in {manifest}")
+
+
+def _read(files: Files, path: str) -> tuple[int, Finding | None]:
+    """How many records of a file can be read, and what stops."""
+    rows = 0
+    try:
+        if is_table(files.format):
+            for batch in table_batches(files.format, path):
+                rows += batch.num_rows
+        else:
+            for block, _ in files.format.read(path):
+                rows += block.size
+    except (DistinputError, OSError) as error:
+        return rows, Finding(path, "records", f"cannot be read behind its first {rows} records: {error}")
+    return rows, None
+
+
+def _of_workers(files: Files, number: int) -> Iterator[Finding]:
+    """What the workers of a job read more or less than there is."""
+    if number < 1:
+        raise InvalidArgumentError(f"verify: workers must be at least 1, got {number}")
+    try:
+        dataset = files.dataset()
+        whole = RowsDigest.of(dataset)
+        parts = [RowsDigest.of(auto_shard_dataset(dataset, number, worker)) for worker in range(number)]
+    except (DataLossError, InvalidArgumentError) as error:
+        yield Finding(None, "workers", f"{number} workers cannot read the records: {error}")
+        return
+    together = sum(parts, RowsDigest())
+    if together.rows != whole.rows:
+        read = [part.rows for part in parts]
+        yield Finding(None, "workers", f"{number} workers read {together.rows} records of {whole.rows}: {read}")
+    elif together != whole:
+        yield Finding(
+            None, "workers", f"{number} workers read other records than those of the files, as many as there are"
+        )

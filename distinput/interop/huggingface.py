@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face `datasets`: their tables and streams as datasets of this library, and back."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.leaves import is_hugging_face
+from distinput.core.owned import frozen
+from distinput.core.sizes import block_rows
+from distinput.core.spec import Spec
+from distinput.core.table_reading import Reading
+from distinput.data.dataset import Dataset
+from distinput.errors import DataLossError, EngineMissing, InvalidArgumentError
+from distinput.files.table import FileTable
+from distinput.formats.format import Format, Fragment, Position
+from distinput.interop.shard_names import ShardNames
+from distinput.ops.reader import Reader
+from distinput.ops.tables import rows_of_table
+
+__all__ = ["from_hf", "to_hf"]
+
+_WHO = "from_hf"
+_ROWS = 1000
+"""Rows requested from a stream at a time."""
+_PLAIN = (None, "numpy", "arrow", "pandas", "polars")
+"""Formats that only say in which container rows are shown."""
+
+
+def from_hf(
+    dataset: Any,
+    *,
+    nulls: Mapping[str, Any] | None = None,
+    valid: Mapping[str, str] | None = None,
+    features: Any = None,
+) -> Dataset[dict[str, Any]]:
+    """The rows of a Hugging Face `Dataset` or `IterableDataset`, as dicts from column name to value.
+
+    A `Dataset` has random access: its rows are counted, shuffled globally, sharded and restored by position, and its
+    memory-mapped files are read where they are. `select`, `filter`, `shuffle` and `sort` of it are respected without a copy
+    of the table.
+
+    The shards of an `IterableDataset` are read as files are: policies FILE and BALANCED give each worker some of them, and
+    there must be at least as many as workers. A restart reads the shard it is in from its beginning and drops the rows that
+    were there before. A shuffle by Hugging Face has the same order in each pass; shuffle the result instead.
+
+    Columns are as for `Dataset.from_arrow`, whose rule for nulls holds. Class labels are int64; `Array2D` to `Array5D` are
+    arrays of their shape; undecoded images and audio are dicts of "bytes" and "path", in which b"" stands for null.
+
+    Args:
+      dataset: a `datasets.Dataset` or `datasets.IterableDataset`. Of `with_format`, the columns are respected; formats of
+        tensors and transforms are refused, since elements are NumPy arrays here.
+      nulls: what to put in the place of nulls, by column, as for `Dataset.from_arrow`.
+      valid: by column, the name of a column that says which rows are not null, as for `Dataset.from_arrow`.
+      features: the `datasets.Features` of an `IterableDataset` that does not know its own; None: as its first rows show.
+
+    Raises:
+      InvalidArgumentError: something else; a format of tensors; columns that would be decoded (images, audio, video), or
+        that no array can hold; nulls that have no replacement.
+
+    >>> import datasets
+    >>> import distinput as di
+    >>> names = datasets.Dataset.from_dict({"name": ["Ada", "Alan", "Grace"], "age": [36, 41, 85]})
+    >>> di.interop.huggingface.from_hf(names.filter(lambda row: row["age"] > 40)).to_list()
+    [{'name': b'Alan', 'age': 41}, {'name': b'Grace', 'age': 85}]
+
+    Source: distinput's own.
+    """
+    if isinstance(dataset, Mapping):
+        raise InvalidArgumentError(f"{_WHO}: choose one of the splits {', '.join(map(repr, dataset))}")
+    if hasattr(dataset, "num_shards") and not hasattr(dataset, "num_rows"):
+        return _of_stream(dataset, nulls, valid, features)
+    if not is_hugging_face(type(dataset)):
+        raise InvalidArgumentError(
+            f"{_WHO}: expected a datasets.Dataset or a datasets.IterableDataset, got {type(dataset).__name__}"
+        )
+    shown = dataset.format
+    _check_format(shown["type"], shown["format_kwargs"])
+    table, order = dataset.data.table, None
+    if dataset._indices is not None:
+        order = np.asarray(dataset._indices.column(0)).astype(np.int64, copy=False)
+    table = _plain_table(table.select(list(shown["columns"])), dataset.features)
+    return Dataset(rows_of_table(table, _reading(nulls, valid, dataset.features, table.column_names), order))
+
+
+def to_hf(dataset: Dataset[Any], text: bool | Collection[str] = False) -> Any:
+    """All elements as a Hugging Face `Dataset`, a row each; columns as for `Dataset.to_arrow`.
+
+    Args:
+      dataset: of any elements that `to_arrow` takes.
+      text: columns whose byte strings are UTF-8 and become strings: True for all, or a list of names; others are binary.
+
+    Raises:
+      EngineMissing: the package `datasets` is not installed.
+      InvalidArgumentError: as for `Dataset.to_arrow`.
+
+    >>> import distinput as di
+    >>> di.interop.huggingface.to_hf(di.data.Dataset.from_tensor_slices({"x": [1, 2], "t": ["a", "b"]}), text=True)[1]
+    {'x': 2, 't': 'b'}
+
+    Source: distinput's own.
+    """
+    try:
+        import datasets
+    except ImportError:
+        raise EngineMissing("to_hf: `datasets` is not installed; `pip install 'distinput[huggingface]'`") from None
+    return datasets.Dataset(dataset.to_arrow(text))
+
+
+def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Dataset[Any]:
+    formatting = getattr(dataset, "_formatting", None)
+    _check_format(getattr(formatting, "format_type", None), {})
+    dataset = dataset.with_format(None)
+    features = features or dataset.features or _shown_features(dataset)
+    columns = list(features)
+    schema = _plain_table(features.arrow_schema.empty_table(), features).schema
+    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns))
+    shards.reading.spec(schema)
+    names = [f"shard {index} of {dataset.num_shards}" for index in range(dataset.num_shards)]
+    table = FileTable.of(names, [1] * len(names))  # workers get equally many of them
+    return Dataset(Reader(ShardNames.of(table), shards))
+
+
+def _shown_features(dataset: Any) -> Any:
+    """Features inferred from the first rows."""
+    import datasets
+    import pyarrow as pa
+
+    rows = list(dataset.take(100))
+    if not rows:
+        raise InvalidArgumentError(f"{_WHO}: the stream is empty and does not say its features; give features=")
+    try:
+        return datasets.Features.from_arrow_schema(pa.Table.from_pylist(rows).schema)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"{_WHO}: the features are not clear from the first rows: {error}; give features="
+        ) from error
+
+
+def _check_format(kind: Any, options: Any) -> None:
+    if kind not in _PLAIN or options:
+        given = f"format {kind!r}{' with options' if options and kind in _PLAIN else ''}"
+        cure = "map the function over the result" if kind == "custom" else "interop.torch and interop.jax make tensors"
+        raise InvalidArgumentError(
+            f"{_WHO}: elements are NumPy arrays as the table holds them, and {given} asks for something else; give "
+            f"dataset.with_format(None); {cure}"
+        )
+
+
+def _reading(nulls: Any, valid: Any, features: Mapping[str, Any], columns: Collection[str]) -> Reading:
+    """How the columns are read.
+
+    Raises:
+      InvalidArgumentError: one of them would be decoded.
+    """
+    fill = dict(nulls or {})
+    for name in columns:
+        for feature in _within(features[name]):
+            if not hasattr(feature, "decode_example") or not hasattr(feature, "decode"):
+                continue
+            if feature.decode:
+                kind = type(feature).__name__
+                raise InvalidArgumentError(
+                    f"{_WHO}: column {name!r} holds a {kind}, which is decoded when a row is read; give "
+                    f"dataset.cast_column({name!r}, datasets.{kind}(decode=False)), and decode the bytes in map"
+                )
+            fill.setdefault(name, b"")
+    return Reading.of(fill, valid, _WHO)
+
+
+def _within(feature: Any) -> Iterator[Any]:
+    """A feature and those inside it."""
+    yield feature
+    inner: Any = ()
+    if isinstance(feature, Mapping):
+        inner = feature.values()
+    elif isinstance(feature, list | tuple):
+        inner = feature
+    elif hasattr(feature, "feature"):
+        inner = (feature.feature,)
+    for each in inner:
+        yield from _within(each)
+
+
+def _plain_table(table: Any, features: Mapping[str, Any]) -> Any:
+    """The table with arrays of several dimensions as fixed-size lists, which is what their features say."""
+    import pyarrow as pa
+
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if isinstance(column.type, pa.ExtensionType) and hasattr(features[name], "shape"):
+            kind = _array_type(features[name])
+            parts = [_fixed(chunk, features[name], name) for chunk in column.chunks]
+            table = table.set_column(place, name, pa.chunked_array(parts, kind))
+    return table
+
+
+def _array_type(feature: Any) -> Any:
+    import pyarrow as pa
+
+    kind = pa.from_numpy_dtype(np.dtype(feature.dtype))
+    for size in reversed(feature.shape):
+        kind = pa.large_list(kind) if size is None else pa.list_(kind, size)
+    return kind
+
+
+def _fixed(chunk: Any, feature: Any, name: str) -> Any:
+    """Lists of lists that all have the sizes of the feature's shape, of which only the first may be open."""
+    import pyarrow as pa
+
+    rows, first, values = len(chunk), None, chunk.storage
+    for axis, size in enumerate(feature.shape):
+        if values.null_count:
+            raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
+        if size is None:
+            if axis:
+                raise InvalidArgumentError(f"{_WHO}: column {name!r}: only the first dimension of an array may be open")
+            first = pa.array(np.cumsum([0, *values.value_lengths().to_numpy(zero_copy_only=False)]), pa.int64())
+        values = values.flatten()
+    if values.null_count:
+        raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
+    for size in reversed(feature.shape):
+        values = (
+            pa.LargeListArray.from_arrays(first, values)
+            if size is None
+            else pa.FixedSizeListArray.from_arrays(values, size)
+        )
+    if len(values) != rows:
+        raise InvalidArgumentError(f"{_WHO}: column {name!r} holds arrays that have not the shape {feature.shape}")
+    return values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Shards(Format):
+    """The shards of an `IterableDataset`, read as if they were files; `path` is "shard 3 of 8".
+
+    Args:
+      dataset: without a format.
+      features: of its rows.
+      reading: how columns are read.
+    """
+
+    name: ClassVar[str] = "huggingface"
+    dataset: Any = field(repr=False)
+    features: Any = field(repr=False)
+    reading: Reading = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"huggingface({', '.join(f'{name}: {kind}' for name, kind in self.features.items())}, {self.reading})"
+
+    def spec(self, path: str | None) -> Spec:
+        return self.reading.spec(_plain_table(self.features.arrow_schema.empty_table(), self.features).schema)
+
+    def size(self, path: str) -> int:
+        return 1
+
+    def fragments(self, path: str) -> list[Fragment]:
+        return [Fragment(path, self.start(), None, None, 1)]
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        begin, row, spec = (position or self.start())["row"], 0, self.spec(None)
+        for table in self._tables(int(path.split()[1])):
+            for batch in _plain_table(table, self.features).combine_chunks().to_batches():
+                over = min(max(0, begin - row), batch.num_rows)
+                row += over
+                most = block_rows(batch.nbytes / max(1, batch.num_rows))
+                for first in range(over, batch.num_rows, most):
+                    part = batch.slice(first, most)
+                    block = frozen(self.reading.block(part, spec, row))
+                    row += part.num_rows
+                    yield block, {"row": row}
+        if begin > row:
+            raise DataLossError(f"{path}: has {row} rows, but reading was to go on at row {begin}; it changed")
+
+    def _tables(self, index: int) -> Iterator[Any]:
+        """The rows of a shard as pyarrow Tables with the columns of the features."""
+        import pyarrow as pa
+
+        schema = self.features.arrow_schema
+        shard = self.dataset
+        if shard.num_shards > 1:
+            shard = shard.shard(num_shards=shard.num_shards, index=index)
+        if getattr(getattr(shard, "_ex_iterable", None), "iter_arrow", None) is not None:
+            for table in shard.with_format("arrow").iter(batch_size=_ROWS):
+                yield table.select(schema.names).cast(schema)
+            return
+        for rows in shard.iter(batch_size=_ROWS):
+            try:
+                yield pa.table({name: self._column(rows[name], name) for name in schema.names}, schema=schema)
+            except KeyError as error:
+                raise InvalidArgumentError(f"{_WHO}: rows have no column {error}, which the features name") from None
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise InvalidArgumentError(f"{_WHO}: rows do not fit the features {self.features}: {error}") from error
+
+    def _column(self, values: Any, name: str) -> Any:
+        import pyarrow as pa
+
+        kind = self.features.arrow_schema.field(name).type
+        if isinstance(kind, pa.ExtensionType):
+            return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
+        encode = self.features[name]
+        if hasattr(encode, "str2int"):  # a class label may come as its name
+            values = [encode.encode_example(value) for value in values]
+        return pa.array(values, kind)

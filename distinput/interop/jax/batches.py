@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`interop.jax.batches`: the batches of a dataset as global arrays, put on the devices ahead of time."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from distinput.core.nest import Structure, component
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.state import State
+from distinput.distribute.devices import open_devices
+from distinput.distribute.engines import open_collectives
+from distinput.distribute.input.checks import check_dataset
+from distinput.distribute.input.consumer import Consumer
+from distinput.distribute.input.distributed_dataset import DistributedDataset
+from distinput.distribute.input.distributed_iterator import DistributedIterator, Ranges
+from distinput.distribute.input.distribution import pieces_of_batches
+from distinput.distribute.input.drawing import END
+from distinput.distribute.input.options import InputOptions
+from distinput.distribute.input.source import Source, Steps
+from distinput.distribute.input.steps_ahead import StepsAhead
+from distinput.distribute.input.tail import Padding
+from distinput.distribute.peers import Peers
+from distinput.distribute.replicas import Replicas
+from distinput.interop.jax.placement import Placement, replicated
+from distinput.interop.jax.rows import RowPieces, device_rows, pieces_of, spans_processes
+from distinput.sharding.batches import batch_size_of
+
+__all__ = ["GlobalBatches", "GlobalIterator", "batches"]
+
+_WHO = "interop.jax.batches"
+_QUICK_SECONDS = 0.0005
+"""A batch that devices on the host use where it is takes less time to put than to hand over from a thread."""
+_TAILS = ("drop", "error", "pad")
+
+
+def batches(
+    dataset: Any, sharding: Any, *, tail: str = "pad", ahead: int = 2, batch_size: int | None = None
+) -> "GlobalBatches":
+    """The batches of a dataset as global `jax.Array`s, for jitted functions over a mesh of devices.
+
+    Each process reads only the rows that its devices hold, if rows can be reached by position; otherwise it reads the
+    batches and keeps those rows. Which rows these are follows from the sharding: rows may be divided along one axis of the
+    mesh or several, and replicated along others. A batch has the same rows in the same order on every mesh. All processes
+    must call this, with equal datasets; they take the same number of steps.
+
+    A thread puts batches on the devices ahead of the one in use, unless CPU devices can use them where they are. All batches
+    have the same shape, so a jitted function is compiled once.
+
+    Shapes: those of the dataset's batches, with all rows of a full batch. With tail "pad" a step is a pair `(batch, mask)`:
+    a last batch of n rows is followed by rows of zeros, and `mask` `[rows]` is true for the first n.
+
+    A ragged component becomes a pair `(values, row_splits)` that every device holds as a whole: row i is
+    `values[row_splits[i]:row_splits[i + 1]]`. Values are filled up with zeros to a power of two, so that few programs are
+    compiled. Rows of several ragged dimensions are `((values, inner row_splits), row_splits)`. Only for the devices of one
+    process.
+
+    Args:
+      dataset: a dataset of batches of numbers.
+      sharding: a `jax.sharding.NamedSharding` for all components, whose first dimension is that of the rows; or a nest of
+        them with the structure of the elements.
+      tail: what becomes of a last batch with fewer rows: "pad" fills it up, "drop" leaves it out, "error" raises.
+      ahead: how many batches to put on the devices before they are needed; 0 puts each one when it is asked for. Several
+        processes that cannot count the rows in advance agree on each step, and put it when it is asked for.
+      batch_size: the rows of a full batch, if a function over whole batches hides it.
+
+    Raises:
+      TypeError: no dataset, or no sharding.
+      ValueError: the batch size is unknown, or cannot be divided as the sharding says; a component is text; the devices
+        belong to several processes, but not to all.
+      FailedPreconditionError: processes built different datasets.
+
+    >>> import distinput as di
+    >>> import jax
+    >>> from jax.sharding import NamedSharding, PartitionSpec
+    >>> sharding = NamedSharding(jax.make_mesh((1,), ("data",)), PartitionSpec("data"))
+    >>> for batch, mask in di.interop.jax.batches(di.data.Dataset.range(6).batch(4), sharding):
+    ...     print(batch, mask)
+    [0 1 2 3] [ True  True  True  True]
+    [4 5 0 0] [ True  True False False]
+    """
+    check_dataset(dataset, f"{_WHO}: needs")
+    if tail not in _TAILS:
+        raise ValueError(f"{_WHO}: tail must be one of {', '.join(_TAILS)}, got {tail!r}")
+    if type(ahead) is not int or ahead < 0:
+        raise ValueError(f"{_WHO}: ahead must be an integer of at least 0, got {ahead!r}")
+    spec = Spec.of(dataset.element_spec)
+    _check_leaves(spec)
+    rows = _batch_size(dataset, batch_size)
+    shardings = _shardings(sharding, spec)
+    pieces = _pieces(spec, shardings, rows)
+    for structure in _dataclasses(spec.structure):
+        _register(structure)
+    peers = _peers() if spans_processes(shardings, jax.process_count(), _WHO) else None
+    # The pieces stand for replicas: what one replica gets elsewhere is one of the parts that are put here.
+    replicas = Replicas(_host(), peers, pieces.count, pieces.assignment.first, pieces.assignment.pieces)
+    consumer = Consumer(replicas, object(), _WHO)
+    options = InputOptions(balanced_split=True, tail=tail, experimental_per_replica_buffer_size=max(1, ahead))
+    source = pieces_of_batches(consumer, dataset, options, pieces.assignment, rows)
+    padding = Padding(source.spec, pieces.size) if tail == "pad" else None
+    placement = Placement(_WHO, spec, shardings, pieces, masked=padding is not None)
+    return GlobalBatches(source, GlobalDelivery(consumer, placement, padding, ahead, spec, tuple(shardings), rows))
+
+
+@dataclass(frozen=True)
+class GlobalDelivery:
+    """Delivers steps as global arrays.
+
+    Args:
+      consumer: its replicas stand for the pieces that this process reads.
+      placement: puts pieces on the devices.
+      padding: fills pieces up to one size; None if all are full.
+      ahead: how many steps wait on the devices.
+      spec: of the dataset's batches.
+      shardings: one for each component.
+      rows: of a full batch.
+    """
+
+    consumer: Consumer
+    placement: Placement
+    padding: Padding | None
+    ahead: int
+    spec: Spec
+    shardings: tuple[Any, ...]
+    rows: int
+
+    def steps(self, source: Source, steps: Steps) -> Steps:
+        """An iteration whose steps are as they are delivered, some of them made ahead."""
+        # Agreements between processes must come in the order of the program, so no thread may make them.
+        quick = _QUICK_SECONDS if self.placement.on_host else 0.0  # other devices copy while the program goes on
+        return StepsAhead(steps, self.finished, 0 if source.agrees else self.ahead, quick)
+
+    def finished(self, step: Any) -> Any:
+        """The step as it is delivered."""
+        return self.placement(step if self.padding is None else self.padding(step))
+
+    def element_spec(self, source: Source) -> Any:
+        """What a step looks like: `jax.ShapeDtypeStruct` leaves, `TensorSpec` ones where inner dimensions are unknown."""
+        leaves = [
+            _global_spec(leaf, sharding, self.rows)
+            for leaf, sharding in zip(self.spec.tensors(_WHO), self.shardings, strict=True)
+        ]
+        nest = self.spec.structure.build(leaves)
+        if self.padding is None:
+            return nest
+        return nest, jax.ShapeDtypeStruct((self.rows,), bool, sharding=self.placement.mask_sharding)
+
+
+class GlobalBatches(DistributedDataset):
+    """The batches of a dataset as global arrays; `batches` makes it.
+
+    It can be iterated any number of times; each time is an epoch. A state of an iterator is a position in the global
+    batches: any mesh and any number of processes can continue from it.
+
+    Args:
+      source: where the steps come from.
+      delivery: puts them on the devices.
+    """
+
+    _delivery: Any
+
+    def __init__(self, source: Source, delivery: "GlobalDelivery") -> None:
+        super().__init__(source, cast("Any", delivery))  # it delivers in the same way
+
+    def __iter__(self) -> "GlobalIterator":
+        return GlobalIterator(self._source, self._delivery, self._source.begin())
+
+    def __len__(self) -> int:
+        """The number of steps.
+
+        Raises:
+          TypeError: it is infinite, or known only at the end.
+        """
+        steps = self.num_steps
+        if steps < 0 and self._source.terms.tail == "pad":
+            steps = self.cardinality
+        if steps < 0:
+            raise TypeError(f"{_WHO}: the number of batches is {'infinite' if steps == -1 else 'not known in advance'}")
+        return steps
+
+    def restore(self, state: State, may_differ: str | Collection[str] = (), *, skip: Ranges = ()) -> "GlobalIterator":
+        """An iterator that continues from a state that `GlobalIterator.state` returned.
+
+        Args:
+          state: the saved state.
+          may_differ: as for `Dataset.restore`.
+          skip: as for `DistributedDataset.restore`.
+
+        Raises:
+          StateError: the state belongs to another dataset or version, or was modified.
+        """
+        return GlobalIterator.restored(self._source, self._delivery, state, may_differ, skip)
+
+
+class GlobalIterator(DistributedIterator):
+    """Returns one global batch at a time; `GlobalBatches` makes it.
+
+    `state`, or `state_dict`, is the position after the last batch that was returned, however many wait on the devices.
+    """
+
+    _delivery: Any
+
+    def _step(self, keeps_partial: bool) -> Any:
+        step = super()._step(keeps_partial)
+        return step if step is END else self._delivery.placement.alive(step)
+
+
+def _check_leaves(spec: Spec) -> None:
+    for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
+        if not isinstance(leaf, TensorSpec) or leaf.dtype.kind not in "biufcV":
+            raise ValueError(
+                f"{_WHO}: {component(path)} is {'text' if isinstance(leaf, TensorSpec) else 'a dataset'}, which no JAX array "
+                "can hold; leave it out or turn it into numbers with map"
+            )
+        if leaf.shape is None:
+            raise ValueError(
+                f"{_WHO}: {component(path)} must have a known number of dimensions; give its shape with ensure_shape, or in "
+                "the output_signature of the function that makes it"
+            )
+
+
+def _batch_size(dataset: Any, given: int | None) -> int:
+    """The rows of a full batch."""
+    if given is not None and (type(given) is not int or given < 1):
+        raise ValueError(f"{_WHO}: batch_size must be a positive integer, got {given!r}")
+    known = batch_size_of(dataset.node)
+    if known is None and given is None:
+        raise ValueError(
+            f"{_WHO}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "
+            "the function on single elements, before batch"
+        )
+    if known is not None and given is not None and known != given:
+        raise ValueError(f"{_WHO}: batch_size is {given}, but the batches have {known} rows")
+    return known or given or 0
+
+
+def _shardings(given: Any, spec: Spec) -> Sequence[Any]:
+    """One sharding for each leaf."""
+    if isinstance(given, jax.sharding.Sharding):
+        return [given] * len(spec.leaves)
+    try:
+        found = spec.structure.flatten(given)
+    except TypeError:
+        found = [given]
+    if not found or not all(isinstance(each, jax.sharding.Sharding) for each in found):
+        raise TypeError(
+            f"{_WHO}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the elements, "
+            f"{spec.structure}, got {given!r}"
+        )
+    return found
+
+
+def _pieces(spec: Spec, shardings: Sequence[Any], rows: int) -> RowPieces:
+    ranges: set[tuple[int, int]] = set()
+    for leaf, path, sharding in zip(spec.tensors(_WHO), spec.structure.paths, shardings, strict=True):
+        if leaf.ragged_rank:
+            if not sharding.is_fully_addressable:
+                raise ValueError(
+                    f"{_WHO}: {component(path)} is ragged, and rows of different lengths cannot be divided among processes; "
+                    "make it an array in the dataset, with map and RaggedTensor.to_padded(shape=...), or use padded_batch"
+                )
+            ranges.add((0, rows))  # it lies whole on every device
+            continue
+        shape = (rows, *leaf.shape[1:]) if leaf.shape else (rows,)
+        ranges |= set(device_rows(sharding, shape, f"{_WHO}: {component(path)}").values())
+    if not ranges:
+        raise ValueError(f"{_WHO}: the sharding has no device of this process; each process needs at least one")
+    return pieces_of(ranges, rows)
+
+
+def _global_spec(leaf: TensorSpec, sharding: Any, rows: int) -> Any:
+    if leaf.ragged_rank:
+        values: Any = TensorSpec((None, *(leaf.shape or ())[1 + leaf.ragged_rank :]), leaf.dtype)
+        for _ in range(leaf.ragged_rank - 1):
+            values = (values, TensorSpec([None], "int32"))
+        return values, jax.ShapeDtypeStruct((rows + 1,), np.int32, sharding=replicated(sharding))
+    inner = tuple(leaf.shape or ())[1:]
+    dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
+    if None in inner:
+        return TensorSpec((rows, *inner), np.dtype(dtype))
+    return jax.ShapeDtypeStruct((rows, *inner), dtype, sharding=sharding)
+
+
+@lru_cache(maxsize=1)
+def _host() -> Any:
+    """Devices of one host, of which nothing is asked: steps are put elsewhere."""
+    return open_devices("threads", ["CPU:0"])
+
+
+@lru_cache(maxsize=1)
+def _peers() -> Peers:
+    """All processes of the job; every one of them comes here with its first batches over several processes."""
+    group = open_collectives("jax", name="batches")
+    return Peers(group, group.dup("control"), 1)
+
+
+def _dataclasses(structure: Structure) -> list[Structure]:
+    below = [found for child in structure.children for found in _dataclasses(child)]
+    return [structure, *below] if structure.kind == "dataclass" else below
+
+
+def _register(structure: Structure) -> None:
+    """Let JAX look into a dataclass that elements are made of, if nobody has done so."""
+    sample = structure.build([0] * structure.num_leaves)
+    if jax.tree_util.all_leaves([sample]):
+        jax.tree_util.register_dataclass(structure.cls, list(structure.keys), [])

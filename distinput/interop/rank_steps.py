@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a rank: its rows of every global batch, or every n-th of these steps for each of its n loader workers.
+
+A step is a global batch, so all ranks have the same number of steps, whatever the data, and need not communicate. A rank may
+get no row of a short batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from distinput.core.seal import opened, sealed
+from distinput.core.spec import TensorSpec
+from distinput.core.state import State
+from distinput.data.dataset import Dataset
+from distinput.data.iterator import DatasetIterator, resumed
+from distinput.data.seal import Seal, place_in
+from distinput.errors import InvalidArgumentError, StateError
+from distinput.ops.shard import Shard
+from distinput.ops.shard_batches import ShardBatches
+from distinput.plan.node import Node, walk
+from distinput.plan.seeds import walk_made
+from distinput.plan.state_form import is_count
+from distinput.rewrite.running import Running
+from distinput.sharding.common_order import with_common_order
+from distinput.sharding.own_rows import own_steps
+
+__all__ = ["Position", "RankSteps", "StepIterator"]
+
+_KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position in the steps of one pass.
+
+    Args:
+      epoch: the number of the pass.
+      step: the number of the next step, among those of all loader workers of the rank.
+      stride: how many loader workers share the steps; above 1, this is the position of one of them.
+      at: how many steps come before `state`; at most `step`. Those from `at` to `step` are skipped.
+      state: of the dataset of the rank's rows; None: the pass has not begun, and `at` is 0.
+    """
+
+    epoch: int
+    step: int = 0
+    stride: int = 1
+    at: int = 0
+    state: State | None = None
+
+    def to_json(self) -> State:
+        """The position as a small JSON value with a checksum."""
+        fields = {"epoch": self.epoch, "step": self.step, "stride": self.stride, "at": self.at, "state": self.state}
+        return sealed({"kind": "steps", **fields})
+
+    @staticmethod
+    def of(state: Any, who: str) -> "Position":
+        """The position that `to_json` gave.
+
+        Raises:
+          StateError: it is something else, or was changed.
+        """
+        found = opened(state, who, {"kind"})
+        if found["kind"] != "steps" or not found.keys() >= _KEYS:
+            raise StateError(f"{who}: this is the state of something else; it must be what state_dict() of a view gave")
+        epoch, step, stride, at = (found[key] for key in ("epoch", "step", "stride", "at"))
+        if not (all(is_count(n) for n in (epoch, step, at)) and is_count(stride, 1) and at <= step):
+            raise StateError(f"{who}: the state is damaged; it must be what state_dict() of a view gave")
+        return Position(epoch, step, stride, at, found["state"])
+
+
+class RankSteps:
+    """The steps of one rank over a dataset of global batches.
+
+    On a single rank, elements need not be batches: then each element is a step.
+
+    Args:
+      dataset: of global batches, the same on all ranks.
+      rank: of this process.
+      ranks: how many share the batches.
+      who: for the messages.
+
+    Raises:
+      InvalidArgumentError: several ranks cannot share these elements: they have no batch axis, they were divided before, or
+        their order is random without a seed.
+    """
+
+    def __init__(self, dataset: Dataset[Any], rank: int, ranks: int, who: str) -> None:
+        node = with_common_order(dataset.node)
+        if ranks > 1:
+            _check_shared(node, ranks, who)
+        self._who = who
+        self._mine = Dataset(ShardBatches(node, ranks, rank, origin=node.origin) if _batched(node) else node)
+
+    @property
+    def reads(self) -> str:
+        """What this rank reads, and what its loader workers do, in words."""
+        ranks, mine = getattr(self._mine.node, "num_shards", 1), self._mine._runs().node
+        own = ranks == 1 or type(mine).__name__ == "OwnShares"
+        whose = "only this rank's rows" if own and ranks > 1 else "everything"
+        if own_steps(self._mine.node, 0, 2) is not None:
+            return f"{whose}; each loader worker only its own steps"
+        return f"{whose}; every loader worker the same again, since its steps cannot be read alone: use at most one"
+
+    @property
+    def divides(self) -> bool:
+        """True if loader workers read nothing but their own steps."""
+        return own_steps(self._mine.node, 0, 2) is not None
+
+    def begin(self, position: Position, *, worker: int = 0, workers: int = 1) -> "StepIterator":
+        """The steps from a position on, for one of the loader workers of this rank.
+
+        A position with a stride belongs to this worker. Otherwise worker w gets the steps w, w + workers, ... counted from it.
+
+        Raises:
+          StateError: the position belongs to another number of loader workers, or to another pipeline.
+        """
+        if position.stride > 1 and position.stride != workers:
+            raise StateError(
+                f"{self._who}: this is the state of one of {position.stride} loader workers, and there are {workers} here; "
+                "load the state_dict() of the whole DataLoader into the view before it is iterated"
+            )
+        first = position.step + (worker if position.stride == 1 else 0)
+        return StepIterator(self._mine, replace(position, step=first, stride=workers), self._who)
+
+
+class StepIterator(Iterator[Any]):
+    """The steps of one loader worker, or of a rank that has no loader workers.
+
+    Args:
+      mine: the dataset of the rank's rows of every global batch.
+      position: where to begin.
+      who: for the messages.
+    """
+
+    def __init__(self, mine: Dataset[Any], position: Position, who: str) -> None:
+        self.epoch, self.stride = position.epoch, position.stride
+        self._step = position.step
+        running = mine._runs()
+        if position.state is None:
+            self._plan, self._runs = mine.node, running
+            place: State = {"epoch": position.epoch, "at": running.node.start(position.epoch), "skip": 0}
+        else:
+            place, running = place_in(mine.node, running, position.state)
+            if place["epoch"] != position.epoch:
+                raise StateError(
+                    f"{who}: the state is damaged: it belongs to two passes, {position.epoch} and {place['epoch']}"
+                )
+            self._plan, self._runs = resumed(mine.node, running, place)
+        self._count = self._plan.count_elements()
+        self._seal = Seal(self._plan, self._runs)
+        own = own_steps(self._plan, self._step % self.stride, self.stride) if self.stride > 1 else None
+        self._jumps = own is not None
+        if own is not None:  # it reads no other steps
+            runs = Running.of(own)
+            at = runs.node.start_at(self._until(self._step) // self.stride, self.epoch)
+            assert at is not None, "own_steps checked that"
+            self._at = self._step
+            self._elements: DatasetIterator[Any] = DatasetIterator(own, runs, {**place, "at": at, "skip": 0})
+            return
+        self._at = position.at
+        if self._step > self._at and self._count >= 0:  # perhaps the steps between need not be read
+            at = self._runs.node.start_at(min(self._step, self._count), self.epoch)
+            if at is not None:
+                place, self._at = {**place, "at": at, "skip": 0}, self._step
+        self._elements = DatasetIterator(self._plan, self._runs, place)
+
+    def _until(self, step: int) -> int:
+        """The step, but not beyond this worker's first step past the end."""
+        if self._count < 0 or step < self._count:
+            return step
+        return step % self.stride + -(-(self._count - step % self.stride) // self.stride) * self.stride
+
+    def __next__(self) -> Any:
+        if self._at == self._step:
+            try:
+                element = next(self._elements)
+            except StopIteration:
+                raise
+            except Exception:
+                self._moved()
+                raise
+            self._moved()
+            return element
+        return self._after_others()
+
+    def _moved(self) -> None:
+        self._step += self.stride
+        self._at = self._step if self._jumps else self._at + 1
+
+    def _after_others(self) -> Any:
+        """The next own step; steps of other workers before it are read but not delivered."""
+        while self._at < self._step:
+            try:
+                next(self._elements)
+            except StopIteration:
+                raise
+            except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
+                pass
+            self._at += 1
+        return next(self)
+
+    def position(self) -> Position:
+        """The position after the last step delivered."""
+        if not self._jumps:
+            return Position(self.epoch, self._step, self.stride, self._at, self._elements.state())
+        step = self._step if self._count < 0 else min(self._step, self._count)
+        at = self._runs.node.start_at(step, self.epoch)
+        assert at is not None, "own_steps checked that"
+        state = self._seal({**self._elements.place(), "at": at, "skip": 0})
+        return Position(self.epoch, self._step, self.stride, step, state)
+
+    def close(self) -> None:
+        """End the iteration and its threads."""
+        self._elements.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _batched(node: Node) -> bool:
+    """True if every component has an axis, which then is that of the rows."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)
+
+
+def _check_shared(node: Node, ranks: int, who: str) -> None:
+    """Refuse elements that several ranks cannot share."""
+    if not _batched(node):
+        raise InvalidArgumentError(
+            f"{who}: {ranks} ranks share the rows of every batch, and these elements have no batch axis: {node.element_spec}; "
+            "call .batch(global_batch_size), which is the number of rows of a step on all ranks together"
+        )
+    for step in walk(node):
+        if (isinstance(step, ShardBatches) and step.num_shards > 1) or (
+            isinstance(step, Shard) and step.num_shards == ranks
+        ):
+            raise InvalidArgumentError(
+                f"{who}: the dataset is sharded already, by {step}, made at {step.origin}, and would be sharded again for "
+                f"{ranks} ranks; leave that step out, or pass rank=0, world_size=1 if it is to stay"
+            )
+    for step in walk_made(node):
+        if step.draws and step.chooses:
+            raise InvalidArgumentError(
+                f"{who}: all ranks must have the same batches in the same order, but {step}, made at {step.origin}, was given "
+                "no seed, so each rank draws its own: records would be lost and others delivered twice; give it a seed, the "
+                "same on all ranks (seed=1)"
+            )

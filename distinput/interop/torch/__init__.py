@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeding PyTorch: views of a dataset for DataLoader, Lightning, Accelerate and the Trainer of Hugging Face."""
+
+from distinput.errors import EngineMissing
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise EngineMissing("interop.torch: PyTorch is not installed; `pip install 'distinput[torch]'`") from None
+
+from distinput.interop.torch.iterable_view import IterableView, ViewIterator
+from distinput.interop.torch.loader import Loader
+from distinput.interop.torch.map_view import MapView
+
+__all__ = ["IterableView", "Loader", "MapView", "ViewIterator"]

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`IterableView`: a dataset for PyTorch's DataLoader, divided among ranks and loader workers."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
+
+import torch.utils.data
+
+from distinput.core.loader_worker import LoaderWorker, loader_worker
+from distinput.core.state import State
+from distinput.data.dataset import Dataset
+from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
+from distinput.interop.rank_steps import Position, RankSteps, StepIterator
+from distinput.interop.torch.leaves import Convert, converter
+from distinput.interop.torch.loader_state import position_in
+from distinput.interop.torch.ranks import Ranks
+from distinput.interop.torch.readers import reader, starts_worker
+from distinput.interop.torch.shared_passes import SharedPasses
+from distinput.plan.check import at_least
+from distinput.plan.node import INFINITE, UNKNOWN
+
+__all__ = ["IterableView", "ViewIterator"]
+
+_WHO = "IterableView"
+
+_VIEWS: "WeakSet[IterableView]" = WeakSet()
+"""All views of this process: a forked process gives them passes of their own."""
+
+
+class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
+    """A dataset of global batches for `DataLoader(view, batch_size=None, num_workers=k)` and torchdata's `StatefulDataLoader`.
+
+    A step is one batch of the dataset, of which each rank gets its rows. Every record is delivered exactly once, on one rank,
+    and all ranks have the same number of steps, whatever the number of loader workers. A rank may get no row of a short batch;
+    let it take part in the step with weight 0. If the dataset is shuffled, each epoch has another order, the same on all ranks,
+    also with loader workers that are started anew for each epoch.
+
+    Elements keep their nest; tensors use the memory that the dataset has made for them. Rows that are views of your arrays, of
+    a cache or of a file are copied, so a loop may change its tensors in place; `share_memory=True` hands them on as well.
+    Text stays bytes.
+
+    Args:
+      dataset: of global batches, built alike on all ranks; if there are several, shuffles need seeds. On a single rank,
+        elements need not be batches.
+      rank: the rank of this process; None: that of `torch.distributed` if it is initialized, otherwise that of the launcher.
+      world_size: how many ranks share the batches; None: looked up likewise.
+      share_memory: do not copy rows that are views either. The program promises never to change a tensor in place: it would
+        change your array, and the process would end where the memory is that of a file.
+
+    Raises:
+      TypeError: `dataset` is not a Dataset.
+      ElementTypeError: PyTorch has no tensors of the dtype of a component.
+      InvalidArgumentError: there is no such rank. At iteration: sources contradict each other about the rank; several ranks
+        cannot share the elements; a DataLoader would batch the batches again; Accelerate would shard them again.
+
+    >>> import distinput as di
+    >>> from torch.utils.data import DataLoader
+    >>> view = di.interop.torch.IterableView(di.data.Dataset.range(7).batch(3), rank=1, world_size=2)
+    >>> [step.tolist() for step in DataLoader(view, batch_size=None)], len(view)
+    ([[2], [5], []], 3)
+
+    Source: distinput's own; `torch.utils.data.IterableDataset` is the interface.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        rank: int | None = None,
+        world_size: int | None = None,
+        *,
+        share_memory: bool = False,
+    ) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(
+                f"{_WHO}: expected a distinput Dataset, got {type(dataset).__name__}; a view divides the dataset itself, "
+                "so pass the dataset that was not distributed yet"
+            )
+        self._dataset = dataset
+        self._ranks = Ranks(rank, world_size)
+        self._share_memory = share_memory
+        self._convert: Convert = converter(dataset.element_spec, _WHO, shared=share_memory)
+        self._passes = SharedPasses()
+        self._sharder = ""  # the sharder that was seen when the view was sent to a loader worker
+        self._position: Position | None = None  # loaded, and not begun yet
+        self._resumed = 0  # which pass begins there, counted from 1; 0: the next one of this process
+        _VIEWS.add(self)
+        self._made: tuple[tuple[int, int], RankSteps] | None = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget what was iterated: this is another process."""
+        self._process, self._iterated = os.getpid(), 0
+        self._latest: ViewIterator | None = None
+
+    def __iter__(self) -> "ViewIterator":
+        self._here()
+        steps, worker = self._steps(), loader_worker()
+        self._latest = ViewIterator(self, steps, worker, self._iterated)
+        self._iterated += 1
+        if worker is not None:
+            if not worker.number and worker.count > 1 and not steps.divides:
+                warnings.warn(
+                    f"each of the {worker.count} workers of this DataLoader reads everything, since its own steps of this "
+                    "dataset cannot be read alone; use at most one (num_workers=1), and let the threads of the dataset do the "
+                    "work: num_parallel_calls, prefetch",
+                    InputWarning,
+                    stacklevel=2,
+                )
+            self._latest.begin()  # at once, as all workers of the DataLoader do
+        return self._latest
+
+    def _begin(self, iterator: "ViewIterator", loaded: Position | None) -> tuple[Position, int]:
+        """Where an iterator begins, and which pass over the view it is, counted from 1.
+
+        Args:
+          iterator: of this process.
+          loaded: the position that was loaded into it; None: there is none.
+        """
+        worker, passes, pending = iterator.worker, self._passes, self._position
+        if worker is not None and loaded is None and pending is not None and not self._resumed:
+            loaded, self._position = pending, None  # loaded in this worker
+        if loaded is not None and worker is not None:
+            passes.set_next(loaded.epoch + 1)  # as all workers of the loader do
+            return loaded, passes.begun
+        if loaded is not None:
+            passes.set_next(loaded.epoch)
+        number, begun = passes.begin(worker, iterator.number)
+        if worker is None:
+            self._position = None
+        if loaded is not None:
+            return loaded, begun
+        if passes.resumed != begun:
+            return Position(number), begun
+        if pending is None or self._resumed != begun:
+            raise StateError(
+                f"{_WHO}: load_state_dict was called after persistent loader workers had been started, and they cannot see it; "
+                "make a new DataLoader after load_state_dict"
+            )
+        return pending, begun
+
+    def _here(self) -> None:
+        """Notice that this is another process."""
+        if self._process != os.getpid():
+            self._begin_anew()
+
+    def __len__(self) -> int:
+        """The number of steps of a pass, the same on all ranks and for any number of loader workers.
+
+        Raises:
+          TypeError: the number is unknown, or there is no end.
+        """
+        count = self.num_steps
+        if count == INFINITE:
+            raise TypeError(f"{_WHO}: the dataset is infinite, so it has no len")
+        if count == UNKNOWN:
+            raise TypeError(
+                f"{_WHO}: the number of steps is not known before they are read; declare it with assert_cardinality, or give "
+                "the files a manifest"
+            )
+        return count
+
+    @property
+    def num_steps(self) -> int:
+        """The number of steps of a pass, or `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY`."""
+        return self._dataset.node.count_elements()
+
+    @property
+    def element_spec(self) -> Any:
+        """The spec of the elements, as `Dataset.element_spec` gives it for the whole dataset."""
+        return self._dataset.element_spec
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The number of the pass that begins next, and how many of its steps are skipped because a state was loaded."""
+        pending = self._position
+        if pending is not None and self._resumed == self._passes.begun + 1:
+            return pending.epoch, pending.step
+        return self._passes.next, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """The pass that begins next has this number, and those after it the following ones.
+
+        If it is never called, passes are numbered from 0. Persistent loader workers see the number, too.
+
+        Raises:
+          InvalidArgumentError: `epoch` is negative or larger than 2 ** 24 - 1; or Accelerate wraps this view.
+        """
+        self._check_reader()
+        self._passes.set_next(at_least("set_epoch", "epoch", epoch, 0))
+
+    def state_dict(self, steps: int | None = None) -> State:
+        """The position after the last step delivered: a small JSON value, the same on all ranks.
+
+        It can be restored on any number of ranks and loader workers. Where loader workers iterate, the view does not know how
+        many steps the loop got from them: use the `state_dict` of a `Loader` or a `StatefulDataLoader`, or pass the number.
+
+        Args:
+          steps: how many steps of the latest pass were delivered; None: as many as were taken in this process.
+
+        Raises:
+          FailedPreconditionError: loader workers iterate, and `steps` is None.
+        """
+        self._here()
+        if steps is not None:
+            return self.state_after(at_least("state_dict", "steps", steps, 0))
+        if self._position is not None and self._resumed in (0, self._passes.begun + 1):
+            return self._position.to_json()
+        latest = self._latest
+        if latest is not None and (loader_worker() is not None or latest.begun in (0, self._passes.begun)):
+            if loader_worker() is not None or not latest.ended:
+                return latest.state_dict()
+            return self._at(Position(latest.epoch + 1))
+        if self._passes.begun:
+            raise FailedPreconditionError(
+                f"{_WHO}: loader workers iterate this view, so only the loop knows how many steps it got: use "
+                "interop.torch.Loader or torchdata's StatefulDataLoader, whose state_dict() knows, or pass the number: "
+                "view.state_dict(steps=17)"
+            )
+        return self._at(Position(self._passes.next))
+
+    def _at(self, position: Position) -> State:
+        """The state of a position, without beginning the pass."""
+        with self._steps().begin(Position(position.epoch)) as whole:
+            return replace(position, state=whole.position().state).to_json()
+
+    def state_after(self, steps: int, epoch: int | None = None) -> State:
+        """The position after a number of steps of a pass.
+
+        Args:
+          steps: the number of steps, at least 0.
+          epoch: the number of the pass; None: the latest one, or the first if none has begun.
+        """
+        if epoch is None:
+            epoch = max(0, self._passes.next - (self._passes.begun > 0))
+        return self._at(Position(epoch, steps))
+
+    def load_state_dict(self, state: State) -> None:
+        """The next pass continues at a saved position, and the passes after it are the following epochs.
+
+        Call it before the DataLoader is iterated. The numbers of ranks and loader workers may differ from those of the saved
+        state, also for the state of a `StatefulDataLoader`.
+
+        Args:
+          state: a result of `state_dict` of a view, of its iterator, or of a `StatefulDataLoader`.
+
+        Raises:
+          StateError: it is something else.
+        """
+        position = position_in(state, _WHO)
+        self._here()
+        if position.stride > 1 and loader_worker() is None:
+            raise StateError(
+                f"{_WHO}: this is the state of one of {position.stride} loader workers; load the state_dict() of the whole "
+                "StatefulDataLoader"
+            )
+        self._position, self._latest = position, None
+        if loader_worker() is not None:
+            self._resumed = 0
+            return
+        self._passes.set_next(position.epoch)
+        self._resumed = self._passes.resume_next()
+
+    def explain(self) -> str:
+        """What a step is, and what each process reads for it."""
+        rank, size = self._ranks.found()
+        unknown = {
+            INFINITE: "without end",
+            UNKNOWN: "one for each batch; their number is not known before they are read",
+        }
+        steps = unknown.get(self.num_steps, f"{self.num_steps} on every rank")
+        return f"rank:   {rank} of {size}\nsteps:  {steps}\nreads:  {self._steps().reads}"
+
+    def _steps(self) -> RankSteps:
+        """The steps of this rank."""
+        rank, size = self._ranks.found()
+        if size > 1:
+            self._check_reader()
+        seen = reader()
+        if seen.collates and (size > 1 or self._dataset.node.rows_per_batch is not None):
+            raise InvalidArgumentError(
+                f"{_WHO}: the DataLoader would make batches of these batches; give it batch_size=None, and let the "
+                "dataset make the batches: dataset.batch(global_batch_size); a Trainer of Hugging Face returns "
+                "interop.torch.Loader(dataset) from get_train_dataloader"
+            )
+        if self._made is None or self._made[0] != (rank, size):
+            self._made = (rank, size), RankSteps(self._dataset, rank, size, _WHO)
+        return self._made[1]
+
+    def _check_reader(self) -> None:
+        """Refuse to be sharded again."""
+        sharder = self._sharder or reader().sharder
+        if sharder and self._ranks.found()[1] > 1:
+            raise InvalidArgumentError(
+                f"{_WHO}: Accelerate's {sharder} would shard the batches again, which this view has divided for the ranks "
+                "already, so records would be lost; leave the DataLoader out of accelerator.prepare(), or use "
+                "interop.torch.Loader, which prepare leaves as it is"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**self.__dict__, "_latest": None, "_convert": None, "_made": None}
+        if starts_worker():  # the worker cannot find out which rank it belongs to
+            rank, size = self._ranks.found()
+            state |= {"_ranks": Ranks(rank, size), "_sharder": reader().sharder, "_process": -1}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _VIEWS.add(self)
+        self._convert = converter(self._dataset.element_spec, _WHO, shared=self._share_memory)
+
+
+def _after_fork() -> None:
+    """Give views passes of their own in a forked process such as a rank; loader workers share those of their parent."""
+    if not starts_worker():
+        for view in list(_VIEWS):
+            view._passes = view._passes.copy()
+
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class ViewIterator(Iterator[Any]):
+    """One pass over a view, in one process.
+
+    Outside of loader workers, the pass begins with the first step, so that a state can be loaded before.
+
+    Args:
+      view: what is iterated.
+      steps: of the rank.
+      worker: the loader worker that this process is, if it is one.
+      number: how many iterators of the view this process had before.
+    """
+
+    def __init__(self, view: IterableView, steps: RankSteps, worker: LoaderWorker | None, number: int) -> None:
+        self.worker, self.number, self.begun = worker, number, 0
+        self.ended = False
+        self._view, self._steps, self._convert = view, steps, view._convert
+        self._loaded: Position | None = None
+        self._iterator: StepIterator | None = None
+
+    def __iter__(self) -> "ViewIterator":
+        return self
+
+    def __next__(self) -> Any:
+        iterator = self._iterator or self.begin()
+        try:
+            element = next(iterator)
+        except StopIteration:
+            self.ended = True
+            raise
+        return self._convert(element)
+
+    def begin(self) -> StepIterator:
+        """The steps; the pass begins now if it has not begun."""
+        if self._iterator is None:
+            position, self.begun = self._view._begin(self, self._loaded)
+            worker = self.worker
+            share = {} if worker is None else {"worker": worker.number, "workers": worker.count}
+            self._iterator = self._steps.begin(position, **share)
+        return self._iterator
+
+    @property
+    def epoch(self) -> int:
+        """The number of the pass."""
+        return self.begin().epoch
+
+    def state_dict(self) -> State:
+        """The position after the last step delivered: a small JSON value."""
+        return self.begin().position().to_json()
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue at a saved position, in this iterator.
+
+        Raises:
+          StateError: the state belongs to another pipeline, or is something else.
+        """
+        self._loaded = position_in(state, _WHO)
+        self.close()
+        self.ended = False
+
+    def close(self) -> None:
+        """End the pass and its threads."""
+        if self._iterator is not None:
+            self._iterator.close()
+            self._iterator = None

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who reads a view: what wraps it into batches or shards of its own, seen from the frames of the call."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Reader", "reader", "starts_worker"]
+
+_SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
+_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads a view.
+
+    Args:
+      collates: a DataLoader makes batches of the elements, since it was not given `batch_size=None`.
+      sharder: the class of Accelerate that shards the elements for the processes; empty: none.
+    """
+
+    collates: bool = False
+    sharder: str = ""
+
+
+def reader() -> Reader:
+    """What called a method of a view; PyTorch and Accelerate tell it nowhere else."""
+    collates = False
+    for caller in _callers():
+        name = type(caller).__name__
+        if name == "_IterableDatasetFetcher":
+            collates = collates or bool(getattr(caller, "auto_collation", False))
+        elif name in _SHARDERS:
+            return Reader(collates, name)
+    return Reader(collates)
+
+
+def starts_worker() -> bool:
+    """True while a DataLoader starts a loader worker, in its process and in a forked worker; not for other processes."""
+    return any(type(caller).__name__.endswith("MultiProcessingDataLoaderIter") for caller in _callers())
+
+
+def _callers() -> Iterator[Any]:
+    """The objects whose methods are being called, the innermost first."""
+    frame, depth = sys._getframe(2), 0
+    while frame is not None and depth < _DEPTH:
+        yield frame.f_locals.get("self")
+        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]

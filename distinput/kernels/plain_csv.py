@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain records of CSV straight to columns: what most files are made of; the rest is left to pyarrow's reader."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from distinput.kernels.csv_records import LANES, NEWLINE, RETURN
+from distinput.kernels.decimals import (
+    HIGHEST,
+    LOWEST,
+    MOST_DIGITS,
+    NO_DECIMAL,
+    SMALLEST,
+    decimal_number,
+    whole_number,
+)
+from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
+from distinput.kernels.machine import equal_mask, load_u8, store_u32, store_u64, trailing_zeros
+
+# Kinds of column. Of text, a start and a length are written.
+LEFT_OUT, INT64, FLOAT64, FLOAT32, INT32, TEXT = range(6)
+WIDTHS = (0, 8, 8, 4, 4, 16)
+
+# Status codes.
+OK, NOT_PLAIN = 0, 1
+
+_WHOLE = re.compile(rb"-?[0-9]{1,18}\Z")
+_DECIMAL = re.compile(rb"-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?\Z")
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_MINUS_BIT, _29, _32 = np.uint64(1 << 63), np.uint64(29), np.uint64(32)
+_LAST_29, _HALF, _BIAS = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(896 << 23)
+_LEAST_32, _MOST_32 = (np.uint64(np.float64(each).view(np.uint64)) for each in (1e-37, 3e38))
+
+
+def _read_float(text: bytes) -> np.float64 | None:
+    """The float64 nearest to a decimal number; None: it is none, or left to others."""
+    found = _DECIMAL.match(text)
+    if found is None:
+        return None
+    digits, fraction = found[1] + (found[2] or b""), len(found[2] or b"")
+    value = np.float64(text)
+    if not int(digits):
+        return value
+    exponent = int(found[3] or 0) - fraction
+    fits = LOWEST <= exponent <= HIGHEST and len(digits.lstrip(b"0")) <= MOST_DIGITS and np.isfinite(value)
+    return value if fits and abs(value).view(np.uint64) >= SMALLEST else None
+
+
+def _read_number(text: bytes, kind: int) -> np.generic | None:
+    """The number in a value; None: it is none, or left to others."""
+    if kind in (INT64, INT32):
+        number = int(text) if _WHOLE.match(text) else None
+        if number is None or (kind == INT32 and not -(2**31) <= number < 2**31):
+            return None
+        return np.int64(number) if kind == INT64 else np.int32(number)
+    value = _read_float(text)
+    if kind == FLOAT64 or value is None or value == 0:
+        return value if kind == FLOAT64 or value is None else np.float32(value)
+    bits = abs(value).view(np.uint64)
+    # Halfway between two of float32 it is not told on which side the text was.
+    return np.float32(value) if _LEAST_32 <= bits <= _MOST_32 and bits & _LAST_29 != _HALF else None
+
+
+def _read_record(content: bytes, at: int, delimiter: int, quote: int) -> tuple[list[tuple[int, int]], int] | None:
+    """Start and end of each value of the record at `at`, and the end of the record; None: it is not plain."""
+    values = []
+    while True:
+        start = at
+        if at < len(content) and content[at] == quote:
+            stop = content.find(quote, at + 1)
+            at = stop + 1
+            if stop < 0:
+                return None
+            start += 1
+        else:
+            ends = [place for place in (content.find(delimiter, at), content.find(NEWLINE, at)) if place >= 0]
+            if not ends:
+                return None
+            at = stop = min(ends)
+            if quote >= 0 and quote in content[start:stop]:
+                return None
+            if content[at] == NEWLINE and stop > start and content[stop - 1] == RETURN:
+                stop, at = stop - 1, at - 1
+        if content[at : at + 2] == b"\r\n":
+            at += 1
+        if at == len(content) or content[at] not in (delimiter, NEWLINE):
+            return None
+        values.append((start, stop))
+        at += 1
+        if content[at - 1] == NEWLINE:
+            return values, at
+
+
+def plain_csv_reference(
+    data: Bytes, n: int, delimiter: int, quote: int, columns: Ints, out: BytesOut
+) -> tuple[int, int]:
+    r"""Read n records to columns.
+
+    A value is everything between delimiters, or between two quotes. The records must be plain: no quotes but around a whole
+    value; in columns of numbers nothing but whole numbers of up to 18 digits, or decimal ones as `decimals` has them.
+
+    Args:
+      data: whole records, which end with "\n" or "\r\n"; empty lines are none.
+      n: how many there are.
+      delimiter: the byte between values.
+      quote: the byte around quoted values; -1: nothing is quoted.
+      columns: [k * 2] (that is [k, 2]): for each value of a record its kind and the offset of its column in `out`, a multiple
+        of 8. Numbers are [n]; text is [2, n] of int64, start and length of each in the data.
+      out: out; the columns.
+
+    Returns:
+      `OK` or `NOT_PLAIN`, and 0; unless it is `OK`, the columns are undefined.
+    """
+    k = columns.size // 2
+    if n < 0 or k < 1 or columns.size != 2 * k:
+        raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
+    for kind, place in columns.reshape(k, 2).tolist():
+        if not LEFT_OUT <= kind <= TEXT or place < 0 or place % 8 or place + WIDTHS[kind] * n > out.size:
+            raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
+    content, at, row = data.tobytes(), 0, 0
+    while at < len(content):
+        record = _read_record(content, at, delimiter, quote)
+        if record is None:
+            return NOT_PLAIN, 0
+        values, after = record
+        if content[at:after] in (b"\n", b"\r\n"):
+            at = after
+            continue
+        at = after
+        if len(values) != k or row == n:
+            return NOT_PLAIN, 0
+        for (kind, place), (start, stop) in zip(columns.reshape(k, 2).tolist(), values, strict=True):
+            if kind == TEXT:
+                both = out[place : place + 16 * n].view(np.int64)
+                both[row], both[n + row] = start, stop - start
+            elif kind != LEFT_OUT:
+                number = _read_number(content[start:stop], kind)
+                if number is None:
+                    return NOT_PLAIN, 0
+                out[place : place + WIDTHS[kind] * n].view(number.dtype)[row] = number
+        row += 1
+    return (OK if row == n else NOT_PLAIN), 0
+
+
+@inlined
+def _specials(data: Bytes, at: int, delimiter: int, quote: int) -> np.uint64:
+    """Bit i is set if byte at + i is a delimiter, a newline or a quote, for up to 64 bytes."""
+    if at + LANES <= data.size:
+        found = equal_mask(data, at, delimiter) | equal_mask(data, at, NEWLINE)
+        return found | equal_mask(data, at, quote) if quote >= 0 else found
+    found = _ZERO
+    for i in range(data.size - at):
+        byte = load_u8(data, at + i)
+        if byte == delimiter or byte == NEWLINE or byte == quote:
+            found |= _ONE << np.uint64(i)
+    return found
+
+
+@inlined
+def _cut(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOut, ends: IntsOut) -> bool:
+    """Where each of n records begins [n], and where each of its values ends [n * k], with its quotes; False: not plain."""
+    row, value, first, begin, base = 0, 0, 0, 0, 0
+    inside, closed = False, -1  # whether a quote is open; where the one was closed
+    while base < data.size:
+        found = _specials(data, base, delimiter, quote)
+        while found != _ZERO:
+            at = base + trailing_zeros(found)
+            found &= found - _ONE
+            byte = load_u8(data, at)
+            if inside:
+                if byte == quote:
+                    inside, closed = False, at
+                continue
+            if byte == quote:
+                if at != begin:
+                    return False
+                inside = True
+                continue
+            stop = at
+            if byte == NEWLINE and at > begin and load_u8(data, at - 1) == RETURN:
+                stop -= 1
+            if closed >= 0:
+                if closed + 1 != stop:
+                    return False
+                closed = -1
+            elif byte == NEWLINE and value == 0 and stop == first:
+                first = begin = at + 1  # an empty line
+                continue
+            if row == n or value == k:
+                return False
+            ends[row * k + value] = stop
+            value, begin = value + 1, at + 1
+            if byte == NEWLINE:
+                if value != k:
+                    return False
+                firsts[row] = first
+                row, value, first = row + 1, 0, begin
+        base += LANES
+    return row == n and begin == data.size and not inside
+
+
+@inlined
+def _span(data: Bytes, row: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints) -> tuple[int, int]:
+    """Start and end of a value, without its quotes."""
+    place = row * k + j
+    start = ends[place - 1] + 1 if j > 0 else firsts[row]
+    stop = ends[place]
+    if start < stop and load_u8(data, start) == quote:
+        return start + 1, stop - 1
+    return start, stop
+
+
+@inlined
+def _put_texts(data: Bytes, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut) -> bool:
+    """Write start and length of the values of a column."""
+    n = firsts.size
+    for row in range(n):
+        start, stop = _span(data, row, j, k, quote, firsts, ends)
+        store_u64(out, place + 8 * row, np.uint64(start))
+        store_u64(out, place + 8 * (n + row), np.uint64(stop - start))
+    return True
+
+
+@inlined
+def _put_wholes(
+    data: Bytes, kind: int, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
+) -> bool:
+    """Write a column of whole numbers; False: not plain."""
+    for row in range(firsts.size):
+        start, stop = _span(data, row, j, k, quote, firsts, ends)
+        number, right = whole_number(data, start, stop)
+        if not right or (kind == INT32 and (number < -(2**31) or number >= 2**31)):
+            return False
+        if kind == INT64:
+            store_u64(out, place + 8 * row, np.uint64(number))
+        else:
+            store_u32(out, place + 4 * row, np.uint32(number & 0xFFFFFFFF))
+    return True
+
+
+@inlined
+def _put_decimals(
+    data: Bytes, kind: int, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
+) -> bool:
+    """Write a column of floats; False: not plain."""
+    for row in range(firsts.size):
+        start, stop = _span(data, row, j, k, quote, firsts, ends)
+        bits = decimal_number(data, start, stop)
+        if bits == NO_DECIMAL:
+            return False
+        if kind == FLOAT64:
+            store_u64(out, place + 8 * row, bits)
+            continue
+        sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_MINUS_BIT
+        last = bits & _LAST_29
+        if bits != _ZERO:
+            if bits < _LEAST_32 or bits > _MOST_32 or last == _HALF:
+                return False
+            bits = (bits >> _29) - _BIAS + (_ONE if last > _HALF else _ZERO)
+        store_u32(out, place + 4 * row, np.uint32(bits | sign))
+    return True
+
+
+@inlined
+def _misplaced(columns: Ints, n: int, size: int) -> bool:
+    """True if a column has no kind, or does not lie within `size` bytes."""
+    for j in range(columns.size // 2):
+        kind, place = columns[2 * j], columns[2 * j + 1]
+        width = 16 if kind == TEXT else 4 if kind == FLOAT32 or kind == INT32 else 8
+        if kind < LEFT_OUT or kind > TEXT or place < 0 or place % 8 != 0 or place > size:
+            return True
+        # Dividing instead of multiplying avoids overflow.
+        if kind != LEFT_OUT and n > (size - place) // width:
+            return True
+    return False
+
+
+@kernel(plain_csv_reference)
+def plain_csv(data: Bytes, n: int, delimiter: int, quote: int, columns: Ints, out: BytesOut) -> tuple[int, int]:
+    """See `plain_csv_reference`."""
+    k = columns.size // 2
+    if n < 0 or k < 1 or columns.size != 2 * k:
+        raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
+    if _misplaced(columns, n, out.size):
+        raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
+    if n > data.size or k > data.size or n * k > data.size:  # each value takes a byte at least
+        return (OK if n == 0 and data.size == 0 else NOT_PLAIN), 0
+    firsts, ends = np.empty(n, np.int64), np.empty(n * k, np.int64)
+    right = _cut(data, n, k, delimiter, quote, firsts, ends)
+    for j in range(k):
+        kind, place = columns[2 * j], columns[2 * j + 1]
+        if not right:
+            return NOT_PLAIN, 0
+        if kind == TEXT:
+            right = _put_texts(data, place, j, k, quote, firsts, ends, out)
+        elif kind == INT64 or kind == INT32:
+            right = _put_wholes(data, kind, place, j, k, quote, firsts, ends, out)
+        elif kind != LEFT_OUT:
+            right = _put_decimals(data, kind, place, j, k, quote, firsts, ends, out)
+    return (OK if right else NOT_PLAIN), 0

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records a step is made of, computed from positions, without reading them."""
+
+from distinput.lineage.located import Located, Place, Seen
+
+__all__ = ["Located", "Place", "Seen"]

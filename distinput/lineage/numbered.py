@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same pipeline over the numbers of records: where an element comes from follows from positions, and nothing is read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.column import Ints
+from distinput.core.nest import structure_of
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.state import State
+from distinput.errors import DistinputError, UnimplementedError
+from distinput.files.concurrent_requests import ask_each
+from distinput.lineage.reached import Reached, reached
+from distinput.lineage.record_numbers import (
+    SOURCE_BITS,
+    FragmentRecords,
+    MemoryRecords,
+    ReaderRecords,
+    RecordNumbers,
+    names_in,
+)
+from distinput.ops.balance_rows import BalanceRows
+from distinput.ops.balanced_sample import BalancedSample
+from distinput.ops.batch import Batch
+from distinput.ops.cache import Cache
+from distinput.ops.choose import Choose
+from distinput.ops.concatenate import Concatenate
+from distinput.ops.fragment_reader import FragmentReader
+from distinput.ops.identity import AssertCardinality
+from distinput.ops.padded_batch import PaddedBatch
+from distinput.ops.random_keys import RandomKeys
+from distinput.ops.reader import Counts, Reader
+from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.ops.shard_batches import ShardBatches
+from distinput.ops.take import Take
+from distinput.ops.unbatch import Unbatch
+from distinput.ops.zip import Zip
+from distinput.plan.batching import Batching
+from distinput.plan.node import UNKNOWN, Node, walk
+from distinput.plan.one_for_one import OneForOne
+from distinput.plan.same_elements import SameElements
+
+__all__ = ["Numbered", "numbered"]
+
+_LEDGER = "keep a Ledger while the job runs, which can give any step again"
+_REGROUPED = (Concatenate, LegacyRebatch, Rebatch, ShardBatches, Unbatch)
+_PADDING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """A pipeline over the numbers of the records of its sources.
+
+    Args:
+      node: its elements are nests of record numbers where those of the pipeline are made of these records.
+      sources: the sources.
+      assumes: what is taken for granted about functions of the user, in words.
+    """
+
+    node: Reached
+    sources: Sequence[RecordNumbers]
+    assumes: tuple[str, ...]
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The files of all sources, one source after the other."""
+        return tuple([name for source in self.sources for name in source.files])
+
+    @cached_property
+    def _first_file(self) -> list[int]:
+        return np.cumsum([0, *[len(source.files) for source in self.sources]]).tolist()  # type: ignore[no-any-return]
+
+    def elements(self, steps: Ints, epoch: int) -> list[Ints]:
+        """The numbers of the records of elements, each an array [rows, records of a row], or [records] for a single one.
+
+        Raises:
+          IndexError: there is no such element.
+        """
+        return [_flat(element) for element in self.node.fetch(steps, epoch).elements()] if len(steps) else []
+
+    def places(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """The file, among `files`, and the record in it of record numbers [n]."""
+        if len(self.sources) == 1:
+            return self.sources[0].places(numbers)
+        which = numbers >> SOURCE_BITS
+        file, record = np.empty_like(numbers), np.empty_like(numbers)
+        for index in np.unique(which).tolist():
+            mine = np.flatnonzero(which == index)
+            found, record[mine] = self.sources[index].places(numbers[mine] - (index << SOURCE_BITS))
+            file[mine] = found + self._first_file[index]
+        return file, record
+
+    def numbers(self, file: str, record: int) -> list[int]:
+        """The numbers of a record.
+
+        Raises:
+          KeyError: the pipeline does not read that file.
+        """
+        found = [
+            (index, place)
+            for index, source in enumerate(self.sources)
+            for place, name in enumerate(source.files)
+            if name == file
+        ]
+        if not found:
+            raise KeyError(file)
+        made = [
+            number + (index << SOURCE_BITS)
+            for index, place in found
+            for number in self.sources[index].numbers(place, record)
+        ]
+        return sorted(set(made))
+
+
+def _flat(element: Any) -> Ints:
+    leaves = structure_of(element).flatten(element)
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    if arrays[0].ndim == 0:
+        return np.array(arrays)
+    if len(arrays) == 1 and arrays[0].ndim == 1:
+        return arrays[0][:, None]
+    rows = min(len(array) for array in arrays)
+    return np.concatenate([array[:rows].reshape(rows, -1) for array in arrays], axis=1)
+
+
+def numbered(node: Node, *, read: bool = False) -> Numbered:
+    """A pipeline over the numbers of its records.
+
+    Args:
+      node: the pipeline.
+      read: count the records of files that tell no number by reading them once.
+
+    Raises:
+      UnimplementedError: where an element comes from does not follow from positions; the message names the step and why.
+    """
+    made = _Numbering(read)
+    tree = made.of(node)
+    return Numbered(reached(tree), made.sources, tuple(made.assumes))
+
+
+class _Numbering:
+    def __init__(self, read: bool) -> None:
+        self._read = read
+        self.sources: list[RecordNumbers] = []
+        self.assumes: list[str] = []
+        self._made: dict[int, Node] = {}
+
+    def of(self, node: Node, count: int | None = None) -> Node:
+        """The tree over numbers.
+
+        Args:
+          node: the tree.
+          count: how many elements it has, where a step above states it.
+        """
+        if id(node) not in self._made:  # a dataset that is used twice has the same records in both places
+            try:
+                self._made[id(node)] = self._of(node, count)
+            except UnimplementedError:
+                raise
+            except (DistinputError, TypeError) as error:
+                raise _refused(node, f"it cannot run over the numbers of records: {error}") from error
+        return self._made[id(node)]
+
+    def _of(self, node: Node, count: int | None) -> Node:
+        match node:
+            case Reader():
+                names = reached(node.input)
+                counts = self._counts(node, names, count)
+                return self._source(lambda held, k: ReaderRecords(held, k, names, counts), node)
+            case FragmentReader():
+                rows = node.rows
+                if rows is None or any("row" not in node.fragments.fragment(i, node.format).start for i in range(1)):
+                    raise _refused(node, "the records before a part of a file are not counted")
+                return self._source(FragmentRecords, node)
+            case AssertCardinality():
+                return self.of(node.inputs[0], node.count_elements())
+            case Cache():
+                return self._kept(node)
+            case BalanceRows():
+                below = self.of(node.input, count)
+                self._assume(node, "does not move rows to another replica: it orders them by what they hold")
+                return below
+            case Batching():
+                below = self.of(node.input)
+                if below.spec.leaves[0].shape == () and all(leaf.shape == () for leaf in below.spec.leaves):
+                    return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
+                fills = below.spec.structure.build([_PADDING] * len(below.spec.leaves))
+                return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+            case Zip():
+                return self._zip(node)
+            case Choose():
+                sources = tuple([self.of(source) for source in node.sources])
+                return node.with_inputs((*sources, *node.inputs[len(sources) :]))
+            case _ if isinstance(node, OneForOne | RandomKeys) or node.transparent:
+                return self._one_for_one(node, count)
+            case _ if not node.inputs:
+                known = node.count_elements()
+                known = count if known == UNKNOWN and count is not None else known
+                if known == UNKNOWN:
+                    raise _refused(node, "its elements cannot be counted; state their number with assert_cardinality")
+                return self._source(lambda held, k: MemoryRecords(held, k, known), node)
+            case _ if node.by_position or isinstance(node, (BalancedSample, *_REGROUPED)):
+                return node.with_inputs(tuple([self.of(source) for source in node.inputs]))
+        raise _refused(node, "which records its elements come from depends on what they hold, or on a function")
+
+    def _one_for_one(self, node: Node, count: int | None) -> Node:
+        below = self.of(node.inputs[0], count)
+        batches = any(leaf.shape != () for leaf in below.spec.leaves)
+        if batches and not node.keeps_batches and not node.transparent and not isinstance(node, RandomKeys):
+            self._assume(node, "leaves each row of a batch where it is")
+        return below
+
+    def _assume(self, node: Node, what: str) -> None:
+        self.assumes.append(f"{node.where()}, {what}")
+
+    def _zip(self, node: Zip) -> Node:
+        """Records beside each other; those of a `range` that only counts the others are left out."""
+        told = [source for source in node.sources if any(not _counts(leaf) for leaf in walk(source) if not leaf.inputs)]
+        kept = told or list(node.sources)
+        n = [source.count_elements() for source in node.sources]
+        parts = tuple([self.of(source) for source in kept])
+        made: Node = parts[0]
+        if len(parts) > 1:
+            made = Zip(structure_of(tuple(range(len(parts)))), parts, origin=node.origin)
+        ends = [size for size in n if size >= 0]
+        if len(kept) < len(n) and ends and UNKNOWN not in n:
+            return Take(made, min(ends), origin=node.origin)
+        return made
+
+    def _kept(self, node: Cache) -> Node:
+        below = self.of(node.inputs[0])
+        if any(step.reshuffles for step in walk(node.inputs[0])):
+            kept = node.store.epoch
+            return _OnePass(below, 0 if kept is None else kept, origin=node.origin)
+        return below
+
+    def _source(self, make: Callable[[Any, int], RecordNumbers], node: Node) -> RecordNumbers:
+        made = make(RecordNumbers.held_by(node), len(self.sources))
+        self.sources.append(made)
+        return made
+
+    def _counts(self, node: Reader, names: Reached, count: int | None) -> Counts:
+        if node.counts is not None:
+            return node.counts
+        if names.size < 0:
+            raise _refused(node, "the number of its files is known only at the end")
+        files = names_in(names, 0)
+        return files, np.cumsum([0, *self._rows(node, files, count)], dtype=np.int64)
+
+    def _rows(self, node: Reader, names: Sequence[str], count: int | None) -> list[int]:
+        if node.format.counts_rows:
+            told = ask_each(node.format.rows, list(dict.fromkeys(names)))
+            known = dict(zip(dict.fromkeys(names), told, strict=True))
+            if None not in known.values():
+                return [known[name] or 0 for name in names]
+        table = node.table
+        if table is not None and table.rows is not None:
+            found = [int(table.rows[i]) if (i := table.index(name)) >= 0 else -1 for name in names]
+            if min(found, default=0) >= 0:
+                return found
+        if len(names) == 1 and count is not None and count >= 0:
+            return [count]
+        if not self._read:
+            raise _refused(
+                node, "its files do not tell how many records they hold; read them with index=True or with a manifest, or pass "
+                "read=True, which counts the records by reading all files once",
+            )  # fmt: skip
+        return [sum(block.size for block, _ in node.format.read(name)) for name in names]
+
+
+def _counts(leaf: Node) -> bool:
+    """Whether a source only counts, as that of `enumerate`."""
+    return leaf.op in ("range", "counter")
+
+
+@dataclass(frozen=True, eq=False)
+class _OnePass(SameElements):
+    """The elements of one pass in every pass: what a cache keeps."""
+
+    epoch: int
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(self.epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, self.epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return self.input.random_access
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        return self.input.fetch(rows, self.epoch)
+
+
+def _refused(node: Node, why: str) -> UnimplementedError:
+    return UnimplementedError(f"locate: {node.where()}: {why}; or {_LEDGER}")

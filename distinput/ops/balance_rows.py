@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`balance_replicas`: the rows of each global batch in another order, so that the parts of replicas cost equally much."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.calls import note_element
+from distinput.core.column import Ints
+from distinput.core.failure import Failure
+from distinput.core.rows import Stream, passing_over
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.functions.convention import calling
+from distinput.kernels.even_deal import deal_evenly
+from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.needs import Needs
+from distinput.plan.one_for_one import OneForOne
+
+__all__ = ["BalanceRows"]
+
+_UNITS = 1 << 40
+"""What the costs of a batch sum to where they are no whole numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class BalanceRows(OneForOne):
+    """Reorder the rows of each batch, so that consecutive pieces of it cost equally much.
+
+    Pieces have as many rows as a balanced cut gives them, and keep the order of their rows.
+
+    Shapes, batches: unchanged. State: where the next batch stands in the input.
+
+    Args:
+      cost: batch -> a number for each row, called with the components of a tuple as arguments.
+      pieces: how many there are. A state does not depend on it.
+
+    Raises:
+      InvalidArgumentError: at iteration, `cost` does not return one number for each row, or one is negative or not finite.
+
+    Source: the longest first, each to the replica with the least (Graham: Bounds on multiprocessing timing anomalies, 1969),
+    with room for equally many; then rows of the costliest and the cheapest piece are exchanged while that helps.
+    """
+
+    needs: ClassVar[Needs] = Needs.EACH
+    keeps_batches: ClassVar[bool] = True
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    indifferent: ClassVar[frozenset[str]] = OneForOne.indifferent | {"pieces"}
+    cost: Callable[..., Any]
+    pieces: int
+
+    @property
+    def op(self) -> str:
+        return "balance_replicas"
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def spec_given(self) -> bool:
+        return True  # by the input
+
+    def batch_sizes(self) -> BatchSizes | None:
+        return self.input.batch_sizes()
+
+    def stream(self, state: State, run: Run) -> Stream:
+        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+            if type(block) is Failure:
+                yield block, at(0)
+                continue
+            for place in range(block.size):
+                try:
+                    made: Block = self._balanced(block.rows(place, place + 1))
+                except Exception as error:
+                    if not run.tolerant:
+                        raise
+                    made = Failure(error)
+                yield made, at(place + 1)
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        block = self.input.fetch(rows, epoch)
+        return concat_blocks([self._balanced(block.rows(i, i + 1)) for i in range(block.size)]) if block.size else block
+
+    def _balanced(self, one: Block) -> Block:
+        """A batch, as a block of one element, with its rows in another order."""
+        batch = one.materialize()
+        rows = batch.unstack()
+        costs = self._costs(batch.row(0), rows.size)
+        if self.pieces < 2 or rows.size < 2:
+            return batch
+        owners = np.empty(rows.size, np.int64)
+        deal_evenly(costs, np.zeros(self.pieces, np.int64), owners)
+        return rows.take(np.argsort(owners, kind="stable")).stack(rows.size)
+
+    def _costs(self, batch: Any, count: int) -> Ints:
+        """The costs of a batch as whole numbers."""
+        try:
+            costs = np.asarray(calling(self.cost)(batch))
+            if costs.dtype.kind not in "iuf" or costs.shape != (count,):
+                raise InvalidArgumentError(
+                    f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, got "
+                    f"{costs.dtype} of shape {list(costs.shape)}"
+                )
+            if not (np.isfinite(costs).all() and (costs >= 0).all()):
+                raise InvalidArgumentError(
+                    f"InputOptions(balance_replicas): costs must be finite and not negative, got {costs.min()} to {costs.max()}"
+                )
+        except Exception as error:
+            note_element(error, batch)
+            raise
+        total = float(costs.sum(dtype=np.float64))
+        if costs.dtype.kind != "f" and total < _UNITS:
+            return costs.astype(np.int64)
+        return (costs / (total or 1.0) * _UNITS).astype(np.int64)

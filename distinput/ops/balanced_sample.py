@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sample_from_datasets(balanced=True)`: elements of several datasets, mixed so that every prefix has the shares asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.column import Ints
+from distinput.core.rows import RowQueue, Stream
+from distinput.core.run import Run
+from distinput.core.sizes import rows_within
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.errors import InvalidArgumentError
+from distinput.kernels.fair_choice import LONGEST, WHOLE, choose_fairly
+from distinput.ops.choose import gathered, sample_from_datasets, shares_of
+from distinput.ops.repeat import epoch_of
+from distinput.plan.check import integer
+from distinput.plan.common_spec import common_spec
+from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.state_form import is_count
+
+__all__ = ["BalancedSample", "balanced_sample", "sample"]
+
+_ON_END = ("stop", "skip", "repeat")
+
+_MOST = 1024
+_MOST_PIECES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedSample(Node):
+    """Elements of several datasets in turn, so that every prefix has the shares asked for.
+
+    After any number of elements, the count of each of k datasets differs from the sum of its shares so far by at most
+    1 - 1 / (2k - 2), which no other rule can better. Nothing is random: every pass has the same turns.
+
+    Shapes: the common shape of all. State: where the next element of each dataset stands, how many elements each has given
+    since a dataset ended, and which ones have.
+
+    Args:
+      sources: the datasets.
+      schedule: from which step on which weights hold, ascending from step 0: ((step, weights), ...). A step is one element.
+      on_end: what happens when a dataset has no element for its turn. "stop": the sample ends. "skip": the others go on, with
+        the shares that they have among themselves, counted anew from there. "repeat": it begins its next pass, and the sample
+        ends when every dataset that has a weight then or later has ended once; a dataset without elements is skipped.
+
+    Source: R. Tijdeman: The chairman assignment problem (Discrete Mathematics 32, 1980).
+    """
+
+    tolerant: ClassVar[bool] = True
+    sources: tuple[Node, ...]
+    schedule: tuple[tuple[int, tuple[float, ...]], ...]
+    on_end: str = "skip"
+
+    @cached_property
+    def spec(self) -> Spec:
+        return common_spec("sample_from_datasets", self.sources)
+
+    @property
+    def op(self) -> str:
+        return "sample_from_datasets"
+
+    @property
+    def cardinality(self) -> int:
+        sizes = [source.cardinality for source in self.sources]
+        if all(size == INFINITE for size in sizes):
+            return INFINITE
+        if self.on_end != "skip" or len(self.schedule) > 1 or UNKNOWN in sizes:
+            return UNKNOWN
+        return INFINITE if INFINITE in sizes else sum(sizes)
+
+    def start(self, epoch: int) -> State:
+        first = epoch_of(epoch, 0) if self.on_end == "repeat" else epoch
+        return {
+            "inputs": [{"input": node.start(first), "skip": 0} for node in self.sources],
+            "epoch": epoch,
+            "from": 0,
+            "counts": [0] * len(self.sources),
+            "passes": [0] * len(self.sources),
+            "over": [],
+        }
+
+    def state_misfit(self, state: State) -> str | None:
+        k = len(self.sources)
+        over = state["over"]
+        if not all(is_count(index, 0, k - 1) for index in over):
+            return f"{self.op}: 'over' must hold numbers of datasets"
+        for name in ("counts", "passes"):
+            if len(state[name]) != k or not all(map(is_count, state[name])):
+                return f"{self.op}: {name!r} must hold a number for each dataset"
+        if self._active(state["from"] + sum(state["counts"]), over):
+            debts = _Turns(self, state["from"], state["counts"], over).debts
+            if np.abs(debts).max(initial=0) > WHOLE:
+                return f"{self.op}: 'counts' do not fit the weights"
+        return None
+
+    def stream(self, state: State, run: Run) -> Stream:
+        queues = [RowQueue(n.open(m["input"], run), m) for n, m in zip(self.sources, state["inputs"], strict=True)]
+        epoch, passes, over = state["epoch"], list(state["passes"]), set(state["over"])
+        failures: dict[int, Exception] = {}
+        most = 1
+
+        def mark() -> State:
+            inputs = [queue.mark() for queue in queues]
+            made = {"inputs": inputs, "epoch": epoch, "from": turns.first, "counts": list(turns.counts)}
+            return {**made, "passes": list(passes), "over": sorted(over)}
+
+        turns = _Turns(self, state["from"], state["counts"], over)
+        while self._goes_on(turns.step, passes, over):
+            values = turns.next(self._until_change(turns.step, most))
+            used, block, empty = gathered(queues, values, failures)
+            turns.take(used)
+            if block is not None:
+                most = min(2 * most, rows_within(block.size, block.nbytes, _MOST))
+                yield block, mark()
+            if empty is None:
+                continue
+            if empty in failures:
+                raise failures[empty]
+            if queues[empty].failure is not None:  # it has taken the turn
+                turns.take(1)
+                failure = queues[empty].passed()
+                yield failure, mark()
+                continue
+            if self.on_end == "stop":
+                return
+            if self.on_end == "repeat":
+                passes[empty] += 1
+                node, begin = self.sources[empty], self.sources[empty].start(epoch_of(epoch, passes[empty]))
+                queues[empty] = RowQueue(node.open(begin, run), {"input": begin, "skip": 0})
+                if queues[empty].fill(1) or queues[empty].failure is not None:
+                    continue
+            over.add(empty)
+            turns = _Turns(self, turns.step, [0] * len(self.sources), over)
+
+    def _active(self, step: int, over: Any) -> bool:
+        """Whether a dataset that goes on has a weight at this step."""
+        weights = self.schedule[self._piece(step)][1]
+        return any(weight > 0 and index not in over for index, weight in enumerate(weights))
+
+    def _goes_on(self, step: int, passes: Sequence[int], over: set[int]) -> bool:
+        if not self._active(step, over):
+            return False
+        if self.on_end != "repeat":
+            return True
+        later = [weights for _, weights in self.schedule[self._piece(step) :]]
+        open_ones = [index for index, number in enumerate(passes) if not number and index not in over]
+        return any(weights[index] > 0 for index in open_ones for weights in later)
+
+    def _until_change(self, step: int, most: int) -> int:
+        """Steps before the weights change, at most so many: what ends the sample is looked at when they do."""
+        later = self.schedule[self._piece(step) + 1 :]
+        return min(most, later[0][0] - step) if later else most
+
+    def _piece(self, step: int) -> int:
+        """Which weights hold at a step."""
+        return int(np.searchsorted(self._firsts, step, "right")) - 1
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        return np.array([first for first, _ in self.schedule], np.int64)
+
+
+class _Turns:
+    """Whose turn it is from a step on.
+
+    Args:
+      node: the datasets and their weights.
+      first: the step from which on counts are compared with shares.
+      counts: how many turns each dataset has had since.
+      over: datasets that have ended.
+    """
+
+    def __init__(self, node: BalancedSample, first: int, counts: Sequence[int], over: Any) -> None:
+        self.first, self.counts = first, list(counts)
+        self._node = node
+        self._open = [index for index in range(len(node.sources)) if index not in over]
+        rows = [whole([weights[index] for index in self._open]) for _, weights in node.schedule]
+        self._shares = np.array(rows, np.int64).reshape(len(node.schedule), len(self._open))
+        self._planned: Ints = np.empty(0, np.int64)
+        target = [0] * len(self._open)
+        for piece, ((begin, _), (end, _)) in enumerate(pairwise([*node.schedule, (self.step, ())])):
+            lasted = max(0, min(end, self.step) - max(begin, first))
+            target = [have + lasted * int(share) for have, share in zip(target, self._shares[piece], strict=True)]
+        limit = WHOLE + 1  # what a damaged state may hold does not fit into 64 bits
+        owed = [have - WHOLE * self.counts[index] for have, index in zip(target, self._open, strict=True)]
+        self.debts = np.array([max(-limit, min(limit, debt)) for debt in owed], np.int64)
+
+    @property
+    def step(self) -> int:
+        """Elements sent before."""
+        return self.first + sum(self.counts)
+
+    def next(self, most: int) -> Ints:
+        """The datasets whose turns are next."""
+        self._planned = self._turns(self.debts.copy(), most)
+        return self._planned
+
+    def take(self, used: int) -> None:
+        """The first so many of the turns that were planned have been taken."""
+        self._turns(self.debts, used)
+        for index, more in enumerate(np.bincount(self._planned[:used], minlength=len(self.counts)).tolist()):
+            self.counts[index] += more
+        self._planned = self._planned[used:]
+
+    def _turns(self, debts: Ints, count: int) -> Ints:
+        piece = self._node._piece(self.step)
+        ends = [begin for begin, _ in self._node.schedule[piece + 1 :]]
+        steps = np.diff([self.step, *ends, (ends or [self.step])[-1] + 1])
+        turns = np.empty(count, np.int64)
+        choose_fairly(debts, self._shares[piece:].reshape(-1), steps, turns)
+        return np.array(self._open, np.int64)[turns]
+
+
+def whole(weights: Sequence[float]) -> list[int]:
+    """Weights as whole numbers that sum to `WHOLE`; what is lost by rounding goes to the largest. Of zeros, all are equal.
+
+    >>> [share / WHOLE for share in whole([1, 2, 1])]
+    [0.25, 0.5, 0.25]
+    """
+    total = sum(weights)
+    if not total:
+        return whole([1] * len(weights)) if weights else []
+    made = [int(weight / total * WHOLE) for weight in weights]
+    largest = max(range(len(made)), key=made.__getitem__)
+    made[largest] += WHOLE - sum(made)
+    return made
+
+
+def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node | None:
+    """The node of `sample_from_datasets(balanced=True)`; None if no weight is positive.
+
+    Args:
+      datasets: at least one.
+      weights: a number for each; or a dict from the first step on to such numbers; None: all equal.
+      on_end: one of `_ON_END`.
+
+    Raises:
+      InvalidArgumentError: there is no dataset, or not one weight for each, or the steps are not from 0 on.
+      TypeError: the datasets differ in structure or dtype, or the weights are a dataset.
+    """
+    if not datasets:
+        raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
+    common_spec("sample_from_datasets", tuple(datasets))
+    if isinstance(weights, Node):
+        raise TypeError(
+            "sample_from_datasets: balanced=True must know the weights beforehand, got a dataset of them; give a dict from "
+            "steps to weights, such as {0: [0.9, 0.1], 10_000: [0.5, 0.5]}"
+        )
+    given = {0: [1.0] * len(datasets) if weights is None else weights} if not isinstance(weights, Mapping) else weights
+    schedule = sorted([(integer("sample_from_datasets", "a step", step), at) for step, at in given.items()])
+    if not schedule or schedule[0][0] != 0 or schedule[-1][0] > LONGEST or len(schedule) > _MOST_PIECES:
+        raise InvalidArgumentError(
+            f"sample_from_datasets: a dict of weights must have step 0, and at most {_MOST_PIECES} steps below 2**48, got "
+            f"{[step for step, _ in schedule][:5]}"
+        )
+    shares = [(step, tuple(shares_of(at, len(datasets)))) for step, at in schedule]
+    for step, at in shares[1:]:
+        if not sum(at):
+            raise InvalidArgumentError(
+                f"sample_from_datasets: one weight must be greater than zero, got {at} for step {step}"
+            )
+    kept = [number for number in range(len(datasets)) if any(at[number] > 0 for _, at in shares)]
+    if not kept or not sum(shares[0][1]):
+        return None
+    if len(kept) == 1 and len(shares) == 1:
+        return datasets[kept[0]]
+    return BalancedSample(
+        tuple([datasets[number] for number in kept]),
+        tuple([(step, tuple([at[number] for number in kept])) for step, at in shares]),
+        on_end,
+    )
+
+
+def sample(
+    datasets: Sequence[Node],
+    weights: Any,
+    seed: int | None,
+    stop_on_empty_dataset: bool,
+    rerandomize_each_iteration: bool | None,
+    *,
+    balanced: bool,
+    on_end: str | None,
+) -> Node | None:
+    """The node of `sample_from_datasets`, drawn or balanced; None if no weight is positive.
+
+    Raises:
+      InvalidArgumentError: arguments contradict one another.
+      TypeError: `weights` is a dict, and `balanced` is not set.
+    """
+    if on_end not in (None, *_ON_END):
+        raise InvalidArgumentError(
+            f"sample_from_datasets: on_end must be one of 'stop', 'skip', 'repeat', got {on_end!r}"
+        )
+    if on_end in ("skip", "repeat") and stop_on_empty_dataset:
+        raise InvalidArgumentError(
+            f"sample_from_datasets: stop_on_empty_dataset=True is on_end='stop', got on_end={on_end!r} too; leave one out"
+        )
+    ending = on_end or ("stop" if stop_on_empty_dataset else "skip")
+    if balanced:
+        if seed is not None or rerandomize_each_iteration is not None:
+            raise InvalidArgumentError(
+                "sample_from_datasets: balanced=True draws nothing; leave out seed and rerandomize_each_iteration"
+            )
+        return balanced_sample(datasets, weights, ending)
+    if ending == "repeat":
+        raise InvalidArgumentError(
+            "sample_from_datasets: on_end='repeat' goes with balanced=True; to draw from datasets without an end, repeat() them"
+        )
+    if isinstance(weights, Mapping):
+        raise TypeError("sample_from_datasets: weights by step go with balanced=True, or give a dataset of weights")
+    return sample_from_datasets(datasets, weights, seed, ending == "stop", rerandomize_each_iteration)

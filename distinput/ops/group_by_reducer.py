@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`group_by_reducer`: one element for each key, made of all elements of that key."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.calls import called
+from distinput.core.leaves import as_leaf
+from distinput.core.nest import LEAF
+from distinput.core.owned import owned
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import Mark, State
+from distinput.functions.claim import Claim, Made, behind, formed, held
+from distinput.functions.convention import calling
+from distinput.functions.inference import infer
+from distinput.ops.scan import Carry
+from distinput.plan.check import callable_argument
+from distinput.plan.node import Node
+
+__all__ = ["GroupByReducer"]
+
+_OP = "group_by_reducer"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupByReducer(Node):
+    """Reduce the elements of each key to one, and deliver these in ascending order of the keys, once the input has ended.
+
+    Shapes: those of what `finalize_func` returns. State: how many results were delivered; a restart reads the input again.
+    The reduced value of every key is kept in memory.
+
+    Args:
+      key_func: element -> integer; the components of a tuple are its arguments.
+      init_func: key -> the first value for that key, any nest.
+      reduce_func: (value, element) -> the next value, of the same structure and dtypes; a tuple element is one argument.
+      finalize_func: value -> the element to deliver; the components of a tuple are its arguments.
+
+    Raises:
+      TypeError: something is not callable; at iteration, `key_func` returns no integer, or the value changes its structure or
+        a dtype.
+
+    >>> import distinput as di
+    >>> reducer = di.data.experimental.Reducer(lambda key: np.int64(0), lambda total, x: total + x, lambda total: total)
+    >>> ds = di.data.Dataset.range(10)
+    >>> ds.apply(di.data.experimental.group_by_reducer(lambda x: x % 3, reducer)).to_list()
+    [18, 12, 15]
+
+    Source: `tf.data.experimental.group_by_reducer`.
+    """
+
+    input: Node
+    key_func: Callable[..., Any]
+    init_func: Callable[[Any], Any]
+    reduce_func: Callable[[Any, Any], Any]
+    finalize_func: Callable[..., Any]
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("key_func", "init_func", "reduce_func", "finalize_func"):
+            callable_argument(_OP, name, getattr(self, name))
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.claim.asked(_OP, self._inferred)
+
+    def _inferred(self) -> Spec:
+        groups = _Groups(self)  # of all samples, so that results that grow with their groups are seen to grow
+
+        def result(element: Any) -> Any:
+            return self._final(groups.values[groups.add(element)][1])
+
+        functions = self.key_func, self.init_func, self.reduce_func, self.finalize_func
+        return infer(_OP, result, self.input, *functions)
+
+    def start(self, epoch: int) -> State:
+        return {"input": self.input.start(epoch), "skip": 0, "given": 0}
+
+    def stream(self, state: State, run: Run) -> Stream:
+        if run.resumed:
+            _ = self.spec  # the first element of all decides, not the first after a restart
+        note = partial(run.annotate, where=self.where)
+        made = self._made(state, run)
+        return held(_OP, made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
+
+    def _made(self, state: State, run: Run) -> Iterator[Made]:
+        groups = _Groups(self)
+        begin = {"input": state["input"], "skip": 0}
+        for _ in called(self.input.open(state["input"], run), begin, groups.add):
+            pass
+        first = state["given"]
+        left = groups.sorted()[first:]
+        if not left:
+            return
+        results = list(map(owned, map(self._result, left)))
+
+        def at(done: int) -> Mark:
+            return {**begin, "given": first + done}
+
+        keys = [np.int64(key) for key, _ in left]
+        for block, place, end in formed(results):
+            if not isinstance(block, Block):
+                raise block
+            yield block, behind(at, place), Block.of_elements(LEAF, keys[place:end])
+
+    def _result(self, group: tuple[int, Any]) -> Any:
+        try:
+            return self._final(group[1])
+        except Exception as error:
+            error.add_note(f"on the value of key {group[0]}")
+            raise
+
+    def _final(self, value: Any) -> Any:
+        result = calling(self.finalize_func)(value)
+        return as_leaf(result) if type(result) is list else result
+
+
+class _Groups:
+    """The values of the keys so far."""
+
+    def __init__(self, node: GroupByReducer) -> None:
+        self.node = node
+        self.key_func = calling(node.key_func)
+        self.values: dict[int, tuple[Carry, Any]] = {}
+
+    def add(self, element: Any) -> int:
+        """Reduce one more element; its key."""
+        key = _whole(self.key_func(element))
+        if key not in self.values:
+            carry = Carry(_OP, self.node.init_func(np.int64(key)))
+            self.values[key] = carry, carry.initial
+        carry, value = self.values[key]
+        self.values[key] = carry, carry.checked(self.node.reduce_func(value, element))
+        return key
+
+    def sorted(self) -> list[tuple[int, Any]]:
+        """The keys in ascending order, each with its value."""
+        return [(key, self.values[key][1]) for key in sorted(self.values)]
+
+
+def _whole(result: Any) -> int:
+    key = np.asarray(result)
+    if key.dtype.kind not in "iu" or key.ndim:
+        raise TypeError(f"{_OP}: key_func must return an integer, got {key!r}")
+    return int(key)

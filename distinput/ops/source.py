@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`from_source`: the items of an object that has a length and gives them by position."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.cores import cores
+from distinput.core.digest import Digest, evenly
+from distinput.core.failure import Failure
+from distinput.core.owned import lent
+from distinput.core.processes import Workforce, check_sendable
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.sizes import balanced_slices
+from distinput.core.spec import Spec, merge_specs
+from distinput.core.state import Mark, State
+from distinput.errors import InvalidArgumentError
+from distinput.functions.claim import Claim, Made, held
+from distinput.functions.inference import spec_of_value
+from distinput.functions.parts import Done, Note, Parts, work
+from distinput.functions.reads import Reads
+from distinput.functions.worker_processes import called_at_once, called_in_processes, workforce_of
+from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
+from distinput.ops.range import Range
+from distinput.ops.slices import from_tensor_slices
+from distinput.plan.check import AUTOTUNE, parallel_calls
+from distinput.plan.node import Node
+from distinput.plan.one_for_one import OneForOne
+from distinput.streaming.autotune import Trial
+
+__all__ = ["Source", "from_source"]
+
+_MOST_AT_ONCE = 4096
+"""Items that are read before the first of them is handed out, if they are quick to read."""
+
+_ALONE_BYTES = 1 << 18
+"""From this size on, items are blocks of their own: putting them side by side would cost more."""
+
+_MOST_HASHED = 4096
+"""Items of a list that are hashed to recognise it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source(OneForOne):
+    """The items of `source` at the positions that the input gives.
+
+    Shapes: those of the items. State: where the next position stands in the input, so a restart goes straight there.
+
+    Args:
+      source: has `__len__` and `__getitem__`; `__getitems__`, if it has it, is called with a list of positions.
+      length: how many items it has.
+      num_parallel_calls: threads that read, or worker processes; AUTOTUNE measures whether threads help.
+      output_signature: a nest of `TensorSpec` for an item; integers become as wide as it says. Without it, the spec is that of
+        a few items, which are read when it is asked for, and all others are held to it.
+      processes: read in worker processes, to which the source is sent once.
+      copy: False: the source does not change an array that it has given, so elements may be views.
+
+    Source: distinput's own; what PyTorch calls a map-style dataset, and Grain a `RandomAccessDataSource`.
+    """
+
+    by_element: ClassVar[bool] = True
+    tolerant: ClassVar[bool] = True
+    source: Any
+    length: int
+    num_parallel_calls: int | None = None
+    output_signature: Any = field(default=None, kw_only=True)
+    processes: bool = field(default=False, kw_only=True)
+    copy: bool = field(default=True, kw_only=True)
+    claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        parallel_calls("from_source", self.num_parallel_calls)
+        if self.processes:
+            check_sendable("from_source", self.source)
+
+    @property
+    def op(self) -> str:
+        return "from_source"
+
+    def arguments(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {"source": _Shown(self.source)}
+        given = {"num_parallel_calls": self.num_parallel_calls, "processes": self.processes or None}
+        shown |= {name: value for name, value in given.items() if value is not None}
+        return shown if self.signature is None else {**shown, "element_spec": self.signature.nest}
+
+    def contents(self) -> dict[str, Any]:
+        return {"values": Digest(8).add(self.length, _digest(self.source)).word}
+
+    @cached_property
+    def reads(self) -> Reads:
+        """What reads the items."""
+        return Reads(self.source, self.length, copy=self.copy)
+
+    @property
+    def spec_given(self) -> bool:
+        return self.output_signature is not None
+
+    @cached_property
+    def signature(self) -> Spec | None:
+        """The spec that the user gave, with which items are compared."""
+        return None if self.output_signature is None else Spec.of(self.output_signature)
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.signature or self.claim.asked("from_source", self._inferred)
+
+    def _inferred(self) -> Spec:
+        """The spec that fits a few items: the first two, one after a third and a half, and the last."""
+        n = self.length
+        if not n:
+            raise InvalidArgumentError(
+                "from_source: cannot tell what the items look like: the source is empty; pass element_spec="
+            )
+        indices = sorted({0, min(1, n - 1), n // 3, n // 2, n - 1})
+        found: Spec | None = None
+        first = 0
+        failure: Exception | None = None
+        for index in indices:
+            try:
+                (item,) = self.reads.results(Range(index, index + 1).fetch(np.zeros(1, np.int64), 0))
+                spec = spec_of_value(item)
+            except Exception as error:  # noqa: BLE001 - raised if no item can be read; otherwise when its turn comes
+                failure = failure or _at(error, index)
+                continue
+            if found is None:
+                found, first = spec, index
+                continue
+            both = merge_specs(found, spec)
+            if both is None:
+                raise TypeError(
+                    f"from_source: the source must give items of one structure and dtype, got {found.nest} at index {first} "
+                    f"and {spec.nest} at index {index}; pass element_spec=, or make its items alike"
+                )
+            found = both
+        if found is None:
+            assert failure is not None
+            raise failure
+        return found
+
+    def stream(self, state: State, run: Run) -> Stream:
+        if run.resumed:
+            _ = self.spec  # the first items decide, not the first one after a restart
+        note = partial(run.annotate, where=self.where)
+        made = self._lent(self._called(state, run))
+        return held(
+            self.op, made, self.claim, self.signature, lambda: self.spec, note, tolerant=run.tolerant, refused=_unlike
+        )
+
+    def _called(self, state: State, run: Run) -> Iterator[Made]:
+        counter = run.counter(self)
+        calls = self.num_parallel_calls
+        below = run.by_block() if calls is None and not self.processes else run.one_by_one().by_block()
+        upstream = self.input.open(state["input"], below)
+
+        def note(error: Exception, _: int, index: str) -> None:
+            error.add_note(f"at {index}")
+            run.annotate(error, self.where)
+
+        self.reads.check_length()
+        if self.workforce is not None:
+            yield from called_in_processes(upstream, state, self.workforce, self.reads, run, counter, note)
+        elif calls == AUTOTUNE and run.run_ahead is None:
+            yield from called_as_measured(upstream, state, self.reads, cores(), run, counter, note, self.found)
+        elif calls is not None and calls > 1:
+            yield from called_in_threads(upstream, state, self.reads, int(calls), run, counter, note)
+        else:
+            yield from _read_here(
+                Parts(upstream, state, run.at_once(_MOST_AT_ONCE), _ALONE_BYTES), self.reads, run, note
+            )
+
+    def _lent(self, made: Iterator[Made]) -> Iterator[Made]:
+        if not self.reads.lends or self.workforce is not None:
+            return made
+        return ((lent(block) if block.size else block, at, given) for block, at, given in made)
+
+    @cached_property
+    def workforce(self) -> Workforce | None:
+        """The worker processes, if it has them."""
+        if not self.processes:
+            return None
+        calls = self.num_parallel_calls
+        return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls), self.op)
+
+    @cached_property
+    def found(self) -> Trial:
+        """What AUTOTUNE found out about threads, in all passes."""
+        return trial()
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        given = self.input.fetch(rows, epoch)
+        if not given.size:
+            return Block.of(self.spec.structure, [])
+        made = self._lent(self._fetched(given))
+        checked = held(
+            self.op,
+            made,
+            self.claim,
+            self.signature,
+            lambda: self.spec,
+            lambda _: None,
+            tolerant=False,
+            refused=_unlike,
+        )
+        return concat_blocks([block for block, _ in checked])
+
+    def _fetched(self, given: Block) -> Iterator[Made]:
+        """The items for some positions, read by as many threads or processes as there are."""
+        calls = self.num_parallel_calls
+        threads = 1 if calls in (None, AUTOTUNE) else min(int(calls), given.size)
+        if self.workforce is not None:
+            self.reads.check_length()
+            made = called_at_once(self.workforce, self.reads, given)
+        elif threads > 1:
+            parts = [given.rows(part.start, part.stop) for part in balanced_slices(given.size, threads)]
+            with ThreadPoolExecutor(threads) as pool:
+                made = list(zip(parts, pool.map(self._read, parts), strict=True))
+        else:
+            made = [(given, self._read(given))]
+        for part, done in made:
+            yield from done.delivered(part, _no_mark, self._note, tolerant=False)
+
+    def _note(self, error: Exception, _: int, index: str) -> None:
+        error.add_note(f"at {index}")
+        Run().annotate(error, self.where)
+
+    def _read(self, part: Block) -> Done:
+        return work(self.reads, part, None, tolerant=False)
+
+
+def _read_here(parts: Parts, reads: Reads, run: Run, note: Note) -> Iterator[Made]:
+    """Items read in the iterator's thread, as many at a time as take a few milliseconds."""
+    while (part := parts.next()) is not None:
+        rows, at = part
+        if type(rows) is Failure:
+            yield rows, at, rows
+            continue
+        done = work(reads, rows, run.cancelled.is_set, tolerant=run.tolerant)
+        parts.took(done)
+        yield from done.delivered(rows, at, note, tolerant=run.tolerant)
+    parts.close()
+
+
+def _no_mark(_: int) -> Mark:
+    """No mark: items that are fetched by position have none."""
+    return {}
+
+
+def _unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool) -> TypeError:
+    if signed:
+        return TypeError(
+            f"{op}: the source must give what element_spec says, {wanted}, got {got} at index {int(given)}; change one of them"
+        )
+    return TypeError(
+        f"{op}: the source must give {wanted} at every index, as in the items that were read first, got {got} at "
+        f"index {int(given)}; pass element_spec= (with None for a dimension that varies), or make its items alike"
+    )
+
+
+def _at(error: Exception, index: int) -> Exception:
+    error.add_note(f"at index {index}")
+    return error
+
+
+class _Shown:
+    """A source as an argument: printed as its class, and recognised by what its methods do and its plain attributes say."""
+
+    def __init__(self, source: Any) -> None:
+        self.__qualname__ = type(source).__qualname__
+        self.__wrapped__ = source.__getitem__
+
+    def __call__(self, index: int) -> Any:
+        return self.__wrapped__(index)
+
+
+def _digest(source: Any) -> Any:
+    """What tells one source from another, as far as it says so; other sources are told by their class, code and length."""
+    said = getattr(source, "_fingerprint", None)  # of datasets of Hugging Face
+    if isinstance(said, str):
+        return said
+    if isinstance(source, list | tuple):
+        items = [source[index] for index in evenly(len(source), _MOST_HASHED).tolist()]
+        return [_item_digest(item) for item in items]
+    return None
+
+
+def _item_digest(item: Any) -> Any:
+    if isinstance(item, np.ndarray) and item.dtype != object:
+        return Digest(8).array(item).word
+    if isinstance(item, int | float | complex | str | bytes | np.generic | None):
+        return str(item)
+    if isinstance(item, list | tuple):
+        return [_item_digest(part) for part in item]
+    if isinstance(item, Mapping):
+        return [(str(key), _item_digest(value)) for key, value in item.items()]
+    return type(item).__qualname__
+
+
+def from_source(
+    source: Any,
+    element_spec: Any = None,
+    num_parallel_calls: int | None = None,
+    *,
+    processes: bool = False,
+    copy: bool = True,
+) -> Node:
+    """The node of `Dataset.from_source`.
+
+    Raises:
+      TypeError: `source` has no length or gives no items by position, or is something that another maker takes.
+    """
+    kind = type(source).__qualname__
+    if getattr(source, "nest_leaf", False):
+        raise TypeError(
+            f"from_source: the source must be another kind of object, got a {kind}, which is a dataset already"
+        )
+    if isinstance(source, Mapping | str | bytes) or hasattr(source, "__dataframe__"):
+        raise TypeError(
+            f"from_source: the source must give rows by position, got a {kind}; use from_arrow for a table, and "
+            "from_tensor_slices for a dict of columns and for a list of texts"
+        )
+    missing = [name for name in ("__len__", "__getitem__") if not hasattr(type(source), name)]
+    if missing:
+        raise TypeError(
+            f"from_source: the source must have __len__ and __getitem__, got a {kind} without {' and '.join(missing)}; use "
+            "from_generator for what can only be iterated"
+        )
+    if isinstance(source, np.ndarray) and source.ndim and element_spec is None:
+        return from_tensor_slices(source)  # rows of an array are views, which nobody has to read
+    length = len(source)
+    return Source(
+        Range(0, length),
+        source,
+        length,
+        num_parallel_calls,
+        output_signature=element_spec,
+        processes=processes,
+        copy=copy,
+    )

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a dataset gives its elements, what it waits for, and what would change that."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter as _clock
+from typing import Any
+
+from distinput.core.nest import flatten
+from distinput.data.dataset import Dataset
+from distinput.data.stats import Stats
+from distinput.errors import InvalidArgumentError
+from distinput.ops.prefetch import Prefetch
+from distinput.plan.node import INFINITE, Node, walk
+
+__all__ = ["Bench", "bench"]
+
+_BETWEEN = 0.1
+"""Seconds between two calls of `watch`."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a pass took.
+
+    Args:
+      elements: that were delivered.
+      seconds: of the pass, until it ended or was broken off.
+      ended: whether it came to its end.
+      first_seconds: until the first element was there.
+      elements_per_second: behind the warm-up; None if it did not last that long, or gave no elements.
+      rows_per_second: the same for the rows of batches; None if the elements are no batches.
+      bytes_per_second: the same for the bytes of all arrays and strings, estimated from some of the elements.
+      slowest: the step that the others wait for; "consumer" if the dataset waits for the loop.
+      bottleneck: the same, in a sentence.
+      changes: what could be changed in the pipeline, a sentence each.
+      stats: of every step.
+    """
+
+    elements: int
+    seconds: float
+    ended: bool
+    first_seconds: float | None
+    elements_per_second: float | None
+    rows_per_second: float | None
+    bytes_per_second: float | None
+    slowest: str
+    bottleneck: str
+    changes: tuple[str, ...]
+    stats: Stats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**vars(self), "stats": dict(self.stats), "changes": list(self.changes)}
+
+
+def bench(
+    dataset: Dataset[Any],
+    seconds: float | None = 5.0,
+    elements: int | None = None,
+    warm_up: float = 0.5,
+    watch: Callable[[int], object] | None = None,
+) -> Bench:
+    """Make a pass of a dataset, and measure it; nothing is done with the elements.
+
+    Args:
+      dataset: what is iterated.
+      seconds: when the pass is broken off; None: at its end.
+      elements: after how many elements it is broken off; None: after the last one.
+      warm_up: seconds after the first element that do not count, in which threads start and loops are compiled. If the pass
+        ends within them, it counts from the first element on.
+      watch: called with the number of elements so far, a few times a second.
+
+    Raises:
+      InvalidArgumentError: nothing would end the pass.
+
+    >>> import distinput as di
+    >>> told = bench(di.data.Dataset.range(1000).batch(10), warm_up=0)
+    >>> told.elements, told.ended, sorted(told.stats)
+    (100, True, ['0:range', '1:batch'])
+    """
+    if seconds is None and elements is None and dataset.cardinality() == INFINITE:
+        raise InvalidArgumentError("bench: the dataset has no end; say after how many seconds or elements to break off")
+    marks = _Marks(warm_up, watch, dataset.node.rows_per_batch is not None)
+    begin = _clock()
+    ended = True
+    with iter(dataset) as iterator:
+        for element in iterator:
+            now = _clock()
+            marks.see(element, now - begin)
+            if marks.count == elements or (seconds is not None and now - begin >= seconds):
+                ended = False
+                break
+        took = _clock() - begin
+        stats = iterator.stats()
+    rate = marks.rate(took)
+    return Bench(
+        marks.count,
+        took,
+        ended,
+        marks.first,
+        rate,
+        None if rate is None or marks.rows is None else rate * marks.rows,
+        None if rate is None else rate * marks.bytes,
+        stats.slowest,
+        stats.bottleneck,
+        tuple(_changes(dataset, stats)),
+        stats,
+    )
+
+
+class _Marks:
+    """What is noted of the elements of a pass."""
+
+    def __init__(self, warm_up: float, watch: Callable[[int], object] | None, batches: bool) -> None:
+        self.count = 0
+        self.first: float | None = None
+        self._warm_up, self._watch, self._batches = warm_up, watch, batches
+        self._from: tuple[int, float] | None = None  # elements and seconds at the end of the warm-up
+        self._watched = 0.0
+        self._rows: list[int] = []
+        self._bytes: list[int] = []
+
+    def see(self, element: Any, now: float) -> None:
+        self.count += 1
+        if self.first is None:
+            self.first = now
+        elif self._from is None and now - self.first >= self._warm_up:
+            self._from = self.count, now
+        if (
+            self.count & (self.count - 1) == 0
+        ):  # the first, second, fourth, ...: looking at all would be what is measured
+            leaves = flatten(element)
+            self._bytes.append(sum(map(_size, leaves)))
+            if self._batches:
+                self._rows.append(max((len(leaf) for leaf in leaves if hasattr(leaf, "__len__")), default=1))
+        if self._watch is not None and now - self._watched >= _BETWEEN:
+            self._watched = now
+            self._watch(self.count)
+
+    @property
+    def rows(self) -> float | None:
+        """Rows of an element, where elements are batches."""
+        return sum(self._rows) / len(self._rows) if self._rows else None
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of an element."""
+        return sum(self._bytes) / len(self._bytes) if self._bytes else 0.0
+
+    def rate(self, took: float) -> float | None:
+        """Elements in a second."""
+        if self.first is None:
+            return None
+        for count, at in ([self._from] if self._from is not None else []) + [(1, self.first), (0, 0.0)]:
+            if self.count > count and took > at:
+                return (self.count - count) / (took - at)
+        return None
+
+
+def _size(leaf: Any) -> int:
+    size = getattr(leaf, "nbytes", None)
+    return int(size) if size is not None else len(leaf) if isinstance(leaf, bytes | str) else 0
+
+
+def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
+    """What could be changed, the step that the others wait for first."""
+    found = [stats.bottleneck] if stats.slowest not in ("", "consumer") else []
+    steps = list(walk(dataset._runs().node))
+    if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
+        found.append(
+            "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them meanwhile."
+        )
+    return found + [text for step in steps for text in _of_calls(step, stats)]
+
+
+def _of_calls(step: Node, stats: Stats) -> list[str]:
+    """What `explain` notes about the function of the slowest step."""
+    _, _, op = stats.slowest.partition(":")
+    return [f"{step}: {note}" for note in step.notes] if step.op == op else []

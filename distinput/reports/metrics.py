@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of a pass, for the formats that monitoring systems read: one table of names, units and meanings."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from distinput.data.handle import Handle
+from distinput.data.stats import Stats
+
+__all__ = ["METRICS", "Metric", "Point", "points"]
+
+
+class Metric(NamedTuple):
+    """One metric.
+
+    Attributes:
+      name: without the prefix and the unit.
+      unit: "seconds", "bytes", or "" for plain numbers.
+      counts: True if it only grows within a pass; a new pass begins at 0.
+      help: what it is.
+      of: its value in an entry of `Stats`; None: this step has none.
+    """
+
+    name: str
+    unit: str
+    counts: bool
+    help: str
+    of: Callable[[Mapping[str, Any]], float | None]
+
+
+METRICS = (
+    Metric("step_blocks", "", True, "Blocks that a step sent in the latest pass.", lambda told: told["blocks"]),
+    Metric("step_elements", "", True, "Elements that a step sent in the latest pass.", lambda told: told["rows"]),
+    Metric("step_sent", "bytes", True, "Bytes that a step sent; of recorded passes.", lambda told: told.get("bytes")),
+    Metric("step_busy", "seconds", True, "Work of a step on its own thread.", lambda told: told["busy"]),
+    Metric(
+        "step_waiting", "seconds", True, "Waiting of a step for threads or processes.", lambda told: told["waiting"]
+    ),
+    Metric("step_worked", "seconds", True, "Work of the workers of a step together.", lambda told: told.get("worked")),
+    Metric("step_workers", "", False, "Threads or processes that work for a step.", lambda told: told.get("workers")),
+    Metric("step_dropped", "", True, "Elements left out because of an error.", lambda told: told.get("dropped")),
+)
+"""Of each step."""
+
+
+class Point(NamedTuple):
+    """A value of a metric.
+
+    Attributes:
+      metric: which.
+      labels: "dataset", "step" and "op".
+      value: now.
+    """
+
+    metric: Metric
+    labels: dict[str, str]
+    value: float
+
+
+_OUTSIDE = Metric("consumer", "seconds", True, "Time that the loop spent on the elements.", lambda _: None)
+_SLOWEST = Metric("slowest_step", "", False, "1 for the step that the others wait for.", lambda _: None)
+
+
+def points(what: "Handle[Any] | Stats | Mapping[str, Handle[Any] | Stats]") -> Iterator[Point]:
+    """All values now.
+
+    Args:
+      what: a dataset, for its latest pass; statistics; or several of them by their names.
+    """
+    named = {"": what} if isinstance(what, Handle | Stats) else what
+    for dataset, each in named.items():
+        stats = each if isinstance(each, Stats) else each.stats()
+        for step, told in stats.items():
+            labels = {"dataset": dataset, "step": step, "op": step.split(":")[1]}
+            for metric in METRICS:
+                value = metric.of(told)
+                if value is not None:
+                    yield Point(metric, labels, value)
+        if stats:
+            yield Point(_OUTSIDE, {"dataset": dataset}, stats.outside)
+            yield Point(_SLOWEST, {"dataset": dataset, "step": stats.slowest}, 1)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small plots: a number over time, bars, and a distribution beside the one that was hoped for."""
+
+from collections.abc import Callable, Sequence
+
+from distinput.reports.markup import Markup, tag
+from distinput.reports.time_axis import WIDTH, time_axis
+
+__all__ = ["PLOT_STYLE", "bars", "distribution", "over_time"]
+
+_HEIGHT, _POINTS = 110, 450
+
+PLOT_STYLE = (
+    ".di-plot { width: 100%; height: auto; }\n"
+    ".di-plot .di-label { font-size: 11px; fill: var(--di-dim); }\n"
+    ".di-plot .di-axis { stroke: var(--di-line); }\n"
+    ".di-plot .di-curve { fill: none; stroke: var(--di-blue); stroke-width: 1.6; }\n"
+    ".di-plot .di-area { fill: var(--di-blue); opacity: 0.15; }\n"
+    ".di-plot .di-hoped { fill: none; stroke: var(--di-orange); stroke-width: 1.8; stroke-dasharray: 5 4; }\n"
+    ".di-plot .di-column { fill: var(--di-blue); opacity: 0.75; }\n"
+)
+
+
+def over_time(points: Sequence[tuple[float, float]], length: float, text: Callable[[float], str], title: str) -> Markup:
+    """A number that holds until the next point.
+
+    Args:
+      points: seconds from the begin, and numbers of at least 0.
+      length: seconds from the begin to the end.
+      text: of a number, for the label of the largest one.
+      title: what it is.
+    """
+    length = max(length, 1e-9)
+    most = max((value for _, value in points), default=0.0) or 1.0
+    path, before = [f"M0 {_HEIGHT}"], float(_HEIGHT)
+    for at, value in _thinned(points, length):
+        x, y = at / length * WIDTH, _HEIGHT - value / most * (_HEIGHT - 16)
+        path.append(f"L{x:.1f} {before:.1f}L{x:.1f} {y:.1f}")
+        before = y
+    curve = "".join([*path, f"L{WIDTH} {before:.1f}"])
+    return _plot(
+        title,
+        _HEIGHT + 22,
+        tag("path", d=f"{curve}L{WIDTH} {_HEIGHT}Z", class_="di-area"),
+        tag("path", d=curve, class_="di-curve"),
+        tag("text", f"{title}, at most {text(most if points else 0)}", x=0, y=11, class_="di-label"),
+        time_axis(length, _HEIGHT),
+    )
+
+
+def _thinned(points: Sequence[tuple[float, float]], length: float) -> list[tuple[float, float]]:
+    """For each of a few hundred moments the largest number."""
+    kept: dict[int, tuple[float, float]] = {}
+    for at, value in points:
+        moment = int(at / length * _POINTS)
+        if moment not in kept or kept[moment][1] < value:
+            kept[moment] = (at, value)
+    return sorted(kept.values())
+
+
+def bars(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
+    """Horizontal bars from 0.
+
+    Args:
+      rows: of each a name, a number and its text.
+      title: what they are.
+    """
+    most = max((value for _, value, _ in rows), default=0.0) or 1.0
+    left, right, high = 130, 150, 22
+    drawn = []
+    for index, (name, value, text) in enumerate(rows):
+        y, width = index * high, value / most * (WIDTH - left - right)
+        drawn.append(tag("text", name, x=left - 8, y=y + 14, text_anchor="end", class_="di-label"))
+        drawn.append(tag("rect", x=left, y=y + 3, width=width, height=high - 8, rx=2, class_="di-column"))
+        drawn.append(tag("text", text, x=left + width + 6, y=y + 14, class_="di-label"))
+    return _plot(title, len(rows) * high, *drawn)
+
+
+def distribution(shares: Sequence[float], hoped: Sequence[float], ends: tuple[str, str], title: str) -> Markup:
+    """Columns for the parts that lie in equal ranges, and a dashed line for those that were hoped for.
+
+    Args:
+      shares: of the whole, in each range.
+      hoped: the same, as it should be.
+      ends: texts below the first and the last range.
+      title: what it is.
+    """
+    most = max([*shares, *hoped, 1e-9])
+    wide = WIDTH / max(1, len(shares))
+
+    def height(share: float) -> float:
+        return share / most * (_HEIGHT - 16)
+
+    drawn = [
+        tag("rect", tag("title", f"{share:.1%}, hoped for {wanted:.1%}"), x=i * wide + 1, y=_HEIGHT - height(share),
+            width=wide - 2, height=height(share), class_="di-column")
+        for i, (share, wanted) in enumerate(zip(shares, hoped, strict=True))
+    ]  # fmt: skip
+    corners = "L".join(f"{(i + 0.5) * wide:.1f} {_HEIGHT - height(share):.1f}" for i, share in enumerate(hoped))
+    return _plot(
+        title,
+        _HEIGHT + 20,
+        *drawn,
+        tag("path", d=f"M{corners}" if hoped else "", class_="di-hoped"),
+        tag("line", x1=0, x2=WIDTH, y1=_HEIGHT, y2=_HEIGHT, class_="di-axis"),
+        tag("text", ends[0], x=0, y=_HEIGHT + 14, class_="di-label"),
+        tag("text", ends[1], x=WIDTH, y=_HEIGHT + 14, text_anchor="end", class_="di-label"),
+    )
+
+
+def _plot(title: str, height: float, *inside: Markup) -> Markup:
+    return tag(
+        "svg",
+        tag("title", title),
+        *inside,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height:.0f}",
+        class_="di-plot",
+        role="img",
+    )

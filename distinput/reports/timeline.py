@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline of threads as a picture: a row a thread, the colour of the step that had most of each moment."""
+
+from collections.abc import Mapping, Sequence
+
+from distinput.reports.markup import Markup, tag
+from distinput.reports.quantities import seconds_text
+from distinput.reports.self_time import CONSUMER, Stretch
+from distinput.reports.time_axis import WIDTH, time_axis
+
+__all__ = ["TIMELINE_STYLE", "colour_class", "timeline"]
+
+_MOMENTS = 450
+_ROW, _BAR, _LABEL, _MOST_ROWS = 36, 18, 14, 24
+
+TIMELINE_STYLE = (
+    ".di-0 { fill: var(--di-blue); background: var(--di-blue); }\n"
+    ".di-1 { fill: var(--di-orange); background: var(--di-orange); }\n"
+    ".di-2 { fill: var(--di-violet); background: var(--di-violet); }\n"
+    ".di-3 { fill: #c9a227; background: #c9a227; }\n"
+    ".di-4 { fill: #2ba3b5; background: #2ba3b5; }\n"
+    ".di-5 { fill: #d16d9e; background: #d16d9e; }\n"
+    ".di-6 { fill: #8a6f4d; background: #8a6f4d; }\n"
+    ".di-7 { fill: #7d9440; background: #7d9440; }\n"
+    ".di-8 { fill: #b8524f; background: #b8524f; }\n"
+    ".di-9 { fill: #5f6fd0; background: #5f6fd0; }\n"
+    ".di-consumer { fill: var(--di-green); background: var(--di-green); }\n"
+    ".di-waits { fill: var(--di-grey); background: var(--di-grey); }\n"
+)
+_COLOURS = 10
+
+
+def colour_class(step: str, steps: Sequence[str]) -> str:
+    """The class with the colour of a step."""
+    return "di-consumer" if step == CONSUMER else f"di-{(steps.index(step) if step in steps else 0) % _COLOURS}"
+
+
+def timeline(
+    threads: Mapping[int, Sequence[Stretch]], names: Mapping[int, str], steps: Sequence[str], begin: float, end: float
+) -> Markup:
+    """A picture of what each thread did.
+
+    Args:
+      threads: the stretches of each.
+      names: of the threads.
+      steps: keys of all steps, which decide their colours.
+      begin: of the pass.
+      end: of the pass.
+    """
+    shown = list(threads)[:_MOST_ROWS]
+    length = max(end - begin, 1e-9)
+    rows = []
+    for index, thread in enumerate(shown):
+        top = index * _ROW
+        label = tag("text", names.get(thread, f"thread {thread}"), x=0, y=top + _LABEL - 4, class_="di-label")
+        bars = [_bar(moment, steps, top + _LABEL, length, begin) for moment in _moments(threads[thread], begin, length)]
+        rows.append(tag("g", label, *bars))
+    height = len(shown) * _ROW
+    return tag(
+        "svg",
+        tag("title", "What each thread did, from the first to the last element"),
+        *rows,
+        time_axis(length, height + 4),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height + 24}",
+        class_="di-plot",
+        role="img",
+    )
+
+
+def _bar(moment: Stretch, steps: Sequence[str], top: float, length: float, begin: float) -> Markup:
+    scale = WIDTH / length
+    what = f"{moment.step} waits" if moment.waits else moment.step
+    return tag(
+        "rect",
+        tag("title", f"{what}, from {seconds_text(moment.begin - begin)} to {seconds_text(moment.end - begin)}"),
+        x=(moment.begin - begin) * scale,
+        y=top,
+        width=(moment.end - moment.begin) * scale,
+        height=_BAR - 4 if moment.waits else _BAR,
+        class_="di-waits" if moment.waits else colour_class(moment.step, steps),
+    )
+
+
+def _moments(found: Sequence[Stretch], begin: float, length: float) -> list[Stretch]:
+    """Stretches of at least one moment each: who had most of each moment. There are a few hundred moments."""
+    step = length / _MOMENTS
+    shares: list[dict[tuple[str, bool], float]] = [{} for _ in range(_MOMENTS)]
+    for stretch in found:
+        first, last = (stretch.begin - begin) / step, (stretch.end - begin) / step
+        for place in range(max(0, int(first)), min(_MOMENTS, int(last) + 1)):
+            part = min(last, place + 1) - max(first, place)
+            if part > 0:
+                who = stretch.step, stretch.waits
+                shares[place][who] = shares[place].get(who, 0.0) + part
+    merged: list[Stretch] = []
+    for place, share in enumerate(shares):
+        if sum(share.values()) < 0.5:
+            continue
+        who = max(share, key=lambda each: share[each])
+        at = begin + place * step
+        if merged and merged[-1][:2] == who and abs(merged[-1].end - at) < step / 2:
+            merged[-1] = merged[-1]._replace(end=at + step)
+        else:
+            merged.append(Stretch(*who, at, at + step))
+    return merged

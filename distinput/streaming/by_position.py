@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reaching elements by their positions: `dataset[3]`, and what other libraries call `__getitems__`.
+
+An op says itself whether it can fetch elements by position (`Node.fetches`). Where it could if only its inputs could, an input
+that can be reached in another way stands in: by a stream from the state before an element (`Node.start_at`), or because it is
+kept after a first pass (`cache`).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from distinput.core.block import Block, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec import Spec
+from distinput.core.state import State
+from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.node import UNKNOWN, Node
+
+__all__ = ["Positions", "positions_of"]
+
+_CURE = (
+    "iterate over the dataset, or put cache() behind that step, or begin with from_source, arrays, or files whose records are "
+    "indexed, and with steps that give one element for each"
+)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The elements of a tree by their positions in its first pass.
+
+    Args:
+      node: a tree whose elements can be fetched.
+      size: how many there are, or INFINITE.
+    """
+
+    node: "_Reached"
+    size: int
+
+    def fetch(self, rows: Ints) -> Block:
+        """The elements at positions that are there, in this order; what several of them need is read once."""
+        return self.node.fetch(rows, 0)
+
+
+def positions_of(node: Node) -> Positions:
+    """The elements of a tree by their positions.
+
+    Raises:
+      TypeError: they cannot be reached; the message names the step.
+    """
+    found = _reached(node)
+    if found is None:
+        at = _culprit(node)
+        raise TypeError(
+            f"elements cannot be reached by position: {at.op} can only be iterated, and so can what follows it ({at}, made at "
+            f"{at.origin}); {_CURE}"
+        )
+    return Positions(found, found.number)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reached(Node):
+    """The elements of the input, reached in whatever way is possible.
+
+    Args:
+      number: how many there are.
+      streams: whether they are read from the state before each one.
+    """
+
+    input: Node
+    number: int
+    streams: bool = False
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self.input.spec
+
+    @property
+    def cardinality(self) -> int:
+        return self.number
+
+    def batch_sizes(self) -> BatchSizes | None:
+        return self.input.batch_sizes()
+
+    def start(self, epoch: int) -> State:
+        return self.input.start(epoch)
+
+    def start_at(self, row: int, epoch: int) -> State | None:
+        return self.input.start_at(row, epoch)
+
+    def stream(self, state: State, run: Run) -> Stream:
+        return self.input.open(state, run)
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        if not len(rows):
+            return Block.of(self.spec.structure, [])
+        return _streamed(self.input, rows, epoch) if self.streams else self.input.fetch(rows, epoch)
+
+
+def _reached(node: Node) -> _Reached | None:
+    """A tree with the same elements whose elements can be fetched; None if there is none."""
+    if node.fetches:
+        return _counted(node, node)
+    below = [_reached(source) for source in node.inputs]
+    if below and None not in below:
+        made = node.with_inputs(tuple([source for source in below if source is not None]))
+        if made.fetches:
+            return _counted(made, node)
+    if node.start_at(0, 0) is not None:
+        return _counted(node, node, streams=True)
+    return None
+
+
+def _counted(reached: Node, node: Node, *, streams: bool = False) -> _Reached | None:
+    number = reached.count_elements()
+    if number == UNKNOWN and node.keeps:
+        reached.fetch(np.empty(0, np.int64), 0)  # makes what is kept
+        block: Block | None = node.store.block  # type: ignore[attr-defined]
+        number = 0 if block is None else block.size
+    return None if number == UNKNOWN else _Reached(reached, number, streams, origin=node.origin)
+
+
+def _culprit(node: Node) -> Node:
+    """The first step whose elements cannot be reached, though those of its inputs can."""
+    for source in node.inputs:
+        if _reached(source) is None:
+            return _culprit(source)
+    return node
+
+
+def _streamed(node: Node, rows: Ints, epoch: int) -> Block:
+    """The elements at `rows`, from streams that are read as long as each of their blocks holds one of them."""
+    wanted, back = np.unique(rows, return_inverse=True)
+    parts: list[Block] = []
+    at = 0
+    with Run(run_ahead=0) as run:
+        while at < len(wanted):
+            here = int(wanted[at])
+            state = node.start_at(here, epoch)
+            assert state is not None
+            stream: Any = node.open(state, run)
+            try:
+                for block, _ in stream:
+                    end = int(np.searchsorted(wanted, here + block.size))
+                    if end > at:
+                        parts.append(block.take(wanted[at:end] - here))
+                    at, here = end, here + block.size
+                    if at == len(wanted) or wanted[at] > here:
+                        break
+                else:
+                    raise IndexError(f"{node.op}: there is no element {here}, though {wanted[-1] + 1} were counted")
+            finally:
+                stream.close()
+    return concat_blocks(parts).take(back)

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that keep the elements of the first complete pass in a folder that processes share: caches on disk and snapshots.
+
+One pass writes at a time. Passes that run meanwhile read the input, here and in other processes. What is written has a hidden
+name until it is complete, so a process that is killed leaves nothing that could be read.
+"""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+from distinput.core.block import Block, ColumnBlock, concat_blocks
+from distinput.core.column import Ints
+from distinput.core.digest import Digest
+from distinput.core.failure import Failure
+from distinput.core.nest import LEAF
+from distinput.core.owned import frozen
+from distinput.core.rows import Stream
+from distinput.core.run import Run
+from distinput.core.spec_json import spec_json
+from distinput.core.state import State
+from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
+from distinput.files.folder import join_path, names_in, remove_file
+from distinput.plan.check import normalized
+from distinput.plan.fingerprint import Fingerprint, difference, fingerprint
+from distinput.plan.needs import Needs
+from distinput.plan.node import INFINITE, Node
+from distinput.plan.same_elements import SameElements
+from distinput.plan.seeds import drawn_seeds
+from distinput.writers.elements import ElementsWriter
+from distinput.writers.kept_files import KEPT, KeptFiles
+from distinput.writers.manifest import WrittenFile, WrittenFiles, read_written
+from distinput.writers.stage import Stage, publish
+
+__all__ = ["Described", "DiskStore", "KeptOnDisk"]
+
+
+_Passed = Generator[tuple[Block, State], None, None]
+
+
+class Described:
+    """The pipeline as the user described it, which says whether a folder is of this one. Rewrites leave it alone.
+
+    Args:
+      node: its tree.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+class DiskStore:
+    """What this process knows of the passes: the epoch of the one that is kept, a word for it, and whether it was too large."""
+
+    def __init__(self) -> None:
+        self.epoch: int | None = None
+        self.made: str | None = None
+        self.block: Block | None = None
+        """Stands for the elements where only their number is asked for."""
+        self.too_large = False
+
+
+@dataclass(frozen=True, eq=False)
+class KeptOnDisk(SameElements):
+    """Keep the elements of the first complete pass in a folder; later passes, here and in other processes, read them there.
+
+    Shapes and order: those of the first pass. State: the row, the pass, the epoch and the random seeds of what is kept, and the
+    input's state while a pass makes it.
+    """
+
+    tolerant: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs.ALL
+    described: Described | None = field(default=None, kw_only=True, repr=False)
+    store: DiskStore = field(default_factory=DiskStore, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.described is None:
+            normalized(self, "described", Described(self.input))
+
+    @property
+    def keeps(self) -> bool:
+        return True
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    @property
+    @abstractmethod
+    def directory(self) -> str:
+        """The folder of the files."""
+
+    @property
+    def most_bytes(self) -> int | None:
+        """A pass that needs more is not kept."""
+        return None
+
+    @property
+    def codec(self) -> str | None:
+        """The compression of the files."""
+        return None
+
+    @property
+    def shards_by(self) -> Callable[..., Any] | None:
+        """Element -> the number of its file."""
+        return None
+
+    @property
+    def read_by(self) -> Callable[[Any], Any] | None:
+        """A dataset of a dataset for each file -> the dataset that later passes give."""
+        return None
+
+    @abstractmethod
+    def reader(self, found: WrittenFiles) -> Node:
+        """What reads the files."""
+
+    @cached_property
+    def pipeline(self) -> Fingerprint:
+        """The fingerprint of what is kept."""
+        assert self.described is not None
+        return fingerprint(self.described.node)
+
+    def refuse(self, found: WrittenFiles) -> None:
+        """Refuse a folder that holds what is not of this pipeline.
+
+        Raises:
+          FailedPreconditionError: it is of another one.
+        """
+        if found.more.get("op") != self.op:
+            raise FailedPreconditionError(
+                f"{self.op}: {self.directory} holds a dataset that write or save made; give {self.op} a folder of its own"
+            )
+        assert self.described is not None
+        differs = difference(self.described.node, found.pipeline, when="when the cache was written")
+        if differs is not None:
+            raise FailedPreconditionError(
+                f"{self.op}: {self.directory} was written by another pipeline: {differs}; give this one another folder, or "
+                "remove that one"
+            )
+
+    # --- states
+
+    def start(self, epoch: int) -> State:
+        return self.start_at(0, epoch)
+
+    def start_at(self, row: int, epoch: int) -> State:
+        found, store = self._found(), self.store
+        if found is not None and store.made in (None, self._served_word(found)):
+            made, kept = self._served_word(found), int(found.more["epoch"])
+        else:
+            kept = epoch if store.epoch is None else store.epoch
+            made = self._made_word(kept)
+        return {"row": row, "epoch": kept, "pass": epoch, "input": None, "made": made, "read": None}
+
+    def _made_word(self, epoch: int) -> str:
+        """A word for what a pass gives: that of its seeds and its epoch, since the pipeline is known to be the same."""
+        return Digest(6).add(drawn_seeds(self.input), epoch).word
+
+    def _served_word(self, found: WrittenFiles) -> str:
+        """The word for what is served from the folder."""
+        word = str(found.more.get("made"))
+        return word if self.read_by is None else f"read {word}"
+
+    # --- by position
+
+    @property
+    def fetches(self) -> bool:
+        return self.input.cardinality != INFINITE
+
+    def fetch(self, rows: Ints, epoch: int) -> Block:
+        """Rows of what is kept, which a pass makes first if there is nothing yet."""
+        blocks: list[Block] = []
+        found = self._found()
+        if found is None or self.read_by is not None:
+            with Run() as run:
+                blocks = [block for block, _ in self.open(self.start(epoch), run)]
+            found = self._found() if self.read_by is None else None
+        self.store.block = ColumnBlock(LEAF, (), sum(block.size for block in blocks) if found is None else found.rows)
+        if found is not None:
+            return self.reader(found).fetch(rows, 0)
+        return concat_blocks(blocks).take(rows) if blocks else Block.of(self.spec.structure, [])
+
+    # --- streams
+
+    def stream(self, state: State, run: Run) -> Stream:
+        row, epoch, made = state["row"], state["epoch"], state["made"]
+        if state["input"] is not None:
+            yield from self._passed_on(self.input.open(state["input"], run), state, row)
+            self._ended(epoch)
+            return
+        found = self._found()
+        if found is not None and made == self._served_word(found):
+            yield from self._served(found, state, run)
+            return
+        if made != self._made_word(epoch):
+            raise StateError(
+                f"{self.op}: the state is of elements that were in {self.directory} and are not there any more; they were made "
+                "with other random seeds, so they cannot be made again: bring the folder back, or begin anew"
+            )
+        stage = self._begun() if found is None else None
+        if stage is None:
+            found = self._found()
+            if found is not None and made == self._served_word(found):  # another process has just completed it
+                yield from self._served(found, state, run)
+                return
+        source = self.input.open(self.input.start(epoch), run)
+        at = 0
+        with closing(self._frozen(source) if stage is None else self._kept(source, stage, epoch)) as passed:
+            for block, after in passed:
+                at += block.size
+                if type(block) is Failure:
+                    if at >= row:
+                        yield block, self._making(at, state, after)
+                elif at > row:
+                    yield block.rows(max(0, row - (at - block.size)), block.size), self._making(at, state, after)
+        self._ended(epoch)
+
+    def _ended(self, epoch: int) -> None:
+        """A pass came to its end; later ones are those of the same epoch."""
+        if self.store.epoch is None:
+            self.store.epoch = epoch
+        if self.store.made is None and self.read_by is None:
+            self.store.made = self._made_word(epoch)
+
+    def _making(self, row: int, state: State, after: State) -> State:
+        return {
+            "row": row,
+            "epoch": state["epoch"],
+            "pass": state["pass"],
+            "input": after,
+            "made": state["made"],
+            "read": None,
+        }
+
+    def _passed_on(self, source: Stream, state: State, row: int) -> Stream:
+        for made, after in self._frozen(source):
+            row += made.size
+            yield made, self._making(row, state, after)
+
+    @staticmethod
+    def _frozen(source: Stream) -> _Passed:
+        for made, after in source:
+            yield made if type(made) is Failure else frozen(made), after
+
+    def _served(self, found: WrittenFiles, state: State, run: Run) -> Stream:
+        """What is in the folder, from a row on."""
+        Stage(self.directory, self.op).tidy()
+        reader, row = self.reader(found), state["row"]
+        epoch = int(found.more["epoch"])
+        self.store.epoch = epoch if self.store.epoch is None else self.store.epoch
+        self.store.made = made = self._served_word(found)
+        number = state["pass"]
+        at = state["read"]
+        over = 0
+        if at is None and self.read_by is None:
+            at = reader.start_at(row, number)
+        elif at is None:
+            at, over = reader.start(number), row
+        for block, after in reader.open(at, run):
+            skipped, over = over, max(0, over - block.size)
+            if skipped >= block.size and type(block) is not Failure:
+                continue
+            part = block.rows(skipped, block.size) if skipped else block
+            row += part.size
+            yield part, {
+                "row": row, "epoch": epoch, "pass": number, "input": None, "made": made,
+                "read": None if self.read_by is None else after,
+            }  # fmt: skip
+
+    def _found(self) -> WrittenFiles | None:
+        """What is in the folder, if it is complete.
+
+        Raises:
+          FailedPreconditionError: it is of another pipeline.
+        """
+        try:
+            found = read_written(self.directory)
+        except IsADirectoryError:
+            found = None
+        if found is not None:
+            self.refuse(found)
+        return found
+
+    # --- writing
+
+    def _begun(self) -> Stage | None:
+        """The stage to write to; None if another pass writes, has just written, or would write too much."""
+        if self.store.too_large:
+            return None
+        stage = Stage(self.directory, self.op)
+        try:
+            taken = stage.take()
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InvalidArgumentError(f"{self.op}: {self.directory} is a file; name a folder") from error
+        if not taken:
+            return None
+        if read_written(self.directory) is not None:
+            stage.remove()
+            return None
+        stage.clear()
+        for name in names_in(self.directory) if stage.local else ():
+            if KEPT.fullmatch(name):  # of a writer that was killed while it published
+                remove_file(join_path(self.directory, name))
+        return stage
+
+    def _kept(self, source: Stream, stage: Stage, epoch: int) -> _Passed:
+        """The stream, written on the way; at its end the folder is complete."""
+        files = KeptFiles(stage, ElementsWriter(self.codec), self.spec, self.shards_by)
+        try:
+            for made, after in source:
+                if type(made) is Failure:
+                    yield made, after
+                    continue
+                block = frozen(made.materialize())  # users and the file look at the same arrays
+                if not self.store.too_large:
+                    self._write(files, block)
+                yield block, after
+            if not self.store.too_large:
+                with self._told():
+                    done = files.end()
+                    publish([(stage, done)], self._manifest(done, stage, epoch), None)
+        finally:
+            files.discard()
+            stage.discard()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say with an error of the file system what was being written."""
+        try:
+            yield
+        except OSError as error:
+            error.add_note(f"while {self.op} kept elements in {self.directory}; nothing is left there")
+            raise
+
+    def _write(self, files: KeptFiles, block: Block) -> None:
+        with self._told():
+            files.write(block)
+        if self.most_bytes is not None and files.size > self.most_bytes:
+            files.discard()
+            self.store.too_large = True
+            warnings.warn(
+                f"{self.op}: {self.directory}: the elements take more than max_bytes={self.most_bytes}, so they are not kept "
+                "and every pass makes them; allow more, or leave the cache out",
+                InputWarning,
+                stacklevel=2,
+            )
+
+    def _manifest(self, files: tuple[WrittenFile, ...], stage: Stage, epoch: int) -> WrittenFiles:
+        return WrittenFiles(
+            directory=self.directory,
+            format="elements",
+            options=ElementsWriter().reading(self.spec),
+            files=files,
+            spec=spec_json(self.spec, self.op),
+            pipeline=self.pipeline,
+            run=stage.run,
+            more={"op": self.op, "epoch": epoch, "made": self._made_word(epoch)},
+        )

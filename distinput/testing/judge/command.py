@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m distinput.testing.judge`: the judge from a shell."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from distinput.testing.judge.judging import judge
+from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.loaders import LOADERS
+from distinput.testing.judge.loaders.known import EVERY, Known, made
+from distinput.testing.judge.report import Report
+from distinput.testing.judge.tables import SUFFIXES, WRITERS
+
+__all__ = ["main"]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple([int(word) for word in text.split(",") if word])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m distinput.testing.judge",
+        description="Try loaders in jobs of several ranks, and say which laws they keep. Exit status: 0 if no law is broken, "
+        "1 if one is, 2 for wrong arguments.",
+    )
+    parser.add_argument(
+        "loaders", nargs="*", metavar="MODULE:FUNCTION", help="functions that make the loader of a rank"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="judge every known loader that is installed; the status is 0"
+    )
+    parser.add_argument("--only", metavar="WORD", help="of the known loaders, those with this word in their name")
+    parser.add_argument("--list", action="store_true", help="name the laws and the known loaders")
+    parser.add_argument("--records", type=int, default=EVERY["records"], help="how many (%(default)s)")
+    parser.add_argument("--ranks", type=_numbers, default=EVERY["ranks"], help="such as 1,2,4")
+    parser.add_argument("--batch", type=int, default=EVERY["batch"], help="rows of a rank in a step (%(default)s)")
+    parser.add_argument("--workers", type=_numbers, default=(), help="numbers of workers of a rank, such as 1,2")
+    parser.add_argument("--stops", type=_numbers, default=None, help="steps to stop after; by default all")
+    parser.add_argument("--law", action="append", choices=list(LAWS), metavar="NAME", help="one law; may be repeated")
+    parser.add_argument(
+        "--leave-out", action="append", default=[], choices=list(LAWS), metavar="NAME", help="all but this"
+    )
+    parser.add_argument("--patience", type=float, default=60.0, help="seconds for one step (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write a file too: .html, .json, .md or .txt")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command line; the exit status.
+
+    Args:
+      words: its arguments; those of the program when None.
+
+    >>> main(["--list", "--only", "ElasticIterator"])
+    laws: exactly once, equal steps, partial batches, same order, seeds, epochs, workers, restart, elastic restart, rank killed,
+      worker killed, nothing left
+    known: Grain, `ElasticIterator` ...
+    0
+    """
+    parser = _parser()
+    given = parser.parse_args(words)
+    if given.output is not None and given.output.suffix not in SUFFIXES:
+        parser.error(f"--output must end in {', '.join(SUFFIXES)}, got {given.output}")
+    chosen = [known for known in LOADERS if (given.only or "").lower() in known.name.lower()]
+    if given.list:
+        print(f"laws: {', '.join(LAWS)}")
+        for known in chosen:
+            print(f"known: {known.name}" + (f" (not installed: {', '.join(known.missing)})" if known.missing else ""))
+        return 0
+    if not given.loaders and not given.all:
+        parser.error("name a function, MODULE:FUNCTION, or use --all")
+    reports: list[Report] = []
+    try:
+        for report in _reports(given, chosen):
+            if not given.json:
+                print(f"{report}\n", flush=True)
+            reports.append(report)
+    except (ImportError, ValueError) as error:
+        parser.error(str(error))
+    if given.json:
+        print(WRITERS["json"](reports))
+    if given.output is not None:
+        given.output.write_text(WRITERS[SUFFIXES[given.output.suffix]](reports), encoding="utf-8")
+    return 0 if given.all or all(report.ok for report in reports) else 1
+
+
+def _reports(given: argparse.Namespace, chosen: Sequence[Known]) -> Iterator[Report]:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    options: dict[str, Any] = {"laws": given.law, "leave_out": given.leave_out, "patience": given.patience}
+    if given.stops is not None:
+        options["stops"] = given.stops
+    for name in given.loaders:
+        sizes = {"records": given.records, "ranks": given.ranks, "batch": given.batch, "workers": given.workers}
+        yield judge(made(name), name=name, **sizes, **options)
+    if given.all:
+        for known in chosen:
+            if not known.missing:
+                yield known.judge(**options)

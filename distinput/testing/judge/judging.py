@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`judge`: every law of loaders, tried on one."""
+
+import functools
+import time
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from distinput.testing.judge.batch import Ids, ids_of
+from distinput.testing.judge.finding import Finding, broken, not_judged
+from distinput.testing.judge.job import Job, Maker
+from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.report import Report
+from distinput.testing.judge.trial import Trial
+from distinput.testing.judge.watch import Still, watched
+
+__all__ = ["begin", "judge", "ruling"]
+
+
+def judge(
+    make_loader: Callable[..., Any],
+    records: int | Collection[Hashable],
+    *,
+    ranks: int | Sequence[int] = (1, 2, 3, 4),
+    batch: int = 4,
+    seed: int = 0,
+    workers: Sequence[int] = (),
+    stops: Sequence[int] | None = None,
+    laws: Collection[str] | None = None,
+    leave_out: Collection[str] = (),
+    ids: Ids = ids_of,
+    name: str | None = None,
+    packages: Sequence[str] = (),
+    patience: float = 60.0,
+) -> Report:
+    """Try a loader of any library in jobs of several ranks, and say which laws it keeps. Only what it delivers counts.
+
+    The laws, by name:
+
+    * exactly once: in an epoch all ranks together get each record once;
+    * equal steps: all ranks have the same number of steps;
+    * partial batches: only the last step is partial, it has the rows that are left, and batches without rows look like others;
+    * same order: a loader made again in the same way gives the same steps;
+    * seeds: another seed gives another order;
+    * epochs: the second epoch is whole too, and in another order where there is a seed;
+    * workers: the steps are the same with any number of worker processes or threads;
+    * restart: from the state after any step exactly the rest follows, in a new loader;
+    * elastic restart: so it does on another number of ranks, each record once;
+    * rank killed: after SIGKILL a new process goes on from the last state that was saved;
+    * worker killed: after SIGKILL to a worker process there is an error, or nothing is lost; nothing hangs;
+    * nothing left: no thread, process or open file is left behind.
+
+    Ranks are played one after the other in this process, as most loaders take their rank as an argument. A loader that raises
+    an error before it delivers anything has *refused*, which breaks no law.
+
+    Args:
+      make_loader: makes the loader of one rank: anything that can be iterated, once for each epoch. It is called with what its
+        parameters ask for: `records`, `rank`, `ranks`, `batch` (rows of a rank in a step), `global_batch` (of all ranks),
+        `seed`, `epoch`, `workers`. What it does not take is not judged. Its state, or that of its iterator, is that of
+        `state_dict` and `load_state_dict`, or `get_state` and `set_state`.
+      records: how many there are, named 0, 1, 2, ...; or their names.
+      ranks: numbers of ranks to try.
+      batch: the rows of one rank in a step.
+      seed: the seed to begin with.
+      workers: numbers of workers of each rank to try beside none.
+      stops: after which steps a job is stopped; by default after every one.
+      laws: names of the laws to judge; by default all.
+      leave_out: names of laws not to judge.
+      ids: the records of a batch; by default the numbers in it, those under "id", or the first of a tuple.
+      name: of the loader, in the report; by default that of the function.
+      packages: names of packages whose versions the report tells.
+      patience: seconds for one step after which the loader hangs.
+
+    Returns:
+      The report: `report.ok`, `report.broken`, `report["restart"].says`, `print(report)`, `report.check()` to raise an error,
+      `report.to_json()`.
+
+    Raises:
+      ValueError: an unknown law, no ranks, a parameter of `make_loader` that is not known.
+      UnknownBatch: it cannot be told which records are in a batch.
+
+    >>> def every_nth(records, rank, ranks, batch):
+    ...     own = range(rank, records, ranks)
+    ...     return [list(own[i : i + batch]) for i in range(0, len(own), batch)]
+    >>> print(judge(every_nth, records=9, ranks=2, batch=4, laws=["exactly once", "equal steps", "restart"]))
+    every_nth: 1 of 2 laws is broken
+      kept     exactly once  each record once
+      BROKEN   equal steps   9 records, 2 ranks, batches of 4: the ranks have [2, 1] steps
+      -        restart       neither the loader nor its iterator has state_dict and load_state_dict, or get_state and set_state
+    """
+    chosen = _chosen(laws, leave_out)
+    trial = begin(
+        make_loader,
+        records,
+        ranks=ranks,
+        batch=batch,
+        seed=seed,
+        workers=workers,
+        stops=stops,
+        ids=ids,
+        patience=patience,
+    )
+    began = time.monotonic()
+    findings = tuple([ruling(trial, law) for law in chosen])
+    return Report(
+        name=name or _name(make_loader),
+        findings=findings,
+        jobs=tuple(map(str, trial.jobs)),
+        versions={package: _version(package) for package in packages},
+        seconds=time.monotonic() - began,
+    )
+
+
+def begin(
+    make_loader: Callable[..., Any],
+    records: int | Collection[Hashable],
+    *,
+    ranks: int | Sequence[int],
+    batch: int,
+    seed: int = 0,
+    workers: Sequence[int] = (),
+    stops: Sequence[int] | None = None,
+    ids: Ids = ids_of,
+    patience: float = 60.0,
+) -> Trial:
+    """A trial that laws can be asked about one by one; see `judge` for the arguments.
+
+    Raises:
+      ValueError: no ranks, a parameter of `make_loader` that is not known.
+    """
+    counts = [ranks] if isinstance(ranks, int) else list(ranks)
+    if not counts or min(counts) < 1 or batch < 1:
+        raise ValueError(f"judge: ranks and batch must be at least 1, got ranks={ranks!r}, batch={batch}")
+    make = Maker(make_loader, records)
+    if max(counts) > 1 and not (make.takes("rank") and make.takes("ranks")):
+        raise ValueError("judge: make_loader must take rank and ranks; give ranks=1 for a loader of one rank")
+    known = range(records) if isinstance(records, int) else list(records)
+    return Trial(
+        make=make,
+        known=known,
+        jobs=[Job(len(known), each, batch, seed) for each in counts],
+        ids=ids,
+        stops=stops,
+        others=sorted({*counts, 1, 2, 2 * max(counts)}),
+        workers=tuple(workers),
+        patience=patience,
+    )
+
+
+def _chosen(laws: Collection[str] | None, leave_out: Collection[str]) -> list[str]:
+    unknown = [law for law in (*(laws or ()), *leave_out) if law not in LAWS]
+    if unknown:
+        raise ValueError(f"judge: there is no law {unknown[0]!r}; known are {', '.join(LAWS)}")
+    return [law for law in LAWS if (laws is None or law in laws) and law not in leave_out]
+
+
+def ruling(trial: Trial, law: str) -> Finding:
+    """What one law says in a trial; once the loader has hung, nothing more is tried.
+
+    >>> trial = begin(lambda: [[0, 1], [2]], 3, ranks=1, batch=2)
+    >>> ruling(trial, "exactly once").verdict.value, ruling(trial, "equal steps").says
+    ('kept', 'there is one rank')
+    """
+    if trial.hung:
+        return replace(not_judged(trial.hung), law=law)
+    trial.at(law)
+    try:
+        finding = watched(functools.partial(LAWS[law], trial), trial.patience, lambda: trial.last)
+    except Still:
+        finding = broken(f"{trial.place}: no step for {trial.patience:g} seconds", hung=trial.patience)
+        trial.hung = f"the loader hung when {law!r} was judged"
+    return replace(finding, law=law)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:
+        return "not installed"

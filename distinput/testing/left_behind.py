@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, processes and open files that something leaves behind."""
+
+import contextlib
+import gc
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["check_uses"]
+
+T = TypeVar("T")
+
+
+def check_uses(uses: Mapping[str, Callable[[T], None]], factory: Callable[[], T], seconds: float) -> None:
+    """Nothing is left behind after any use of what a factory makes.
+
+    Args:
+      uses: what is done, and in which words an error says so; the first is done once before anything is looked at.
+      factory: makes what is used.
+      seconds: how long what ends on its own may take.
+
+    Raises:
+      AssertionError: something is left.
+    """
+    next(iter(uses.values()))(factory())  # load now what is loaded once for the whole process
+    frozen = gc.get_freeze_count()
+    gc.collect()
+    gc.freeze()  # so that each collection looks at new objects only
+    try:
+        for how, use in uses.items():
+            _check_nothing_left_after(how, use, factory, seconds)
+    finally:
+        if not frozen:  # else somebody wants what is old to stay out of collections
+            gc.unfreeze()
+
+
+def _check_nothing_left_after(how: str, use: Callable[[T], None], factory: Callable[[], T], seconds: float) -> None:
+    threads, files, processes = set(threading.enumerate()), _open_files(), _children()
+    use(factory())
+    left: list[str] = []
+    deadline = time.monotonic() + seconds
+    while True:
+        gc.collect()
+        left = [thread.name for thread in threading.enumerate() if thread not in threads]
+        left += list((_open_files() - files).elements())
+        left += [f"process {pid}" for pid in _children() - processes]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise AssertionError(f"nothing left behind: after {how} there are still {left}")
+        time.sleep(0.01)
+
+
+def _children() -> set[str]:
+    """The processes that this one started and that have not ended; nothing where the system does not tell."""
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended meanwhile
+            found.update(thread.read_text().split())
+    return found
+
+
+def _open_files() -> "Counter[str]":
+    """What this process has open, by name; nothing where the system does not tell."""
+    found: Counter[str] = Counter()
+    folder = "/proc/self/fd"
+    if not os.path.isdir(folder):
+        return found
+    for name in os.listdir(folder):
+        try:
+            target = os.readlink(os.path.join(folder, name))
+        except OSError:  # the descriptor of the listing itself
+            continue
+        found[target] += 1
+    return found

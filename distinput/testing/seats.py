@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite for a coordinator engine: seats, as coordinators and parameter servers use them."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from distinput.distribute.seats import Placed, SeatLost, Seats
+from distinput.testing.law import law
+
+__all__ = ["check_seats"]
+
+Lose = Callable[[Seats, str], None]
+
+_VALUES: tuple[Any, ...] = (
+    None,
+    7,
+    "text",
+    b"\x00bytes",
+    [1, (2, {"three": 4.0})],
+    np.float32(1.5),
+    np.zeros((), np.int64),
+    np.zeros((0, 3), np.float32),
+    np.arange(6, dtype=np.uint8).reshape(2, 3),
+    np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    np.arange(10, dtype=np.int32)[::3],
+    np.array([b"a", b"", b"ccc"], object),
+    np.arange(300_000, dtype=np.float64),
+)
+"""Values of every kind that calls take and return."""
+
+_SECONDS = 30.0
+"""The longest time that a law waits for what must happen."""
+
+
+class _Shelf:
+    """What the suite places at seats."""
+
+    def __init__(self, content: Any = 0) -> None:
+        self.content = content
+        self.lock = threading.Lock()
+
+    def echo(self, value: Any) -> Any:
+        return value
+
+    def add(self, amount: Any) -> Any:
+        with self.lock:
+            self.content = self.content + amount
+            return self.content
+
+    def doubled(self, packing: Any, packed: Any) -> Any:
+        return packing.pack(2 * packing.unpack(packed))
+
+    def add_to(self, other: Placed, amount: int) -> Any:
+        return other.call("add", amount)
+
+    def add_to_packed(self, packing: Any, packed: Any) -> Any:
+        other, amount = packing.unpack(packed)
+        return other.call("add", amount)
+
+    def refuse(self, text: str) -> None:
+        raise KeyError(text)
+
+    def wait(self, seconds: float) -> str:
+        time.sleep(seconds)
+        return "waited"
+
+    def kill(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _refusing() -> None:
+    raise LookupError("cannot be made")
+
+
+def _names(seats: Seats) -> None:
+    for kind, names in (("worker", seats.workers), ("ps", seats.servers)):
+        expected = tuple(f"{kind}-{index}" for index in range(len(names)))
+        if tuple(names) != expected:
+            raise AssertionError(f"the seats must be {expected}, got {names!r}")
+    if len(seats.workers) < 2 or not seats.servers:
+        raise AssertionError(f"the suite needs two workers and a server, got {seats.workers} and {seats.servers}")
+
+
+def _objects(seats: Seats) -> None:
+    for seat in (*seats.workers, *seats.servers):
+        first, second = seats.place(seat, _Shelf), seats.place(seat, partial(_Shelf, 100))
+        if first.seat != seat:
+            raise AssertionError(f"an object placed at {seat} says that it is at {first.seat}")
+        found = [first.call("add", 1), first.call("add", 2), second.call("add", 5), first.call("add", 0)]
+        if found != [1, 3, 105, 3]:
+            raise AssertionError(
+                f"two objects at {seat} were added 1, 2 and 5 to: got {found}, expected [1, 3, 105, 3]"
+            )
+
+
+def _values(seats: Seats) -> None:
+    placed = seats.place(seats.workers[-1], _Shelf)
+    for value in _VALUES:
+        _same("sent to a seat and back", placed.call("echo", value), value)
+    given = np.arange(200_000.0)
+    packed = seats.packing.pack(given)
+    _same(
+        "packed, doubled there and unpacked",
+        seats.packing.unpack(placed.call("doubled", seats.packing, packed)),
+        given * 2,
+    )
+    _same(
+        "the same, packed once and sent twice",
+        seats.packing.unpack(placed.call("doubled", seats.packing, packed)),
+        given * 2,
+    )
+
+
+def _same(what: str, found: Any, expected: Any) -> None:
+    if isinstance(expected, np.ndarray | np.generic):
+        right = isinstance(found, type(expected)) and found.dtype == expected.dtype and found.shape == expected.shape
+        right = right and bool(np.array_equal(found, expected))
+    else:
+        right = type(found) is type(expected) and found == expected
+    if not right:
+        raise AssertionError(f"{what}: got {found!r}, expected {expected!r}")
+
+
+def _functions(seats: Seats) -> None:
+    factor = 3
+    placed = seats.place(seats.workers[0], lambda: _Shelf(factor))
+    if (found := placed.call("add", 1)) != 4:
+        raise AssertionError(f"an object made by a lambda over a local name: got {found}, expected 4")
+
+
+def _errors(seats: Seats) -> None:
+    placed = seats.place(seats.workers[0], _Shelf)
+    for what, call, expected in (
+        ("a method", lambda: placed.call("refuse", "no"), KeyError("no")),
+        ("a method that is not there", lambda: placed.call("missing"), AttributeError()),
+        ("what makes an object", lambda: seats.place(seats.workers[0], _refusing), LookupError("cannot be made")),
+    ):
+        try:
+            call()
+        except Exception as error:
+            if type(error) is not type(expected) or (expected.args and error.args != expected.args):
+                raise AssertionError(f"{what} raised {expected!r}, and the caller got {error!r}") from error
+        else:
+            raise AssertionError(f"{what} raised {expected!r}, and the caller got no error")
+    if placed.call("add", 1) != 1:
+        raise AssertionError("an object must live on after an error of a method")
+
+
+def _references(seats: Seats) -> None:
+    counter = seats.place(seats.servers[0], _Shelf)
+    for seat in seats.workers:
+        worker = seats.place(seat, _Shelf)
+        worker.call("add_to", counter, 1)
+        worker.call("add_to_packed", seats.packing, seats.packing.pack((counter, 10)))
+    if (found := counter.call("add", 0)) != 11 * len(seats.workers):
+        raise AssertionError(
+            f"workers added {11 * len(seats.workers)} to an object at {counter.seat}, which holds {found}"
+        )
+
+
+def _at_once(seats: Seats) -> None:
+    counter = seats.place(seats.servers[0], _Shelf)
+    failed: list[BaseException] = []
+
+    def add() -> None:
+        try:
+            for _ in range(25):
+                counter.call("add", 1)
+        except BaseException as error:  # noqa: BLE001 - raised by the caller
+            failed.append(error)
+
+    threads = [threading.Thread(target=add) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    if (found := counter.call("add", 0)) != 200:
+        raise AssertionError(f"8 threads added 1 for 25 times each: got {found}, expected 200")
+
+
+def _losses(seats: Seats, lose: Lose) -> None:
+    lost: list[str] = []
+    seats.watch(lost.append)
+    gone, other = seats.workers[0], seats.workers[1]
+    old, untouched = seats.place(gone, _Shelf), seats.place(other, _Shelf)
+    untouched.call("add", 5)
+    ended: list[BaseException | Any] = []
+
+    def wait() -> None:
+        try:
+            ended.append(old.call("wait", 3.0))
+        except BaseException as error:  # noqa: BLE001 - looked at below
+            ended.append(error)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    time.sleep(0.2)
+    lose(seats, gone)
+    waiting.join(_SECONDS)
+    if not ended or not isinstance(ended[0], SeatLost) or ended[0].seat != gone:
+        raise AssertionError(
+            f"a call under way when {gone} was lost must raise SeatLost of it, got {ended or 'nothing'}"
+        )
+    seats.wait_back(gone, _SECONDS)
+    if lost != [gone]:
+        raise AssertionError(f"watchers must be told of the loss of {gone} once, they were told of {lost}")
+    new = seats.place(gone, _Shelf)
+    if new.call("add", 1) != 1:
+        raise AssertionError(f"{gone} must be empty when it is back")
+    try:
+        old.call("add", 1)
+    except SeatLost:
+        pass
+    else:
+        raise AssertionError(f"an object of {gone} from before its loss must stay lost")
+    if untouched.call("add", 1) != 6:
+        raise AssertionError(f"an object at {other} must not notice the loss of {gone}")
+
+
+def _closing(seats: Seats) -> None:
+    placed = seats.place(seats.workers[0], _Shelf)
+    seats.close()
+    seats.close()
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: placed.call("add", 1),
+        lambda: seats.place(seats.workers[0], _Shelf),
+        lambda: seats.wait_back(seats.workers[0], _SECONDS),
+    )
+    for call in calls:
+        try:
+            call()
+        except SeatLost:
+            continue
+        raise AssertionError("seats that were closed must raise SeatLost")
+
+
+LAWS: Mapping[str, Callable[..., None]] = MappingProxyType(
+    {
+        "names": _names,
+        "objects": _objects,
+        "values": _values,
+        "functions": _functions,
+        "errors": _errors,
+        "references": _references,
+        "at once": _at_once,
+        "losses": _losses,
+        "closing": _closing,
+    }
+)
+"""The laws by name, in the order in which they are checked; the last one closes the seats."""
+
+
+def kill(seats: Seats, seat: str) -> None:
+    """Lose a seat by killing its process: the object placed there does it itself."""
+    try:
+        seats.place(seat, _Shelf).call("kill")
+    except SeatLost:
+        return
+    raise AssertionError(f"the process at {seat} was killed, and the call came back")
+
+
+def check_seats(seats: Seats, lose: Lose = kill) -> tuple[str, ...]:
+    """Check that a coordinator engine keeps the laws of `Seats`.
+
+    Args:
+      seats: two workers or more, and at least one parameter server; closed at the end.
+      lose: makes a worker go and come back, given the seats and its name. By default its process is killed, and whoever
+        started it is expected to start it again.
+
+    Returns:
+      The names of the laws that were checked.
+
+    Raises:
+      AssertionError: a law is broken; the message begins with its name.
+
+    >>> from distinput.distribute.seats.threads import ThreadSeats
+    >>> check_seats(ThreadSeats(2, 1), lambda seats, name: seats.lose(name))
+    ('names', 'objects', 'values', 'functions', 'errors', 'references', 'at once', 'losses', 'closing')
+
+    Source: distinput's own.
+    """
+    try:
+        for name, check in LAWS.items():
+            with law(name):
+                check(seats, lose) if check is _losses else check(seats)
+    finally:
+        seats.close()
+    return tuple(LAWS)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Topology`: where the devices of each task are in the mesh of chips."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distinput.tpu.hardware_feature import HardwareFeatures
+from distinput.tpu.topology_bytes import TopologyFields, topology_bytes, topology_fields
+
+__all__ = ["Topology"]
+
+RANK = 4
+"""The axes of a mesh: x, y, z of the chip, and the number of the core on it."""
+
+
+class Topology:
+    """Where the devices of each task are in the mesh of chips. Immutable.
+
+    Args:
+      serialized: the bytes of `Topology.serialized`, or of TensorFlow's; the other arguments are then ignored.
+      mesh_shape: the size of the mesh along x, y, z and the cores of a chip.
+      device_coordinates: `[tasks, devices of a task, 4]`.
+
+    Raises:
+      ValueError: the bytes are not a topology, the arrays have other shapes, or a device is outside of the mesh or where
+        another one is.
+
+    >>> import distinput as di
+    >>> topology = di.tpu.experimental.Topology(mesh_shape=[1, 1, 1, 2], device_coordinates=[[[0, 0, 0, 0], [0, 0, 0, 1]]])
+    >>> topology.num_tasks, topology.num_tpus_per_task, topology.tpu_device_name_at_coordinates([0, 0, 0, 1], job="worker")
+    (1, 2, '/job:worker/task:0/device:TPU:1')
+
+    Source: `tf.tpu.experimental.Topology`.
+    """
+
+    def __init__(self, serialized: bytes | None = None, mesh_shape: Any = None, device_coordinates: Any = None) -> None:
+        features = HardwareFeatures()
+        if serialized:
+            fields = topology_fields(serialized)
+            features = fields.features
+            mesh_shape = fields.mesh_shape
+            expected = fields.tasks * fields.devices * len(mesh_shape)
+            if len(fields.coordinates) != expected:
+                raise ValueError(
+                    f"`device_coordinates` must have shape num_tasks ({fields.tasks}) * num_tpu_devices_per_task "
+                    f"({fields.devices}) * len(mesh_shape) ({len(mesh_shape)}); got {len(fields.coordinates)} numbers"
+                )
+            device_coordinates = np.reshape(fields.coordinates, (fields.tasks, fields.devices, len(mesh_shape)))
+        self._mesh_shape = _frozen(mesh_shape)
+        self._device_coordinates = _frozen(device_coordinates)
+        self._features = features
+        self._check()
+        self._tasks, self._ordinals = self._inverted()
+        self._missing = _frozen(np.argwhere(self._tasks < 0))
+
+    def _check(self) -> None:
+        shape, coordinates = self._mesh_shape, self._device_coordinates
+        if shape.shape != (RANK,) or (shape < 1).any():
+            raise ValueError(f"`mesh_shape` must be a sequence of 4 positive entries; got `mesh_shape={shape}`")
+        if coordinates.ndim != 3 or coordinates.shape[2] != RANK:
+            raise ValueError(
+                "`device_coordinates` must be a rank 3 int32 array with minor dimension equal to the `mesh_shape` rank; got "
+                f"device_coordinates.shape={coordinates.shape}"
+            )
+        if (coordinates < 0).any() or (coordinates >= shape).any():
+            raise ValueError(
+                f"All values in `device_coordinates` must be >= 0 and inside of the mesh {shape.tolist()}, got "
+                f"{coordinates.tolist()}"
+            )
+        places = coordinates.reshape(-1, RANK)
+        if len(np.unique(places, axis=0)) < len(places):
+            raise ValueError(f"`device_coordinates` must differ from device to device, got {coordinates.tolist()}")
+
+    def _inverted(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """For each place of the mesh the task that has a device there, and which of its devices that is; -1 for none."""
+        tasks = np.full(self._mesh_shape, -1, np.int32)
+        ordinals = np.full(self._mesh_shape, -1, np.int32)
+        for task, devices in enumerate(self._device_coordinates):
+            for ordinal, place in enumerate(devices):
+                tasks[tuple(place)], ordinals[tuple(place)] = task, ordinal
+        return tasks, ordinals
+
+    @property
+    def mesh_shape(self) -> NDArray[np.int32]:
+        """The size of the mesh along each axis, `[4]`."""
+        return self._mesh_shape
+
+    @property
+    def mesh_rank(self) -> int:
+        """The number of axes of the mesh."""
+        return len(self._mesh_shape)
+
+    @property
+    def device_coordinates(self) -> NDArray[np.int32]:
+        """The place of each device of each task, `[tasks, devices of a task, 4]`."""
+        return self._device_coordinates
+
+    @property
+    def missing_devices(self) -> NDArray[np.int32]:
+        """The places of the mesh that have no device, `[n, 4]`."""
+        return self._missing
+
+    @property
+    def num_tasks(self) -> int:
+        """The number of tasks, which are the processes that have devices."""
+        return int(self._device_coordinates.shape[0])
+
+    @property
+    def num_tpus_per_task(self) -> int:
+        """The number of devices of each task."""
+        return int(self._device_coordinates.shape[1])
+
+    @property
+    def features(self) -> HardwareFeatures:
+        """What else a chip has."""
+        return self._features
+
+    def task_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
+        """The task that the device at these coordinates belongs to; -1 where there is no device.
+
+        Raises:
+          IndexError: outside of the mesh.
+        """
+        return int(self._tasks[tuple(device_coordinates)])
+
+    def tpu_device_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
+        """Which of the devices of its task is at these coordinates; -1 where there is no device.
+
+        Raises:
+          IndexError: outside of the mesh.
+        """
+        return int(self._ordinals[tuple(device_coordinates)])
+
+    def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
+        """The name of the host of the device at these coordinates."""
+        return f"{self._task_name(device_coordinates, job)}/device:CPU:0"
+
+    def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
+        """The name of the device at these coordinates, which is that of a TPU even if another device stands for one."""
+        ordinal = self.tpu_device_ordinal_at_coordinates(device_coordinates)
+        return f"{self._task_name(device_coordinates, job)}/device:TPU:{ordinal}"
+
+    def _task_name(self, device_coordinates: Sequence[int], job: str | None) -> str:
+        task = f"/task:{self.task_ordinal_at_coordinates(device_coordinates)}"
+        return task if job is None else f"/job:{job}{task}"
+
+    def serialized(self) -> bytes:
+        """The topology as bytes, in TensorFlow's format."""
+        return topology_bytes(
+            TopologyFields(
+                tuple(self._mesh_shape.tolist()),
+                self.num_tasks,
+                self.num_tpus_per_task,
+                tuple(self._device_coordinates.ravel().tolist()),
+                self._features,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"Topology(mesh_shape={self._mesh_shape.tolist()}, {self.num_tasks} x {self.num_tpus_per_task} devices)"
+
+
+def _frozen(values: Any) -> NDArray[np.int32]:
+    made = np.array(values, np.int32)
+    made.flags.writeable = False
+    return made

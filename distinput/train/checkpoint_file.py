@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of a checkpoint: an npz archive of arrays, with a JSON member that describes them and holds everything else.
+
+`numpy.load` opens it. It holds no pickles. The archive has a CRC-32 of each member; the JSON member repeats those of the
+arrays and has a checksum of its own, so that whatever was changed, cut off or left out is found before anything is used.
+"""
+
+import io
+import json
+import struct
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Self, cast
+
+import numpy as np
+
+from distinput.errors import DataLossError, StateError
+from distinput.files.sink import Sink
+from distinput.files.source import naming, open_binary
+
+__all__ = ["SUFFIX", "CheckpointFile", "file_of", "write_checkpoint"]
+
+SUFFIX = ".npz"
+"""The suffix that the file has and the path of the checkpoint lacks."""
+
+VERSION = 1
+"""Raised when the layout of the JSON member changes."""
+
+_HEADER = "checkpoint.json"
+_FORMAT = "distinput.checkpoint"
+_CHUNK = 1 << 20  # bytes read at a time to compute a checksum
+
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, struct.error, ArithmeticError, AttributeError, EOFError, IndexError, KeyError,
+    NotImplementedError, RecursionError, RuntimeError, SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+"""What `zipfile`, `json` and NumPy raise for damaged bytes."""
+
+Array = np.ndarray[Any, Any]
+
+
+def file_of(path: str) -> str:
+    """The file of a checkpoint.
+
+    >>> file_of("models/ckpt-1"), file_of("models/ckpt-1.npz")
+    ('models/ckpt-1.npz', 'models/ckpt-1.npz')
+    """
+    return path if path.endswith(SUFFIX) else path + SUFFIX
+
+
+def write_checkpoint(path: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
+    """Write a checkpoint, and return its id.
+
+    The file appears under its name when it is complete and on the disk; a checkpoint of this name stays until then.
+
+    Args:
+      path: the path of the checkpoint.
+      header: a JSON object.
+      arrays: of dtypes that the npy format knows, by name.
+
+    Raises:
+      OSError: it could not be written; nothing of it is left.
+    """
+    name = uuid.uuid4().hex
+    with Sink(file_of(path), durable=True) as sink:
+        checks = {}
+        with zipfile.ZipFile(cast(BinaryIO, _Stream(sink)), "w") as archive:
+            for key, array in arrays.items():
+                member = zipfile.ZipInfo(f"{key}.npy")
+                with archive.open(member, "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+                checks[key] = member.CRC
+            every = {"format": _FORMAT, "version": VERSION, "id": name, **header, "arrays": checks}
+            text = json.dumps({**every, "check": _check(every)}, ensure_ascii=True, allow_nan=False)
+            archive.writestr(zipfile.ZipInfo(_HEADER), text)
+    return name
+
+
+class CheckpointFile:
+    """A checkpoint open for reading; opening it verifies all of it.
+
+    Args:
+      path: the path of the checkpoint.
+      content: the bytes of its file, received from another worker; None to read the file.
+      verified: True if all of the file was verified before and it has not changed since; only the description is read then.
+
+    Raises:
+      NotFoundError: there is no such file.
+      DataLossError: the file is damaged or was not written to its end.
+      StateError: a newer release of distinput wrote it.
+    """
+
+    def __init__(self, path: str, content: bytes | None = None, *, verified: bool = False) -> None:
+        self.path = file_of(path)
+        self._file: BinaryIO = io.BytesIO(content) if content is not None else open_binary(self.path)
+        try:
+            with self._naming_damage():
+                self._archive = zipfile.ZipFile(self._file)
+                self.header = self._opened(verified)
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def id(self) -> str:
+        """A unique name; a checkpoint that replaces this file has another one."""
+        name: str = self.header["id"]
+        return name
+
+    def array(self, key: str) -> Array:
+        """An array, which must not be modified.
+
+        Raises:
+          DataLossError: the file was changed meanwhile.
+        """
+        with self._naming_damage():
+            data = self._archive.read(f"{key}.npy")
+            stream = io.BytesIO(data)
+            version = np.lib.format.read_magic(stream)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(stream)
+            count = int(np.prod(shape, dtype=np.int64))
+            flat: Array = np.frombuffer(data, dtype, count, stream.tell()) if count else np.empty(0, dtype)
+            return flat.reshape(shape, order="F" if fortran else "C")
+
+    def content(self) -> bytes:
+        """All bytes of the file."""
+        self._file.seek(0)
+        return self._file.read()
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        self._archive.close()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _opened(self, verified: bool) -> dict[str, Any]:
+        """Verify everything, and return the JSON member."""
+        header = json.loads(self._archive.read(_HEADER))
+        if header["format"] != _FORMAT:
+            raise ValueError("it is no checkpoint")
+        if header["version"] != VERSION:
+            raise StateError(
+                f"{self.path}: the checkpoint has version {header['version']!r}, this distinput reads version {VERSION}; "
+                "restore it with the distinput that saved it"
+            )
+        check = header.pop("check")
+        if check != _check(header):
+            raise ValueError("the checksum of its description differs")
+        members = {f"{key}.npy": check for key, check in header["arrays"].items()}
+        if sorted(self._archive.namelist()) != sorted([*members, _HEADER]):
+            raise ValueError("arrays are missing")
+        for name, check in members.items():
+            if check != self._archive.getinfo(name).CRC:
+                raise ValueError(f"the checksum of {name!r} differs")
+            if not verified:
+                with self._archive.open(name) as file:
+                    while file.read(_CHUNK):
+                        pass
+        result: dict[str, Any] = header
+        return result
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        try:
+            with naming(self.path):
+                yield
+        except (DataLossError, StateError, OSError):
+            raise
+        except _DAMAGED as error:
+            raise DataLossError(
+                f"{self.path}: the checkpoint is damaged or was not written to its end: {error}; take one saved before it"
+            ) from error
+
+
+def _check(header: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(header, sort_keys=True, separators=(",", ":")).encode())
+
+
+class _Stream:
+    """The file object that `zipfile` writes to; it cannot seek, so the archive is written from front to back."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: bytes) -> int:
+        self._sink.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass

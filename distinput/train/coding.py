@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a checkpoint as JSON, with arrays set aside."""
+
+import base64
+import math
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from distinput.errors import DataLossError
+from distinput.train.arrays_of_others import (
+    is_jax_array,
+    is_tensor,
+    numpy_of_jax_array,
+    numpy_of_tensor,
+    tensor_of,
+)
+
+__all__ = ["Aside", "array_of", "coded", "decoded", "is_value"]
+
+Array = np.ndarray[Any, Any]
+Fetch = Callable[[str], Array]
+
+_INLINE = 1 << 16
+"""Arrays of up to this many bytes may be part of the JSON, so that each worker can have its own."""
+
+
+class Aside:
+    """The arrays of a checkpoint, by name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def put(self, name: str, array: Array) -> str:
+        """Set an array aside, and return its name, in which what file names cannot hold is written as in URLs."""
+        plain = quote(name, safe="/ ~[]()", errors="surrogatepass")
+        free, number = plain, 1
+        while free in self.arrays:
+            number += 1
+            free = f"{plain}~{number}"
+        self.arrays[free] = array
+        return free
+
+
+def is_value(value: Any) -> bool:
+    """True for numbers, text, None, and containers of nothing else: they are saved whole, whatever their length."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return not hasattr(value, "_saved")
+    if isinstance(value, dict):
+        return all(is_value(key) and is_value(item) for key, item in value.items())
+    return type(value) in (list, tuple, set, frozenset, deque) and all(is_value(item) for item in value)
+
+
+def coded(value: Any, aside: Aside, name: str, *, inline: bool = False) -> Any:
+    """A nest of numbers, text and arrays as JSON.
+
+    Args:
+      value: the nest.
+      aside: takes the arrays.
+      name: begins the names of the arrays.
+      inline: True to keep small arrays in the JSON.
+
+    Raises:
+      TypeError: it holds anything else; the message says what and where.
+    """
+    found = _coded_scalar(value)
+    if found is not None:
+        return found[0]
+    if is_tensor(value):
+        array, dtype = numpy_of_tensor(value)
+        return {"tensor": dtype, "of": _coded_array(array, aside, name, inline)}
+    if is_jax_array(value):
+        return {"jax": _coded_array(numpy_of_jax_array(value), aside, name, inline)}
+    if isinstance(value, np.ndarray):
+        return _coded_array(value, aside, name, inline)
+    if isinstance(value, np.generic):
+        return {"scalar": _coded_array(np.asarray(value), aside, name, True)}
+
+    def inner(item: Any, key: Any) -> Any:
+        return coded(item, aside, f"{name}/{key}", inline=inline)
+
+    if isinstance(value, Mapping):
+        kind = "ordered" if isinstance(value, OrderedDict) else "dict"
+        return {kind: [[inner(key, "key"), inner(item, key)] for key, item in value.items()]}
+    for kind, types in _SEQUENCES.items():
+        if isinstance(value, types):
+            items = sorted(value, key=repr) if kind in ("set", "frozenset") else value
+            return {kind: [inner(item, number) for number, item in enumerate(items)]}
+    raise TypeError(f"{name}: holds a {type(value).__name__}, which cannot be saved; numbers, text and arrays can")
+
+
+_SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
+
+
+def _coded_scalar(value: Any) -> tuple[Any] | None:
+    if value is None or isinstance(value, bool | str):
+        return (value if value is None or isinstance(value, bool) else str(value),)
+    if isinstance(value, np.generic):
+        return None
+    if isinstance(value, int):
+        return (int(value),)
+    if isinstance(value, float):
+        return (float(value) if math.isfinite(value) else {"float": repr(float(value))},)
+    if isinstance(value, complex):
+        return ({"complex": [repr(value.real), repr(value.imag)]},)
+    if isinstance(value, bytes):
+        return ({"bytes": base64.b64encode(value).decode()},)
+    return None
+
+
+def _coded_array(array: Array, aside: Aside, name: str, inline: bool) -> Any:
+    if array.dtype.kind in "OT":
+        return _coded_strings(array, aside, name, inline)
+    made: dict[str, Any] = {"dtype": array.dtype.name if _is_foreign(array.dtype) else _describe(array.dtype)}
+    stored = array.view(f"u{array.dtype.itemsize}") if _is_foreign(array.dtype) else array
+    made["shape"] = list(array.shape)
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name}: a masked array cannot be saved; save its data and its mask")
+    if inline and array.nbytes <= _INLINE and array.dtype.names is None:
+        return {**made, "data": base64.b64encode(np.ascontiguousarray(stored).tobytes()).decode()}
+    return {**made, "array": aside.put(name, np.asarray(stored))}
+
+
+def _describe(dtype: np.dtype[Any]) -> Any:
+    return dtype.str if dtype.names is None else repr(dtype.descr)
+
+
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    """True for dtypes of other packages, such as bfloat16, which the npy format does not know."""
+    return dtype.isbuiltin == 2
+
+
+def _coded_strings(array: Array, aside: Aside, name: str, inline: bool) -> Any:
+    items = array.astype(object).reshape(-1).tolist()
+    for item in items:
+        if item is not None and not isinstance(item, str | bytes):
+            raise TypeError(f"{name}: an array of objects holds a {type(item).__name__}; only text can be saved in one")
+    data = [
+        b"" if item is None else item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item
+        for item in items
+    ]
+    lengths = np.array([len(item) for item in data], np.int64)
+    kinds = np.array([0 if item is None else 1 if isinstance(item, bytes) else 2 for item in items], np.uint8)
+    joined = np.frombuffer(b"".join(data), np.uint8)
+    parts: dict[str, Array] = {"lengths": lengths, "kinds": kinds, "data": joined}
+    made = {key: _coded_array(part, aside, f"{name}.{key}", inline) for key, part in parts.items()}
+    return {
+        "strings": made,
+        "dtype": "object" if array.dtype.kind == "O" else "StringDType",
+        "shape": list(array.shape),
+    }
+
+
+def decoded(saved: Any, fetch: Fetch) -> Any:
+    """The nest that `coded` was given.
+
+    Args:
+      saved: its result.
+      fetch: returns an array that was set aside.
+
+    Raises:
+      DataLossError: it was not made by `coded`.
+    """
+    if saved is None or isinstance(saved, bool | int | float | str):
+        return saved
+    if not isinstance(saved, dict) or not saved:
+        raise DataLossError(f"the checkpoint is damaged: {str(saved)[:60]!r} stands for no value")
+    if "shape" in saved:
+        array = array_of(saved, fetch)
+        return array if array.flags.writeable else array.copy()
+    kind, content = next(iter(saved.items()))
+    match kind:
+        case "tensor":
+            return tensor_of(array_of(saved["of"], fetch), content)
+        case "jax":
+            return array_of(content, fetch)
+        case "scalar":
+            return array_of(content, fetch)[()]
+        case "float":
+            return float(content)
+        case "complex":
+            return complex(*map(float, content))
+        case "bytes":
+            return base64.b64decode(content)
+        case "dict" | "ordered":
+            pairs = [(decoded(key, fetch), decoded(item, fetch)) for key, item in content]
+            return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    if kind not in _SEQUENCES:
+        raise DataLossError(f"the checkpoint is damaged: it has a value of an unknown kind, {kind!r}")
+    return _SEQUENCES[kind](decoded(item, fetch) for item in content)
+
+
+def array_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Array:
+    """An array that `coded` was given; it may be read-only.
+
+    Args:
+      saved: its JSON.
+      fetch: returns an array that was set aside.
+      like: the expected dtype, which may be one that NumPy does not know by name.
+    """
+    if "strings" in saved:
+        return _strings_of(saved, fetch)
+    dtype = _dtype_named(saved["dtype"], like)
+    if "data" in saved:
+        raw = base64.b64decode(saved["data"])
+        flat: Array = np.frombuffer(raw, dtype) if raw else np.empty(0, dtype)
+        return flat.reshape(saved["shape"])
+    array = fetch(saved["array"])
+    return array if dtype == array.dtype or dtype.names is not None else array.view(dtype)
+
+
+def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
+    if like is not None and like.name == name:
+        return like
+    if name.startswith("["):
+        return np.dtype([("", "u1")])  # a record; its dtype is in the npy member
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        raise TypeError(
+            f"the checkpoint has an array of dtype {name}, which NumPy does not know here; import the package that defines "
+            "it first, such as ml_dtypes"
+        ) from error
+
+
+def _strings_of(saved: Any, fetch: Fetch) -> Array:
+    parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
+    data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
+    made = np.empty(len(ends), object)
+    for i, (end, length, kind) in enumerate(
+        zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
+    ):
+        item = data[end - length : end]
+        made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
+    if saved["dtype"] == "StringDType":
+        return made.astype(np.dtypes.StringDType()).reshape(saved["shape"])
+    return made.reshape(saved["shape"])

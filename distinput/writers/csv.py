@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV files, with a line of names at the beginning of each."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from distinput.core.leaves import STRING
+from distinput.core.nest import component
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import InvalidArgumentError
+from distinput.files.compression import Compression, as_compression
+from distinput.files.sink import Sink
+from distinput.writers.tables import TableFile, check_table, target
+from distinput.writers.writer import ShardFile, Writer, column_paths, whole_file_codec
+
+__all__ = ["CsvWriter"]
+
+
+@dataclass(frozen=True)
+class CsvWriter(Writer):
+    """Rows of CSV files: numbers, times and UTF-8 text; quotes where they are needed.
+
+    NaN is written as "nan", and NaT as nothing. Text that is empty is written as two quotes, so that it is told from nothing.
+
+    Args:
+      header: write the names of the columns as the first line of each file.
+      delimiter: between the columns, one character.
+      compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown, or the delimiter is not one character.
+    """
+
+    name: ClassVar[str] = "csv"
+    suffix: ClassVar[str] = ".csv"
+    header: bool = True
+    delimiter: str = ","
+    compression_type: str | None = None
+
+    def __init__(self, header: bool = True, delimiter: str = ",", compression: str | None = None) -> None:
+        if not isinstance(delimiter, str) or len(delimiter.encode()) != 1 or delimiter in '"\r\n':
+            raise InvalidArgumentError(
+                f"write: delimiter must be one ASCII character, no quote or line end, got {delimiter!r}"
+            )
+        for name, value in (
+            ("header", bool(header)),
+            ("delimiter", delimiter),
+            ("compression_type", whole_file_codec(compression)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def compression(self) -> Compression:
+        return as_compression(self.compression_type)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        names = [field.name for field in self._schema(spec)]
+        by_name = dict(zip(column_paths("csv", spec.structure), spec.tensors("write"), strict=True))
+        types = {name: "object" if by_name[name].dtype == STRING else by_name[name].dtype.str for name in names}
+        return {
+            "schema": types,
+            "header": self.header,
+            "delimiter": self.delimiter,
+            "compression_type": self.compression_type,
+        }
+
+    def check(self, spec: Spec) -> None:
+        column_paths("csv", spec.structure)
+        for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
+            if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind == "c":
+                raise InvalidArgumentError(
+                    f'write: a cell of CSV is a number, a time or text, and {component(path)} is {leaf}; write format="jsonl" '
+                    'or "parquet", or map it to several columns'
+                )
+        self._schema(spec)
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        from pyarrow import csv
+
+        schema = self._schema(spec)
+        options = csv.WriteOptions(include_header=self.header, delimiter=self.delimiter, quoting_style="needed")
+        return TableFile(csv.CSVWriter(target(sink), schema, write_options=options), schema)
+
+    def _schema(self, spec: Spec) -> Any:
+        return check_table(spec, text=any(leaf.dtype == STRING for leaf in spec.tensors("write")))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of any spec, exactly as they are, in Arrow IPC files; see `formats.elements`."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from distinput.core.block import Block
+from distinput.core.record_batches import arrow_schema, record_batch
+from distinput.core.spec import Spec
+from distinput.core.spec_json import spec_json
+from distinput.errors import InvalidArgumentError
+from distinput.files.sink import Sink
+from distinput.formats.elements import stored, stored_block
+from distinput.plan.check import normalized
+from distinput.writers.arrow import ipc_codec
+from distinput.writers.tables import target
+from distinput.writers.writer import ShardFile, Writer
+
+__all__ = ["ElementsWriter", "codec_of"]
+
+_CODECS = {"AUTO": None, "GZIP": "ZSTD", "SNAPPY": "LZ4", "LZ4": "LZ4", "ZSTD": "ZSTD", "": None}
+
+
+def codec_of(who: str, compression: Any) -> str | None:
+    """The compression of Arrow that stands for one of TensorFlow.
+
+    Raises:
+      InvalidArgumentError: there is none.
+    """
+    if compression is None:
+        return None
+    if not isinstance(compression, str) or compression.upper() not in _CODECS:
+        raise InvalidArgumentError(
+            f"{who}: compression must be None, 'AUTO', 'GZIP', 'SNAPPY', 'LZ4' or 'ZSTD', got {compression!r}"
+        )
+    return _CODECS[compression.upper()]
+
+
+@dataclass(frozen=True)
+class ElementsWriter(Writer):
+    """Elements of any structure, dtype and shape: what `save` writes and `load` reads.
+
+    Args:
+      compression: None, "LZ4" or "ZSTD"; only files without one are mapped into memory.
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    name: ClassVar[str] = "elements"
+    suffix: ClassVar[str] = ".arrow"
+    codec: str | None = None
+
+    def __init__(self, compression: str | None = None) -> None:
+        normalized(self, "codec", ipc_codec(compression))
+
+    def check(self, spec: Spec) -> None:
+        spec_json(spec, "write")
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        return _File(sink, spec, self.codec)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        return {"layout": json.dumps(spec_json(spec, "write"))}
+
+
+class _File(ShardFile):
+    def __init__(self, sink: Sink, spec: Spec, codec: str | None) -> None:
+        from pyarrow import ipc
+
+        self._spec, self._schema = spec, arrow_schema(stored(spec))
+        options = ipc.IpcWriteOptions(compression=codec)
+        self._writer = ipc.new_file(target(sink), self._schema, options=options)
+
+    def write(self, block: Block) -> None:
+        self._writer.write_batch(record_batch(stored_block(block, self._spec), self._schema))
+
+    def finish(self) -> None:
+        self._writer.close()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of a writing: which files are complete, and where the pipeline stood then."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from distinput.core.state import State
+from distinput.plan.fingerprint import Fingerprint
+from distinput.writers.manifest import WrittenFile
+
+__all__ = ["Journal"]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a writer records after each file.
+
+    Args:
+      key: what was asked for, apart from the pipeline; another request does not go on from here.
+      run: the word of the writing.
+      files: complete ones, in order.
+      state: of the pipeline, after the last of these files.
+      pipeline: its fingerprint.
+      done: whether these are all files.
+      order: as in `WrittenFiles`.
+      replaces: names of the files of the dataset that is replaced.
+    """
+
+    key: list[Any]
+    run: str
+    files: tuple[WrittenFile, ...] = ()
+    state: State | None = None
+    pipeline: Fingerprint = field(default_factory=list)
+    done: bool = False
+    order: str = "files"
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Elements in the files."""
+        return sum(file.rows for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"version": _VERSION, **asdict(self)}
+
+    @staticmethod
+    def of_json(found: Any) -> "Journal | None":
+        """From JSON; None if it is damaged, or of another version: then there is nothing to go on from."""
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            return None
+        try:
+            given = {name: value for name, value in found.items() if name != "version"}
+            given["files"] = tuple([WrittenFile(**file) for file in given["files"]])
+            given["replaces"] = tuple(given["replaces"])
+            return Journal(**given)
+        except (KeyError, TypeError):
+            return None

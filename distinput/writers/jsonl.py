@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON Lines files: an object on each line."""
+
+import json
+from dataclasses import dataclass
+from math import isfinite, isnan
+from typing import Any, ClassVar
+
+from distinput.core.block import Block
+from distinput.core.nest import component
+from distinput.core.record_batches import record_batch
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import InvalidArgumentError
+from distinput.files.compression import Compression, as_compression
+from distinput.files.sink import Sink
+from distinput.writers.tables import check_table
+from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+
+__all__ = ["JsonlWriter"]
+
+
+@dataclass(frozen=True)
+class JsonlWriter(Writer):
+    """Lines of JSON objects; other elements become objects as `to_arrow` names their columns.
+
+    Byte strings must be UTF-8. NaN and NaT, which JSON lacks, become null, which is read as NaN and NaT; infinite numbers are
+    refused. Times become text as ISO 8601 has it.
+
+    Args:
+      compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    name: ClassVar[str] = "jsonl"
+    suffix: ClassVar[str] = ".jsonl"
+    compression_type: str | None = None
+
+    def __init__(self, compression: str | None = None) -> None:
+        object.__setattr__(self, "compression_type", whole_file_codec(compression))
+
+    @property
+    def compression(self) -> Compression:
+        return as_compression(self.compression_type)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        return {"compression_type": self.compression_type} if self.compression_type else {}
+
+    def check(self, spec: Spec) -> None:
+        for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
+            if isinstance(leaf, TensorSpec) and leaf.dtype.kind == "m":
+                raise InvalidArgumentError(
+                    f"write: JSON has no durations, and {component(path)} is {leaf}; cast it with map"
+                )
+        check_table(spec, True)
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
+        times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
+        return _File(sink, check_table(spec, True), floats, times)
+
+
+class _File(ShardFile):
+    def __init__(self, sink: Sink, schema: Any, floats: bool, times: bool) -> None:
+        self._sink, self._schema, self._floats, self._times = sink, schema, floats, times
+        self._encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+    def write(self, block: Block) -> None:
+        rows = _times_as_text(record_batch(block, self._schema)) if self._times else record_batch(block, self._schema)
+        encode = self._encode
+        lines = []
+        for row in rows.to_pylist():
+            try:
+                lines.append(encode(row))
+            except ValueError:  # NaN, or an infinite number
+                lines.append(encode({name: _sound(name, value) for name, value in row.items()}))
+        lines.append("")
+        self._sink.write("\n".join(lines).encode())
+
+
+def _sound(name: str, value: Any) -> Any:
+    if isinstance(value, float):
+        if not isfinite(value) and not isnan(value):
+            raise InvalidArgumentError(
+                f"write: JSON has no infinite numbers, and column {name!r} holds {value}; map it to another value"
+            )
+        return None if isnan(value) else value
+    if isinstance(value, list):
+        return [_sound(name, item) for item in value]
+    return {key: _sound(f"{name}.{key}", item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _times_as_text(batch: Any) -> Any:
+    """The same rows with columns of times as text."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    def text(array: Any) -> Any:
+        kind = array.type
+        if types.is_timestamp(kind) or types.is_date(kind):
+            return (
+                compute.strftime(array, format="%Y-%m-%dT%H:%M:%S")
+                if types.is_timestamp(kind)
+                else array.cast("string")
+            )
+        if types.is_struct(kind):
+            return pa.StructArray.from_arrays([text(part) for part in array.flatten()], names=[f.name for f in kind])
+        if types.is_fixed_size_list(kind):
+            return pa.FixedSizeListArray.from_arrays(text(array.flatten()), kind.list_size)
+        if types.is_large_list(kind):
+            return pa.LargeListArray.from_arrays(array.offsets, text(array.values))
+        return array
+
+    return pa.RecordBatch.from_arrays([text(array) for array in batch.columns], batch.schema.names)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of a folder of written files: what makes them a dataset, since without it there is none."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from distinput.core.strings import Strings
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.directory import MANIFEST
+from distinput.files.folder import join_path
+from distinput.files.sink import Sink
+from distinput.files.source import naming, open_binary, size_of
+from distinput.files.table import FileTable
+from distinput.kernels.crc32 import crc32
+
+__all__ = ["MANIFEST", "WrittenFile", "WrittenFiles", "read_written", "verify_files"]
+
+_VERSION = 1
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """One file of a written dataset.
+
+    Args:
+      name: in the folder.
+      rows: elements in it.
+      bytes: its size.
+      crc32: the checksum of its bytes.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    crc32: int
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """A complete dataset in a folder, as its manifest has it.
+
+    Attributes:
+      directory: the folder.
+      format: the name of the format that reads the files.
+      options: the options with which it reads them.
+      files: in order.
+      spec: of the elements, as JSON; None where it is not known.
+      pipeline: the fingerprint of the pipeline that was written.
+      run: a word for this writing, different each time.
+      job: what the workers called the writing together; None: there was one writer.
+      order: "files": the elements are in order, one file after the other; "turns": the files took them in turns;
+        "shard_func": a function said which file an element goes to.
+      more: what the op that wrote it keeps.
+      complete: False: these are the files of one worker, and others have not come to their end; there is no manifest yet.
+    """
+
+    directory: str
+    format: str
+    options: dict[str, Any]
+    files: tuple[WrittenFile, ...]
+    spec: Any = None
+    pipeline: Any = None
+    run: str = ""
+    job: str | None = None
+    order: str = "files"
+    more: dict[str, Any] = field(default_factory=dict)
+    complete: bool = True
+
+    @property
+    def rows(self) -> int:
+        """Elements in all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, in order."""
+        return [join_path(self.directory, file.name) for file in self.files]
+
+    def table(self) -> FileTable:
+        """The files with their sizes and rows."""
+        return FileTable(
+            Strings.of([path.encode() for path in self.paths]),
+            np.array([file.bytes for file in self.files], np.int64),
+            np.array([file.rows for file in self.files], np.int64),
+        )
+
+    def check_sizes(self) -> None:
+        """Refuse a dataset of which a file is missing, or has another size than when it was written.
+
+        Raises:
+          NotFoundError: a file is gone.
+          DataLossError: a file has another size.
+        """
+        for path, file in zip(self.paths, self.files, strict=True):
+            found = size_of(path)
+            if found != file.bytes:
+                raise DataLossError(
+                    f"{path}: has {found} bytes, and {MANIFEST} says {file.bytes}; it was changed after it was written, so "
+                    "write the dataset again"
+                )
+
+    def save(self, *, durable: bool = True) -> None:
+        """Write the manifest; it takes the place of an older one at once."""
+        made = {"distinput_written": _VERSION, **asdict(self), "rows": self.rows}
+        del made["directory"], made["complete"]
+        with Sink(join_path(self.directory, MANIFEST), durable=durable) as sink:
+            sink.write(json.dumps(made, indent=1).encode())
+
+
+def read_written(directory: str) -> WrittenFiles | None:
+    """The dataset in a folder; None if there is none.
+
+    Raises:
+      DataLossError: its manifest is damaged.
+      InvalidArgumentError: it was written by another version.
+    """
+    path = join_path(directory, MANIFEST)
+    try:
+        with naming(path), open_binary(path) as file:
+            text = file.read()
+    except (NotFoundError, NotADirectoryError):
+        return None
+    try:
+        found = json.loads(text)
+        version = found.pop("distinput_written")
+        rows = found.pop("rows")
+        files = tuple([_file(each) for each in found.pop("files")])
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+    if version != _VERSION:
+        raise InvalidArgumentError(
+            f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write the dataset again"
+        )
+    try:
+        made = WrittenFiles(directory, files=files, **found)
+    except TypeError as error:
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
+    fits = isinstance(made.format, str) and isinstance(made.options, dict) and isinstance(made.more, dict)
+    if not fits or made.rows != rows or len({file.name for file in files}) != len(files):
+        raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
+    return made
+
+
+def verify_files(directory: str) -> WrittenFiles:
+    """Read all files of a written dataset and compare them with the checksums in its manifest.
+
+    Args:
+      directory: the folder.
+
+    Returns:
+      What the manifest says.
+
+    Raises:
+      NotFoundError: there is no manifest, or a file is missing.
+      DataLossError: a file is not as it was written; the message names it.
+
+    >>> import distinput as di
+    >>> _ = di.data.Dataset.range(3).write("numbers", "parquet")
+    >>> di.io.verify_files("numbers").rows
+    3
+    """
+    made = read_written(directory)
+    if made is None:
+        raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")
+    made.check_sizes()
+    for path, file in zip(made.paths, made.files, strict=True):
+        found = 0
+        with naming(path), open_binary(path) as source:
+            while data := source.read(_CHUNK):
+                found = crc32(np.frombuffer(data, np.uint8), found)
+        if found != file.crc32:
+            raise DataLossError(
+                f"{path}: its checksum is {found:#010x}, and {MANIFEST} says {file.crc32:#010x}; it was changed after it was "
+                "written, so write the dataset again"
+            )
+    return made
+
+
+def _file(value: Any) -> WrittenFile:
+    name, rows, size, crc32 = value["name"], value["rows"], value["bytes"], value["crc32"]
+    if not isinstance(name, str) or not name or "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
+        raise ValueError(f"{name!r} is no name of a file in this folder")
+    for number in (rows, size, crc32):
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
+            raise ValueError(f"{number!r} is no count")
+    return WrittenFile(name, rows, size, crc32)

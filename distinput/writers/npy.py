@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy `.npy` files: elements of one shape and dtype, stacked."""
+
+import io
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.dense import Dense
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import InvalidArgumentError
+from distinput.files.sink import Sink
+from distinput.writers.writer import ShardFile, Writer
+
+__all__ = ["NpyWriter"]
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class NpyWriter(Writer):
+    """Arrays [n, ...] of elements [...]: numbers, truth values and times of one known shape.
+
+    How many elements a file has stands at its beginning, so the values wait in a temporary file until it is complete.
+
+    Source: the format is that of `numpy.lib.format`, version 1.
+    """
+
+    name: ClassVar[str] = "npy"
+    suffix: ClassVar[str] = ".npy"
+
+    def check(self, spec: Spec) -> None:
+        leaf = spec.leaves[0] if spec.structure.is_leaf else None
+        if (
+            not isinstance(leaf, TensorSpec)
+            or leaf.ragged_rank
+            or None in (leaf.shape or ())
+            or leaf.dtype.kind not in "biufcmM"
+        ):
+            raise InvalidArgumentError(
+                f"write: an npy file is one array of numbers, so elements must be arrays of one known shape, got {spec.nest}; "
+                'map them to one, or write format="parquet" or "elements"'
+            )
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        leaf: Any = spec.leaves[0]
+        return _File(sink, leaf.dtype, tuple(leaf.shape))
+
+
+class _File(ShardFile):
+    def __init__(self, sink: Sink, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._sink, self._dtype, self._shape = sink, dtype, shape
+        self._rows, self._waiting = 0, TemporaryFile()  # noqa: SIM115 - closed by `finish`, or with the object
+
+    def write(self, block: Block) -> None:
+        (column,) = block.materialize().columns
+        if not isinstance(column, Dense) or column.array.shape[1:] != self._shape or column.dtype != self._dtype:
+            raise InvalidArgumentError(
+                f"write: npy: elements must be {self._dtype}{list(self._shape)}, got {column.dtype}{column.inner}"
+            )
+        self._waiting.write(np.ascontiguousarray(column.array).reshape(-1).view(np.uint8).data)
+        self._rows += block.size
+        self.held += column.array.nbytes
+
+    def finish(self) -> None:
+        head = io.BytesIO()
+        described = np.lib.format.dtype_to_descr(self._dtype)
+        np.lib.format.write_array_header_1_0(
+            head, {"descr": described, "fortran_order": False, "shape": (self._rows, *self._shape)}
+        )
+        self._sink.write(head.getvalue())
+        self._waiting.seek(0)
+        while data := self._waiting.read(_CHUNK):
+            self._sink.write(data)
+        self.discard()
+
+    def discard(self) -> None:
+        self._waiting.close()
+        self.held = 0

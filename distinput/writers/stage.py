@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stage: the hidden folder in which files are written, until all of them are complete and get their names together.
+
+It lies in the folder of the dataset, so that giving a file its name is a rename. It holds a lock, which the system releases
+when the writer ends, however it ends, and a journal that says which files are complete, and where the pipeline stood then.
+The next writer goes on from there, or removes what is of another pipeline.
+
+Stores of objects have no renames and no locks. There, files are written under their names, which no other writing has, and the
+manifest, written last, makes them a dataset.
+"""
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from distinput.errors import FailedPreconditionError
+from distinput.files.folder import join_path, make_folder, remove_file
+from distinput.files.lock import FileLock
+from distinput.files.paths import UNFINISHED, local_path
+from distinput.files.sink import Sink
+from distinput.writers.manifest import WrittenFile, WrittenFiles
+
+__all__ = ["Stage", "publish", "remove_old"]
+
+_JOURNAL = "journal.json"
+_LOCK = "lock"
+
+
+class Stage:
+    """Where the files of one writing are, until they are published.
+
+    Args:
+      directory: the folder of the dataset, which is made.
+      word: tells apart writings that may go on at the same time.
+
+    Attributes:
+      run: a word for the writing, different each time; that of the writing that goes on.
+    """
+
+    def __init__(self, directory: str, word: str) -> None:
+        self.directory = directory
+        self.run = uuid.uuid4().hex[:8]
+        self.local = local_path(directory) is not None
+        self.folder = join_path(directory, f".{word}{UNFINISHED}") if self.local else directory
+        self._lock: FileLock | None = None
+        self._names: list[str] = []  # of remote files, to be removed again
+
+    def take(self) -> bool:
+        """Begin to write here, unless another process does: then False."""
+        make_folder(self.directory)
+        if not self.local:
+            return True
+        while True:
+            make_folder(self.folder)
+            lock = FileLock(os.path.join(self.folder, _LOCK))
+            try:
+                got = lock.take()
+            except FileNotFoundError:  # the last writer has just removed the folder
+                continue
+            if got is None:  # no locks here: a folder of its own, of which nobody else knows
+                self.folder = join_path(self.directory, f".{self.run}{UNFINISHED}")
+                make_folder(self.folder)
+                return True
+            self._lock = lock if got else None
+            return got
+
+    def taken_by(self) -> str:
+        """Who writes here, as far as is known."""
+        return FileLock(os.path.join(self.folder, _LOCK)).holder()
+
+    def path(self, name: str) -> str:
+        """Where to write a file."""
+        if not self.local:
+            self._names.append(name)
+        return join_path(self.folder, name)
+
+    def journal(self) -> dict[str, Any] | None:
+        """What the last writer recorded; None if there was none, or if it is unreadable."""
+        if not self.local:
+            return None
+        try:
+            with open(os.path.join(self.folder, _JOURNAL), "rb") as file:
+                found = json.load(file)
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def record(self, journal: dict[str, Any]) -> None:
+        """Keep a journal; it takes the place of the last one at once."""
+        if self.local:
+            with Sink(os.path.join(self.folder, _JOURNAL)) as sink:
+                sink.write(json.dumps(journal).encode())
+
+    def has(self, file: WrittenFile) -> bool:
+        """True if a complete file is here, or was published already."""
+        for folder in (self.folder, self.directory):
+            with contextlib.suppress(OSError):
+                if os.stat(os.path.join(folder, file.name)).st_size == file.bytes:
+                    return True
+        return False
+
+    def clear(self) -> None:
+        """Remove all that a writer left here."""
+        for name in os.listdir(self.folder) if self.local else ():
+            if name != _LOCK:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.folder, name))
+
+    def publish(self, files: Sequence[WrittenFile]) -> None:
+        """Give files their names; those that have them already are left alone.
+
+        Raises:
+          FailedPreconditionError: a file is gone.
+        """
+        for file in files if self.local else ():
+            try:
+                os.replace(os.path.join(self.folder, file.name), os.path.join(self.directory, file.name))
+            except FileNotFoundError:  # it was published before
+                if not os.path.exists(os.path.join(self.directory, file.name)):
+                    raise FailedPreconditionError(
+                        f"write: {file.name} was removed from {self.folder} before it was complete; write again"
+                    ) from None
+
+    def remove(self) -> None:
+        """Remove the stage itself, at the end; may be called again."""
+        self._names.clear()
+        if self.local:
+            with contextlib.suppress(OSError):
+                self.clear()
+                remove_file(os.path.join(self.folder, _LOCK))
+                os.rmdir(self.folder)  # unless the next writer has begun here
+        self.release()
+
+    def tidy(self) -> None:
+        """Remove what a writer has left that was killed after it had published."""
+        if self.local and os.path.isdir(self.folder) and self.take():
+            self.remove()
+
+    def discard(self) -> None:
+        """Remove all that was written, and the stage."""
+        if not self.local:
+            for name in self._names:
+                with contextlib.suppress(OSError):
+                    remove_file(join_path(self.directory, name))
+        self.remove()
+
+    def release(self) -> None:
+        """Leave the stage to the next writer, as it is; may be called again."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+
+def publish(
+    stages: Sequence[tuple[Stage, Sequence[WrittenFile]]], made: WrittenFiles, old: WrittenFiles | None
+) -> WrittenFiles:
+    """Publish the files of stages, and the manifest that makes them a dataset; remove those of an older one, and the stages.
+
+    A process that is killed in between leaves the older dataset or this one, and the next writer finishes what it began.
+    """
+    for stage, files in stages:
+        stage.publish(files)
+    made.save()
+    remove_old(made, old)
+    for stage, _ in stages:
+        stage.remove()
+    return made
+
+
+def remove_old(made: WrittenFiles, old: WrittenFiles | None) -> None:
+    """Remove the files of an older dataset that are not those of the one in its place."""
+    kept = {file.name for file in made.files}
+    for file in old.files if old is not None else ():
+        if file.name not in kept:
+            remove_file(join_path(made.directory, file.name))

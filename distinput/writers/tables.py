@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the writers of tables share: elements as record batches of one schema, and pyarrow's writers over a `Sink`."""
+
+from typing import Any
+
+from distinput.core.block import Block
+from distinput.core.record_batches import Text, arrow_schema, record_batch
+from distinput.core.spec import Spec
+from distinput.errors import InvalidArgumentError
+from distinput.files.sink import WRITTEN_ALONE, Sink
+from distinput.writers.writer import ShardFile
+
+__all__ = ["TableFile", "as_text", "check_table", "target"]
+
+
+class TableFile(ShardFile):
+    """A file that a pyarrow writer writes.
+
+    Args:
+      writer: has `write_batch` and `close`.
+      schema: of the record batches.
+    """
+
+    def __init__(self, writer: Any, schema: Any) -> None:
+        self._writer, self._schema = writer, schema
+
+    def write(self, block: Block) -> None:
+        self._writer.write_batch(record_batch(block, self._schema))
+
+    def finish(self) -> None:
+        self._writer.close()
+
+
+def target(sink: Sink) -> Any:
+    """A file object for pyarrow that writes to a sink."""
+    import pyarrow as pa
+
+    return pa.PythonFile(_Copied(sink), mode="w")
+
+
+class _Copied:
+    """Copies what is small: some writers of pyarrow use the memory again, while a sink collects it."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._sink.write(view if view.nbytes >= WRITTEN_ALONE else bytes(view))
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing: who opened the sink flushes it."""
+
+    def close(self) -> None:
+        """Nothing: who opened the sink closes it."""
+
+
+def as_text(text: Any) -> Text:
+    """The option `text` in a form that can be compared: True, False, or names of columns."""
+    return text if isinstance(text, bool | str) else tuple(text)
+
+
+def check_table(spec: Spec, text: Text) -> Any:
+    """The schema of a table of these elements.
+
+    Raises:
+      InvalidArgumentError: a component has no Arrow type.
+    """
+    try:
+        return arrow_schema(spec, text)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(str(error).replace("to_arrow:", "write:", 1)) from None

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text files: an element on each line."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from distinput.core.block import Block
+from distinput.core.leaves import STRING
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import InvalidArgumentError
+from distinput.files.compression import Compression, as_compression
+from distinput.files.sink import Sink
+from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+
+__all__ = ["TextWriter"]
+
+
+@dataclass(frozen=True)
+class TextWriter(Writer):
+    r"""Lines of text files: elements that are byte strings, each followed by "\n".
+
+    A line with a line end in it, or with "\r" at its end, would be read as another one, and is refused.
+
+    Args:
+      compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    name: ClassVar[str] = "text"
+    suffix: ClassVar[str] = ".txt"
+    compression_type: str | None = None
+
+    def __init__(self, compression: str | None = None) -> None:
+        object.__setattr__(self, "compression_type", whole_file_codec(compression))
+
+    @property
+    def compression(self) -> Compression:
+        return as_compression(self.compression_type)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        return {"compression_type": self.compression_type} if self.compression_type else {}
+
+    def check(self, spec: Spec) -> None:
+        if not spec.structure.is_leaf or spec.leaves[0] != TensorSpec((), STRING):
+            raise InvalidArgumentError(
+                f"write: a line of text is one byte string, got elements like {spec.nest}; map them to one, or write another "
+                "format"
+            )
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        return _File(sink, first)
+
+
+class _File(ShardFile):
+    def __init__(self, sink: Sink, first: int) -> None:
+        self._sink, self._row = sink, first
+
+    def write(self, block: Block) -> None:
+        lines = list(block.elements())
+        text = b"\n".join([*lines, b""])
+        if text.count(b"\n") != len(lines) or b"\r\n" in text:
+            wrong = next(place for place, line in enumerate(lines) if b"\n" in line or line.endswith(b"\r"))
+            raise InvalidArgumentError(
+                f"write: element {self._row + wrong} has a line end in it, and would be read as other lines: "
+                f"{lines[wrong]!r:.60}; write another format, such as tfrecord"
+            )
+        self._sink.write(text)
+        self._row += len(lines)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFRecord files: records of bytes, or dicts as `tf.train.Example` messages."""
+
+import struct
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from distinput.core.block import Block
+from distinput.core.leaves import STRING
+from distinput.core.spec import Spec, TensorSpec
+from distinput.errors import InvalidArgumentError
+from distinput.files.compression import Compression, as_compression
+from distinput.files.sink import Sink
+from distinput.formats.example_encoding import encode_examples
+from distinput.kernels.crc32c import masked_crc32c_of_bytes
+from distinput.writers.writer import ShardFile, Writer, whole_file_codec
+
+__all__ = ["TFRecordsWriter"]
+
+_EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool", "float16", "float32")
+"""Numbers that the int64 and float32 lists of an Example hold exactly."""
+
+
+@dataclass(frozen=True)
+class TFRecordsWriter(Writer):
+    """Records of TFRecord files: elements that are bytes as they are, dicts as `tf.train.Example` messages.
+
+    In an Example an array is the list of its values: its shape is for the reader to say (`parse_example`).
+
+    Args:
+      compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
+
+    Raises:
+      InvalidArgumentError: the compression is unknown.
+    """
+
+    name: ClassVar[str] = "tfrecord"
+    suffix: ClassVar[str] = ".tfrecord"
+    compression_type: str | None = None
+
+    def __init__(self, compression: str | None = None) -> None:
+        object.__setattr__(self, "compression_type", whole_file_codec(compression))
+
+    @property
+    def compression(self) -> Compression:
+        return as_compression(self.compression_type)
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        return {"compression_type": self.compression_type} if self.compression_type else {}
+
+    def check(self, spec: Spec) -> None:
+        if spec.structure.is_leaf and spec.leaves[0] == TensorSpec((), STRING):
+            return
+        if spec.structure.kind != "dict" or not all(child.is_leaf for child in spec.structure.children):
+            raise InvalidArgumentError(
+                f"write: a TFRecord is bytes, or a dict of features (a tf.train.Example), got elements like {spec.nest}; map "
+                'them to one of these, or write format="elements"'
+            )
+        for key, leaf in zip(spec.structure.keys, spec.leaves, strict=True):
+            if not isinstance(leaf, TensorSpec) or leaf.ragged_rank:
+                raise InvalidArgumentError(
+                    f"write: feature {key!r} is no array, and an Example holds lists of values; got {leaf}"
+                )
+            if not isinstance(key, str):
+                raise InvalidArgumentError(f"write: names of the features of an Example are text, got {key!r}")
+            if leaf.dtype != STRING and leaf.dtype.newbyteorder("=") not in map(np.dtype, _EXACT):
+                raise InvalidArgumentError(
+                    f"write: feature {key!r} is {leaf.dtype}, and an Example holds int64, float32 and bytes; cast it with map, "
+                    'or with convert --cast, or write format="parquet"'
+                )
+
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        return _File(sink, spec.structure.is_leaf)
+
+
+class _File(ShardFile):
+    def __init__(self, sink: Sink, raw: bool) -> None:
+        self._sink, self._raw = sink, raw
+
+    def write(self, block: Block) -> None:
+        records = block.elements() if self._raw else encode_examples(block).values()
+        parts: list[bytes] = []
+        for record in records:
+            length = struct.pack("<Q", len(record))
+            parts += (length, _masked(length), record, _masked(record))
+        self._sink.write(b"".join(parts))
+
+
+def _masked(data: bytes) -> bytes:
+    """The masked CRC32C of `data` in its stored form."""
+    return struct.pack("<I", masked_crc32c_of_bytes(data))

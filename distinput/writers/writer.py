@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of a writer: which elements it takes, and how it turns blocks of them into the bytes of a file."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from distinput.core.block import Block
+from distinput.core.nest import Structure, component
+from distinput.core.spec import Spec
+from distinput.errors import InvalidArgumentError
+from distinput.files.compression import CODECS, Compression, as_compression
+from distinput.files.sink import Sink
+
+__all__ = ["ShardFile", "Writer", "column_paths", "whole_file_codec"]
+
+
+class ShardFile(ABC):
+    """One file that is being written.
+
+    Attributes:
+      held: bytes that are not in its sink yet.
+    """
+
+    held: int = 0
+
+    @abstractmethod
+    def write(self, block: Block) -> None:
+        """Append elements."""
+
+    def finish(self) -> None:  # noqa: B027 - most files need nothing more
+        """Write what comes after the last element."""
+
+    def discard(self) -> None:  # noqa: B027 - most files need nothing
+        """Forget what is not written; the sink is closed, or will be."""
+
+
+@dataclass(frozen=True)
+class Writer(ABC):
+    """A way to write elements to files. Subclasses are frozen dataclasses that hold the options of the format."""
+
+    name: ClassVar[str]
+    """That of the format that reads the files."""
+    suffix: ClassVar[str]
+    """What names of files end in."""
+
+    @property
+    def compression(self) -> Compression:
+        """How the whole file is compressed."""
+        return ""
+
+    @property
+    def ending(self) -> str:
+        """What names of files end in, with what the compression adds."""
+        return self.suffix + (CODECS[self.compression].suffixes[0] if self.compression else "")
+
+    @abstractmethod
+    def check(self, spec: Spec) -> None:
+        """Refuse elements that the format cannot hold.
+
+        Raises:
+          InvalidArgumentError: a component cannot be written.
+        """
+
+    @abstractmethod
+    def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        """Begin a file.
+
+        Args:
+          sink: where its bytes go; whoever opened it closes it.
+          spec: of the elements.
+          first: how many elements are in files before it.
+        """
+
+    def reading(self, spec: Spec) -> dict[str, Any]:
+        """The options with which the format reads these files: JSON values."""
+        del spec
+        return {}
+
+
+def column_paths(writer: str, structure: Structure) -> list[str]:
+    """A name for each leaf of elements that are flat dicts, namedtuples, tuples or single values.
+
+    Raises:
+      InvalidArgumentError: they are nested deeper.
+    """
+    if structure.is_leaf:
+        return ["value"]
+    for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
+        if not child.is_leaf:
+            raise InvalidArgumentError(
+                f"write: {writer} takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "
+                "flat dict"
+            )
+    return [str(key) for key in structure.keys] or [str(place) for place in range(len(structure.children))]
+
+
+def whole_file_codec(compression: str | None) -> str | None:
+    """The codec of a file that is compressed as a whole; None: none.
+
+    Raises:
+      InvalidArgumentError: there is no such codec.
+    """
+    found = as_compression(compression)
+    if found == "AUTO":
+        raise InvalidArgumentError("write: 'AUTO' goes by the suffixes of files that are there; name the compression")
+    return found or None

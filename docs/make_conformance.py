@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/conformance.md: which laws of loaders each known loader keeps, as the judge finds by running it.
+
+python docs/make_conformance.py                        write the page; says which packages are missing
+python docs/make_conformance.py --print                print it
+python docs/make_conformance.py --reports FILE...      from what `python -m distinput.testing.judge --all --json` printed
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from distinput.testing.judge.finding import Verdict
+from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.loaders import LOADERS
+from distinput.testing.judge.loaders.cases import CASES
+from distinput.testing.judge.loaders.known import EVERY
+from distinput.testing.judge.report import Report, parsed
+from distinput.testing.judge.tables import WORDS, as_markdown
+
+PAGE = Path(__file__).parent / "conformance.md"
+
+HEAD = """<!-- Written by docs/make_conformance.py; do not change it by hand. -->
+# Conformance of loaders
+
+Which loaders deliver each record once, end on all ranks together, and go on where they stopped? This page is written by
+
+```
+python docs/make_conformance.py
+```
+
+which has the [judge of loaders](judge.md) run each loader, as its own documentation shows it, in jobs of {ranks} ranks with
+{records} records in batches of {batch}. Nothing here is known beforehand: verdicts follow from what the loaders delivered, in
+the versions that are named. Loaders that shuffle do so with a seed.
+
+* *kept*: in all jobs.
+* *broken*: in some job; below is the first one, and what was found. The law may be none that the library claims to
+  keep: `DistributedSampler` says that it repeats records. It is what a job gets.
+* *refused*: in some job the loader raised an error before it delivered anything. Nothing is lost silently.
+* {none}: the loader does not offer what the law is about, or is not shown here with it.
+
+{laws}
+
+"""
+
+TOLD = """
+## What is told of loaders, found again
+
+Each line is one job and one law, `distinput.testing.judge.loaders.cases`.
+
+| what is told | in | found |
+|---|---|---|
+"""
+
+SAYS = {
+    "exactly once": "all ranks together get each record once",
+    "equal steps": "ranks end together; otherwise a collective in the loop waits forever",
+    "partial batches": "only the last step is partial, and has just the rows that are left",
+    "same order": "made again, a loader gives the same steps",
+    "seeds": "another seed gives another order",
+    "epochs": "the second epoch is whole, in an order of its own",
+    "workers": "two worker processes change nothing",
+    "restart": "from the state after any step exactly the rest follows",
+    "elastic restart": "so it does on another number of ranks",
+    "rank killed": "after SIGKILL a new process goes on with exactly the rest",
+    "worker killed": "after SIGKILL to a worker process there is an error, or nothing is lost",
+    "nothing left": "no thread, process or open file is left behind",
+}
+"""The laws in a line each."""
+
+
+def page(reports: Sequence[Report]) -> str:
+    """The whole page.
+
+    Args:
+      reports: of the known loaders, in the order of the table.
+    """
+    ranks = ", ".join(map(str, EVERY["ranks"]))
+    laws = "\n".join([f"* *{law}*: {SAYS[law]}." for law in LAWS])
+    head = HEAD.format(laws=laws, none=WORDS[Verdict.NOT_JUDGED], **{**EVERY, "ranks": ranks})
+    return head + as_markdown(reports) + TOLD + "".join(_cases())
+
+
+def _cases() -> list[str]:
+    lines = []
+    for case in CASES.values():
+        if case.known.missing:
+            continue
+        report = case.known.judge([case.law])
+        finding = report[case.law]
+        said = finding.says if finding.verdict is Verdict.BROKEN else f"{finding.verdict.value}: {finding.says}"
+        versions = ", ".join([f"{name} {version}" for name, version in report.versions.items()])
+        lines.append(f"| {case.about} | {versions} | {said} |\n")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; see the module."""
+    parser = argparse.ArgumentParser(description="judge all known loaders and write the page")
+    parser.add_argument("--print", action="store_true", help="print the page, write nothing")
+    parser.add_argument("--reports", nargs="+", type=Path, metavar="FILE", help="reports that were made before")
+    given = parser.parse_args(arguments)
+    ready = {report.name for path in given.reports or () for report in parsed(path.read_text("utf-8"))}
+    missing = sorted({package for known in LOADERS if known.name not in ready for package in known.missing})
+    if missing:
+        print(f"not installed: {', '.join(missing)}", file=sys.stderr)
+        if not given.print:
+            return 1
+    if given.reports:
+        found = {report.name: report for path in given.reports for report in parsed(path.read_text("utf-8"))}
+        reports = [found[known.name] for known in LOADERS if known.name in found]
+    else:
+        reports = [known.judge() for known in LOADERS if not known.missing]
+    text = page(reports)
+    if given.print:
+        print(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the site of docs/ into build/site; a link or an anchor that leads nowhere is an error.
+
+python docs/make_site.py              (or `make site`)
+
+The pages stay what they are in a repository. Copies of them are made in build/pages, in which
+
+* links that leave docs/ lead to copies of the files that they name; a program becomes a page that shows it;
+* headings of the reference that are long names get a short one for the list beside the page;
+* examples with prompts are marked as such, so that prompts and output are coloured;
+* the navigation is added to the settings of zensical.toml: the tables of docs/index.md, which are its only list.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from os.path import relpath
+from pathlib import Path
+
+__all__ = ["Entry", "Group", "build", "navigation", "render", "stage"]
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PICTURES = (".png", ".svg", ".webp")
+ELSEWHERE = "repository"  # the folder of the site with pages that come from outside docs/
+HEADING = re.compile(r"^### `(?P<name>distinput\.[\w.]+)`$", re.MULTILINE)
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+FENCE = re.compile(r"^(```+)([\w-]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!`)\[(?P<text>[^\]\n]*(?:\n[^\]\n]+)?)\]\((?P<target>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page in the navigation: its title, its file, and pages that only it leads to."""
+
+    title: str
+    path: Path
+    below: tuple["Entry", ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pages under one heading of the index, then groups under headings below it."""
+
+    title: str
+    entries: list[Entry] = field(default_factory=list)
+    groups: list["Group"] = field(default_factory=list)
+
+    def paths(self) -> Iterator[Path]:
+        """All pages of the group, in order."""
+        for entry in self.entries:
+            yield entry.path
+            yield from (below.path for below in entry.below)
+        for group in self.groups:
+            yield from group.paths()
+
+
+def navigation(index: Path = DOCS / "index.md") -> list[Group]:
+    """The groups of the index: a heading, and the pages that the first cells of the table below it link to.
+
+    A page that is the front of a folder (`README.md`, `index.md`) brings along those pages of its folder that it lists and the
+    index does not.
+    """
+    text = index.read_text(encoding="utf-8")
+    named = {path for line in text.splitlines() for _, path in _listed(line, index)}
+    groups: list[Group] = []
+    for line in text.splitlines():
+        if heading := re.match(r"(##|###) (.*)", line):
+            (groups if heading[1] == "##" else groups[-1].groups).append(Group(heading[2]))
+            continue
+        for title, path in _listed(line, index):
+            last = groups[-1].groups[-1] if groups[-1].groups else groups[-1]
+            last.entries.append(Entry(title, path, tuple(_below(path, named))))
+    groups = [group for group in groups if any(group.paths())]
+    groups[0].entries.insert(0, Entry("distinput", index))
+    return groups
+
+
+def _below(front: Path, named: set[Path]) -> Iterator[Entry]:
+    if front.name not in ("README.md", "index.md"):
+        return
+    for line in front.read_text(encoding="utf-8").splitlines():
+        for title, path in _listed(line, front):
+            if path.parent == front.parent and path not in named:
+                yield Entry(title, path)
+
+
+def _listed(line: str, page: Path) -> Iterator[tuple[str, Path]]:
+    """Title and page of the links with which a row of a table or an item of a list begins."""
+    start = line[1:].split(" | ")[0] if line.startswith("| ") else line if line.startswith("* [") else ""
+    links = [*LINK.finditer(start)] if line.startswith("| ") else [*LINK.finditer(start)][:1]
+    for link in links:
+        if link["target"].endswith(".md"):
+            yield _title(link["text"], page), (page.parent / link["target"]).resolve()
+
+
+def _title(text: str, page: Path) -> str:
+    """Text of a link as a title; numbers of records get the name of what they number."""
+    if text.isdigit():
+        return f"{page.parent.name.upper()} {text}"
+    return text.strip("`").removeprefix("distinput.") if text.startswith("`") else text[:1].upper() + text[1:]
+
+
+def stage(folder: Path, groups: list[Group]) -> None:
+    """Write the copies of all pages, of what they show, and of the files outside docs/ that they lead to."""
+    folder.mkdir(parents=True)
+    shutil.copyfile(DOCS / "site.css", folder / "site.css")
+    waiting = [path for path in sorted(DOCS.rglob("*")) if path.suffix in (".md", *PICTURES)]
+    waiting += [path for group in groups for path in group.paths()]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        place = folder / _place(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in PICTURES:
+            shutil.copyfile(path, place)
+        elif path.suffix == ".md":
+            text, found = _page(path)
+            place.write_text(text, encoding="utf-8")
+            waiting += found
+        else:
+            language = {".py": "python", ".toml": "toml"}.get(path.suffix, "text")
+            name = path.relative_to(ROOT).as_posix()
+            place.write_text(f"# {name}\n\n````{language}\n{path.read_text(encoding='utf-8')}````\n", encoding="utf-8")
+
+
+def _place(path: Path) -> Path:
+    """Where a file of the repository lies in the site."""
+    if path.is_relative_to(DOCS):
+        return path.relative_to(DOCS)
+    name = ELSEWHERE / path.relative_to(ROOT)
+    return name if path.suffix in (".md", *PICTURES) else name.with_name(f"{name.name}.md")
+
+
+def _page(path: Path) -> tuple[str, list[Path]]:
+    """A page as the site has it, and the files that it leads to outside docs/."""
+    outside: list[Path] = []
+
+    def link(found: re.Match[str]) -> str:
+        target = found["target"]
+        if "://" in target or not target:
+            return found[0]
+        file = (path.parent / target).resolve()
+        if file.is_dir():
+            return found["text"]  # a folder of the repository has no page
+        if file.exists() and not file.is_relative_to(DOCS):
+            outside.append(file)
+        there = relpath(_place(file), _place(path).parent) if file.is_relative_to(ROOT) else target
+        return f"[{found['text']}]({there}{found['anchor'] or ''})"
+
+    text, after = path.read_text(encoding="utf-8"), 0
+    made: list[str] = []
+    for fence in FENCE.finditer(text):
+        made += [LINK.sub(link, text[after : fence.start()]), _fence(fence)]
+        after = fence.end()
+    made.append(LINK.sub(link, text[after:]))
+    return HEADING.sub(_heading, "".join(made)), outside
+
+
+def _heading(found: re.Match[str]) -> str:
+    """A heading that is a public name; the list beside the page shows it without the module that the page is about."""
+    short = re.sub(r"^(?:[a-z_]+\.)+", "", found["name"])
+    return f'{found[0]} {{ data-toc-label="{short}" }}'
+
+
+def _fence(fence: re.Match[str]) -> str:
+    """A block of code; one with prompts is called a session, so that prompts, code and output get colours of their own."""
+    ticks, language, code = fence.groups()
+    return f"{ticks}pycon\n{code}{ticks}" if language == "python" and code.startswith(">>> ") else fence[0]
+
+
+def settings(groups: list[Group]) -> str:
+    """The text of zensical.toml with the navigation, for a file beside the folders `pages` and `site`."""
+    text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    text = text.replace('docs_dir = "docs"', 'docs_dir = "pages"').replace(
+        'site_dir = "build/site"', 'site_dir = "site"'
+    )
+    return text.replace("[project]\n", f"[project]\nnav = {_toml([_group(group) for group in groups])}\n", 1)
+
+
+def _group(group: Group) -> dict[str, object]:
+    inside: list[object] = []
+    for entry in group.entries:
+        page = _place(entry.path).as_posix()
+        if entry.below:
+            inside.append({entry.title: [page, *({e.title: _place(e.path).as_posix()} for e in entry.below)]})
+        else:
+            inside.append({entry.title: page})
+    return {group.title: [*inside, *map(_group, group.groups)]}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(item)}' for key, item in value.items())} }}"
+    return json.dumps(value)
+
+
+def build(folder: Path = ROOT / "build") -> tuple[Path, str]:
+    """Build the site in `folder/site`, and return that folder and what was said.
+
+    Raises:
+      RuntimeError: a link or an anchor leads nowhere, or the program that builds it failed; with all that it said.
+    """
+    shutil.rmtree(folder / "pages", ignore_errors=True)
+    groups = navigation()
+    stage(folder / "pages", groups)
+    return render(folder, groups)
+
+
+def render(folder: Path, groups: list[Group]) -> tuple[Path, str]:
+    """Build the site in `folder/site` of the pages in `folder/pages`; see `build`."""
+    shutil.rmtree(folder / "site", ignore_errors=True)
+    config = folder / "site.toml"
+    config.write_text(settings(groups), encoding="utf-8")
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", str(config)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
+    said = COLOUR.sub("", done.stdout + done.stderr.split("\nTraceback ")[0])
+    if done.returncode:
+        raise RuntimeError(f"the site was not built, zensical says:\n{said}")
+    return folder / "site", said
+
+
+if __name__ == "__main__":
+    try:
+        made, told = build()
+    except RuntimeError as error:
+        sys.exit(str(error))
+    print(f"{told.rstrip()}\n{made}/index.html; for the search: python -m http.server --directory {made}")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters are started by commands, used by a coordinator, and leave nothing behind."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from distinput.distribute.cluster_resolver import ClusterSpec, DaskClusterResolver, SimpleClusterResolver
+from distinput.distribute.seats import open_seats
+
+pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+
+Started = subprocess.Popen[str]
+
+
+@contextmanager
+def started(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Started]:
+    command = [sys.executable, "-m", "distinput", *arguments]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_with(process: Started, text: str) -> str:
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        if text in line:
+            return line
+        seen.append(line)
+    raise AssertionError(f"{text!r} is not in {seen}")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def pids(seats: Any) -> dict[str, int]:
+    return {name: seats.place(name, Pid).call("get") for name in (*seats.workers, *seats.servers)}
+
+
+class Pid:
+    """Placed at a seat, it knows the number of the process."""
+
+    def get(self) -> int:
+        return os.getpid()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cluster_of_one_machine_is_used_and_ends_cleanly(number: signal.Signals) -> None:
+    with started(["cluster", "start", "--workers", "2", "--ps", "1", "--address", "127.0.0.1:0"]) as process:
+        said = line_with(process, "tcp://")
+        found = re.search(r"2 workers and 1 parameter server at (tcp://127\.0\.0\.1:\d+)", said)
+        assert found, said
+        line_with(process, "Ctrl-C")
+        seats = open_seats("dask", DaskClusterResolver(found[1]))
+        assert (seats.workers, seats.servers) == (("worker-0", "worker-1"), ("ps-0",))
+        numbers = pids(seats)
+        seats.close()
+        again = open_seats("dask", DaskClusterResolver(found[1]))  # the next program finds the same processes
+        assert pids(again) == numbers
+        again.close()
+        process.send_signal(number)
+        _, error = process.communicate(timeout=20)
+        assert (process.returncode, error) == (0, "")
+        assert not any(alive(pid) for pid in numbers.values())
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def test_workers_of_tf_config_wait_for_their_coordinator_and_end_with_it() -> None:
+    chief, first, second, server = (f"127.0.0.1:{port}" for port in free_ports(4))
+    cluster = {"chief": [chief], "worker": [first, second], "ps": [server]}
+
+    def config(job: str, index: int) -> dict[str, str]:
+        return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})}
+
+    with (
+        started(["worker", "--tf-config"], config("worker", 0)) as one,
+        started(["worker", "--tf-config"], config("worker", 1)) as two,
+        started(["worker", "--tf-config"], config("ps", 0)) as ps,
+    ):
+        resolver = SimpleClusterResolver(ClusterSpec(cluster), task_type="chief", task_id=0)
+        seats = open_seats("dask", resolver)
+        assert pids(seats) == {"worker-0": one.pid, "worker-1": two.pid, "ps-0": ps.pid}
+        seats.close()
+        for process in (one, two, ps):
+            assert process.wait(20) == 0
+
+
+def test_a_worker_without_a_scheduler_gives_up_after_its_time() -> None:
+    (port,) = free_ports(1)
+    arguments = ["--scheduler", f"tcp://127.0.0.1:{port}", "--name", "worker-0", "--wait", "1"]
+    began = time.monotonic()
+    with started(["worker", *arguments]) as process:
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"worker-0: no scheduler at tcp://127.0.0.1:{port}" in error
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    "arguments, config, says",
+    [
+        ([], {}, "give either --tf-config, or --scheduler and --name"),
+        (["--tf-config", "--scheduler", "tcp://a:1", "--name", "ps-0"], {}, "give either"),
+        (["--scheduler", "tcp://a:1"], {}, "give either"),
+        (["--tf-config"], {}, "must be a worker or a parameter server"),
+        (
+            ["--tf-config"],
+            {"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "chief", "index": 0}},
+            "got 'chief' 0; the chief runs your own program",
+        ),
+        (
+            ["--tf-config"],
+            {"cluster": {"worker": ["127.0.0.1:1"], "ps": ["127.0.0.1:2"]}, "task": {"type": "ps", "index": 0}},
+            'add a task to "cluster" in TF_CONFIG, such as "chief"',
+        ),
+    ],
+)
+def test_what_a_worker_cannot_make_sense_of(
+    arguments: list[str], config: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from distinput.cli import main
+
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    assert main(["worker", *arguments]) == 1
+    assert says in capsys.readouterr().err

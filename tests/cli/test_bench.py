@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput bench` prints a measurement, tries changes out, and writes a page about a pass."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from distinput.cli import main
+
+PROGRAM = """
+import distinput as di
+
+def squared(x):
+    return x * x
+
+ds = di.data.Dataset.range(400).map(squared).batch(8)
+prefetched = ds.prefetch(2)
+broken = di.data.Dataset.range(400).map(lambda x: 1 // (int(x) - 399)).batch(8)
+empty = ds.take(0)
+endless = ds.repeat()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "train_to_measure", raising=False)
+    Path("train_to_measure.py").write_text(PROGRAM, encoding="utf-8")
+
+
+def test_a_pass_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train_to_measure:ds"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "elements/s, " in lines[0]
+    assert "rows/s, about" in lines[0]
+    assert lines[1].startswith("50 elements (all) in ")
+    assert lines[3].split()[:3] == ["step", "blocks", "rows"]
+    assert "A pass as short as this says little about the rate." in lines
+    assert any("prefetch(2)" in line for line in lines)
+
+
+def test_what_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train_to_measure:endless", "--seconds", "0", "--elements", "60", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["elements"], found["ended"], found["trials"]) == (60, False, [])
+    assert main(["bench", "train_to_measure:endless", "--seconds", "0"]) == 1
+    assert "has no end" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["bench", "train_to_measure:ds", "--seconds", "-1"])
+
+
+def test_changes_are_tried(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    in_threads = "map(num_parallel_calls=AUTOTUNE)"
+    for change in ["map(num_parallel_calls=AUTOTUNE, processes=True)"]:
+        monkeypatch.delitem(__import__("distinput.reports.trials", fromlist=["CHANGES"]).CHANGES, change)
+    assert main(["bench", "train_to_measure:ds", "--try"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"  {in_threads}: ")
+    assert last.endswith("times as fast")
+
+
+def test_a_page_and_a_timeline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train_to_measure:prefetched", "--html", "a.html", "--trace", "a.json"]) == 0
+    assert "prefetch(2) at the end" not in capsys.readouterr().out
+    assert Path("a.html").read_text(encoding="utf-8").startswith("<!")
+    assert json.loads(Path("a.json").read_bytes())["traceEvents"]
+
+
+def test_nothing_is_measured_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train_to_measure:empty"]) == 0
+    assert capsys.readouterr().out.startswith("no elements\n0 elements (all)")
+
+
+def test_an_error_of_the_users_function_is_shown_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "train_to_measure:broken"]) == 1
+    shown = capsys.readouterr().err
+    assert "train_to_measure:broken: ZeroDivisionError" in shown
+    assert "train_to_measure.py:9, in <lambda>" in shown

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput doctor` prints a diagnosis, and its status says whether something is wrong."""
+
+import json
+
+import pytest
+
+import distinput as di
+from distinput.cli import doctor, main
+from distinput.diagnosis import Advice, Diagnosis
+from distinput.diagnosis.machine import Machine
+from distinput.diagnosis.packages import Package
+
+MACHINE = Machine("Linux x86_64", "3.12.1", 8, 1.5, 4 << 30, 65536)
+PACKAGES = (
+    Package("obstore", "obstore", "0.6", None),
+    Package("torch", "torch", "2.6", "2.7"),
+    Package("numpy", "", "2.0", "2.1"),
+)
+
+
+def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["doctor"])
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"distinput {di.__version__}, Python ")
+    assert main(["doctor", "--json"]) == status
+    found = json.loads(capsys.readouterr().out)
+    assert (status == 0) is found["well"]
+    assert all(one["text"] in shown for one in found["advice"])
+
+
+@pytest.mark.parametrize("wrong, status, word", [(True, 3, "WRONG"), (False, 0, "better")])
+def test_what_is_wrong_is_told_from_what_could_be_better(
+    wrong: bool, status: int, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Diagnosis("1.0", MACHINE, PACKAGES, {"a": True, "b": False}, [Advice(wrong, "install it")])
+    monkeypatch.setattr(doctor, "diagnose", lambda: found)
+    assert main(["doctor"]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "8 cores (1.5 of them busy at a time), 4 GiB of memory, 1 of 2 kernels compiled"
+    assert [line.split()[:3] for line in lines[4:7]] == [
+        ["numpy", "2.1", ">=2.0"],
+        ["torch", "2.7", ">=2.6"],
+        ["obstore", "-", ">=0.6"],
+    ]
+    assert lines[-1] == f"{word}: install it"

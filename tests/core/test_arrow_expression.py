@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+import distinput as di
+from distinput.core.arrow_expression import Term, check_expression, is_expression, rows_where, term_of
+from distinput.core.block import Block
+from distinput.core.nest import structure_of
+from distinput.core.spec import Spec
+from distinput.errors import InvalidArgumentError
+
+X = pc.field("x")
+SPEC = Spec.of({"x": di.TensorSpec([], "int64"), "s": di.TensorSpec([], object), "v": di.TensorSpec([2], "float32")})
+
+
+def test_an_expression_is_told_from_a_function() -> None:
+    assert is_expression(X > 3)
+    assert not is_expression(lambda x: x)
+    assert not is_expression("x > 3")
+
+
+def test_it_is_taken_apart() -> None:
+    term = term_of((X > 5) & ~(pc.field("s") == "a") | X.isin([1]))
+    assert term is not None
+    assert term.value == "or_kleene"
+    assert term.fields == {"x", "s"}
+    inner, listed = term.arguments
+    assert (inner.value, listed.value) == ("and_kleene", "is_in with options")
+    assert inner.arguments[0].arguments[0] == Term("field", "x")
+    assert inner.arguments[0].arguments[1].value.as_py() == 5
+    nested = term_of(pc.field("d", "k") == 1)
+    assert nested is not None
+    assert nested.fields == {"d"}
+
+
+def test_a_form_that_is_not_known_is_no_error() -> None:
+    class Other:
+        def __reduce__(self) -> Any:
+            return list, (b"other",)
+
+    assert term_of(Other()) is None
+    assert term_of(pc.scalar(True)) is not None
+
+
+@pytest.mark.parametrize(
+    "expression, kept",
+    [
+        (X > 1, [2, 3]),
+        (pc.field("s") == "b", [1]),
+        ((X < 1) | (pc.field("s") == b"d"), [0, 3]),
+        (X.is_null(), []),
+        (pc.field("f") != 1, [0, 1, 3]),  # NaN is a number like others, not a null
+        (~(pc.field("f") < 5), [1, 3]),
+    ],
+)
+def test_rows_are_those_for_which_it_is_true(expression: Any, kept: list[int]) -> None:
+    rows = [{"x": i, "s": b"abcd"[i : i + 1], "f": [0.5, np.nan, 1.0, 9.0][i]} for i in range(4)]
+    block = Block.of_elements(structure_of(rows[0]), rows)
+    spec = Spec.of({"x": di.TensorSpec([], "int32"), "s": di.TensorSpec([], object), "f": di.TensorSpec([], "float32")})
+    term = term_of(expression)
+    assert term is not None
+    for fields in (term.fields, None):
+        assert rows_where(block, spec, expression, fields).tolist() == kept
+
+
+def test_other_elements_have_columns_with_numbers_or_one_named_value() -> None:
+    ds = di.data.Dataset.range(4)
+    assert ds.filter(pc.field("value") > 2).to_list() == [3]
+    assert ds.enumerate().filter(pc.field("1") < 1).to_list() == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    "expression, message",
+    [
+        (
+            pc.field("q") > 1,
+            r"(?s)filter: the expression .* cannot be evaluated: .*q.*; the columns are x \(int64\), s",
+        ),
+        (X + 1, "must be boolean, got .* which is int64"),
+        (X > "a", "cannot be evaluated"),
+    ],
+)
+def test_what_has_no_truth_value_is_refused(expression: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        check_expression("filter", expression, SPEC)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte strings over a buffer."""
+
+import numpy as np
+import pytest
+
+import distinput.core.strings as module
+from distinput.core.strings import Strings
+
+
+def test_slices_and_orders_of_texts_move_no_data() -> None:
+    texts = Strings.of([b"a", b"bb", b"ccc"])
+    assert texts.rows(1, 3).take(np.array([1, 0])).data is texts.data
+
+
+@pytest.mark.parametrize("many", [1, 512])
+def test_objects_are_the_same_whoever_makes_them(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    monkeypatch.setattr(module, "_MANY", many)
+    texts = [b"", b"a\0", b"\0b", "\u00e9".encode()]
+    column = Strings.of(texts).rows(0, 4, 1)
+    assert column.objects().tolist() == texts
+    assert column.take(np.array([3, 0, 3])).objects().tolist() == [texts[3], texts[0], texts[3]]
+    assert column.reshape((2, 2)).objects().tolist() == [texts[:2], texts[2:]]
+
+
+def test_texts_that_came_as_an_array_are_handed_out_as_views_of_it() -> None:
+    array = np.array([[b"a", b"b"], [b"c", b"d"]], object)
+    column = Strings.of_array(array)
+    assert np.shares_memory(column.row(1), array)
+    assert column.rows(1, 2).row(0).tolist() == [b"c", b"d"]
+
+
+def test_texts_that_use_little_of_their_buffer_leave_it() -> None:
+    data = np.zeros(100_000, np.uint8)
+    far = Strings(data, np.array([0, 99_990]), np.array([5, 5]))
+    assert len(far.used().data) == 10
+    near = Strings(data, np.array([10, 20]), np.array([10, 10]))
+    assert np.shares_memory(near.used().data, data)
+    assert len(near.used().data) == 20
+    assert list(near.used().values()) == list(near.values())
+    assert len(near.rows(0, 0).used().data) == 0

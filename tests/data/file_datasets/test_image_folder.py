@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError, NotFoundError
+
+Image = pytest.importorskip("PIL.Image")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number, name in enumerate(["b/2.png", "b/1.PNG", "a/deep/3.bmp", "c/1.png", "b/.hidden.png", ".git/1.png"]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (2, 3), (number, 0, 0)).save(path, "PNG")
+    (tmp_path / "b" / "notes.txt").write_text("text")
+    return tmp_path
+
+
+def firsts(dataset: Any) -> list[tuple[int, int]]:
+    return [(int(image[0, 0, 0]), int(label)) for image, label in dataset]
+
+
+def test_classes_and_images_are_sorted(folder: Path) -> None:
+    made = di.data.ImageFolderDataset(folder)
+    assert made.class_names == ("a", "b", "c")
+    assert firsts(made) == [(2, 0), (1, 1), (0, 1), (3, 2)]
+    assert made.element_spec[0] == di.TensorSpec([None, None, None], "uint8")
+    assert len(made) == 4
+    assert sorted(firsts(made.global_shuffle(seed=1))) == sorted(firsts(made))
+
+
+def test_classes_in_an_order_of_ones_own(folder: Path) -> None:
+    made = di.data.ImageFolderDataset(str(folder), class_names=["c", "a"], channels=1, num_parallel_calls=None)
+    assert [(image.shape, int(label)) for image, label in made] == [((3, 2, 1), 0), ((3, 2, 1), 1)]
+
+
+def test_bytes_and_remote_files(folder: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for path in sorted(folder.rglob("*.png")):
+        memory.pipe(f"/pictures/{path.relative_to(folder)}", path.read_bytes())
+    made = di.data.ImageFolderDataset("memory://pictures", decode=False)
+    assert made.class_names == ("b", "c")
+    assert [(content, int(label)) for content, label in made] == [
+        ((folder / "b/2.png").read_bytes(), 0),
+        ((folder / "c/1.png").read_bytes(), 1),
+    ]
+
+
+def test_what_cannot_be_right_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        di.data.ImageFolderDataset(folder / "nowhere")
+    with pytest.raises(InvalidArgumentError, match=r"class 'd' has no images; images are in subfolders"):
+        di.data.ImageFolderDataset(folder, class_names=["a", "d"])
+    with pytest.raises(InvalidArgumentError, match="there are no images in folders"):
+        di.data.ImageFolderDataset(folder / "a" / "deep" / "..", class_names=[])
+    with pytest.raises(InvalidArgumentError, match="channels must be 0, 1, 3 or 4, got 2"):
+        di.data.ImageFolderDataset(folder, channels=2)
+    with pytest.raises(InvalidArgumentError, match=r"2\.png is in no class"):
+        di.data.ImageFolderDataset(folder / "b")
+    (folder / "a" / "bad.jpg").write_bytes(b"text")
+    with pytest.raises(InvalidArgumentError, match=r"bad\.jpg: decode_image: it must be a JPEG"):
+        di.data.ImageFolderDataset(folder).to_list()
+
+
+def test_a_state_goes_on_with_the_rest(folder: Path) -> None:
+    made = di.data.ImageFolderDataset(folder)
+    iterator = iter(made)
+    next(iterator)
+    rest = made.restore(iterator.state())
+    assert np.array_equal(firsts(rest), firsts(iterator))

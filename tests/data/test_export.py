@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other libraries take a dataset as a stream of Arrow, and frames of it are what they would have made themselves."""
+
+import gc
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+
+Dataset = di.data.Dataset
+
+ROWS = [{"x": 0, "t": b"a"}, {"x": 1, "t": b"bb"}, {"x": 2, "t": b""}]
+
+
+def small() -> Any:
+    return Dataset.from_tensor_slices({"x": np.arange(3), "t": ["a", "bb", ""]})
+
+
+def test_other_libraries_take_a_dataset() -> None:
+    dataset = small()
+    assert pa.table(dataset).to_pylist() == ROWS
+    assert pa.schema(dataset) == dataset.to_arrow().schema
+    assert pl.DataFrame(dataset).to_dicts() == ROWS
+    assert pl.Series(dataset).to_list() == ROWS
+    assert duckdb.sql("select x, t from dataset order by x").fetchall() == [(0, b"a"), (1, b"bb"), (2, b"")]
+    assert Dataset.from_arrow(dataset).to_list() == dataset.to_list()
+    if hasattr(pd.DataFrame, "from_arrow"):
+        assert pd.DataFrame.from_arrow(dataset).to_dict("records") == ROWS
+
+
+def test_a_consumer_may_ask_for_other_types() -> None:
+    wanted = pa.schema([("x", pa.int32()), ("t", pa.string())])
+    stream = pa.RecordBatchReader._import_from_c_capsule(small().__arrow_c_stream__(wanted.__arrow_c_schema__()))
+    assert stream.schema == wanted
+    assert stream.read_all()["t"].to_pylist() == ["a", "bb", ""]
+
+
+def test_frames() -> None:
+    frame = small().to_pandas(text=True)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.to_dict("list") == {"x": [0, 1, 2], "t": ["a", "bb", ""]}
+    assert small().to_pandas().to_dict("list")["t"] == [b"a", b"bb", b""]
+    made = small().to_polars(text=["t"])
+    assert made.schema == {"x": pl.Int64, "t": pl.String}
+    assert small().to_polars().schema["t"] == pl.Binary
+    for back in (frame, made, small().to_polars(), small().to_pandas()):
+        assert Dataset.from_arrow(back).to_list() == small().to_list()
+
+
+@pytest.mark.parametrize("name", ["to_arrow", "to_pandas", "to_polars"])
+def test_an_infinite_dataset_is_refused_but_as_a_stream(name: str) -> None:
+    endless = small().repeat()
+    with pytest.raises(InvalidArgumentError, match=f"{name}: the dataset is infinite"):
+        getattr(endless, name)()
+    reader = pa.RecordBatchReader.from_stream(endless)
+    assert [reader.read_next_batch().num_rows for _ in range(3)] == [3, 3, 3]
+    reader.close()
+
+
+def test_batches_are_made_when_they_are_asked_for_and_a_pass_ends_with_its_reader() -> None:
+    made = []
+    dataset = Dataset.range(100).map(lambda x: (made.append(int(x)), x)[1], output_signature=di.TensorSpec([], "int64"))
+    reader = pa.RecordBatchReader.from_stream(dataset.batch(5).unbatch())
+    assert not made
+    reader.read_next_batch()
+    reader.close()
+    del reader
+    gc.collect()
+    assert made
+
+
+def test_each_stream_is_the_next_pass() -> None:
+    shuffled = Dataset.range(50).shuffle(50, seed=1)
+    first, second = [pa.table(shuffled)["value"].to_pylist() for _ in range(2)]
+    again = Dataset.range(50).shuffle(50, seed=1)
+    assert [first, second] == [[int(x) for x in again] for _ in range(2)]
+
+
+def test_errors_of_the_pipeline_reach_the_consumer() -> None:
+    def fails(x: Any) -> Any:
+        if x == 2:
+            raise ValueError("no 2")
+        return x
+
+    broken = Dataset.range(4).map(fails, output_signature=di.TensorSpec([], "int64"))
+    with pytest.raises(ValueError, match="no 2"):
+        broken.to_arrow()
+    with pytest.raises(Exception, match="no 2"):
+        pl.DataFrame(broken)

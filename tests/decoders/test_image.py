@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+import io
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.decoders.image import decode_gray, decode_rgb
+from distinput.errors import DistinputError, EngineMissing, InvalidArgumentError, UnimplementedError
+
+Image = pytest.importorskip("PIL.Image")
+RGB = np.random.default_rng(1).integers(0, 256, (17, 23, 3), np.uint8)
+SMOOTH = np.add.outer(np.arange(40), np.arange(60)).astype(np.uint8)[..., None] + np.arange(3, dtype=np.uint8)
+
+
+def encoded(pixels: Any, format: str, mode: str | None = None, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image = Image.fromarray(pixels)
+    (image if mode is None else image.convert(mode)).save(file, format, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("format", ["PNG", "BMP", "WEBP"])
+def test_pixels_come_back(format: str) -> None:
+    content = encoded(RGB, format, **({"lossless": True} if format == "WEBP" else {}))
+    for found in (di.io.decode_image(content), di.io.decode_png(content, 3), decode_rgb(content)):
+        assert found.dtype == np.uint8
+        np.testing.assert_array_equal(found, RGB)
+
+
+def test_jpegs_are_as_pillow_decodes_them() -> None:
+    for mode, depth in (("RGB", 3), ("L", 1)):
+        content = encoded(SMOOTH, "JPEG", mode, quality=95)
+        with Image.open(io.BytesIO(content)) as image:
+            expected = np.asarray(image).reshape(40, 60, depth).astype(int)
+        for found in (di.io.decode_jpeg(content), di.io.decode_image(content)):
+            assert found.shape == (40, 60, depth)
+            assert np.abs(found - expected).max() <= 2  # versions of libjpeg round in their own ways
+    assert decode_gray(content).shape == (40, 60, 1)
+    assert decode_rgb(content).shape == (40, 60, 3)
+
+
+def test_without_simplejpeg_pillow_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = encoded(SMOOTH, "JPEG", quality=95)
+    expected = di.io.decode_jpeg(content).astype(int)
+    monkeypatch.setitem(sys.modules, "simplejpeg", None)
+    assert np.abs(di.io.decode_jpeg(content) - expected).max() <= 2
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(EngineMissing, match=r"Pillow is not installed; `pip install 'distinput\[images\]'`"):
+        di.io.decode_jpeg(content)
+
+
+def test_channels() -> None:
+    rgba = np.concatenate([RGB, np.arange(17 * 23, dtype=np.uint8).reshape(17, 23, 1)], -1)
+    content = encoded(rgba, "PNG")
+    np.testing.assert_array_equal(di.io.decode_png(content), rgba)
+    np.testing.assert_array_equal(di.io.decode_png(content, 3), RGB)
+    assert di.io.decode_png(content, 1).shape == (17, 23, 1)
+    np.testing.assert_array_equal(di.io.decode_png(encoded(RGB, "PNG"), 4)[..., 3], 255)
+    assert di.io.decode_png(encoded(RGB, "PNG", "P")).shape == (17, 23, 3)
+    assert di.io.decode_png(encoded(RGB, "PNG", "1")).shape == (17, 23, 1)
+    assert di.io.decode_image(encoded(RGB, "JPEG", "CMYK")).shape == (17, 23, 3)
+
+
+def test_dtypes() -> None:
+    wide = (np.arange(17 * 23) * 160).astype(np.uint16).reshape(17, 23)
+    content = encoded(wide, "PNG")
+    np.testing.assert_array_equal(di.io.decode_png(content, dtype="uint16")[..., 0], wide)
+    np.testing.assert_array_equal(di.io.decode_png(content)[..., 0], wide >> 8)
+    np.testing.assert_array_equal(di.io.decode_png(content, 3)[..., 2], wide >> 8)
+    np.testing.assert_allclose(di.io.decode_image(content, dtype="float32")[..., 0], wide / 65535, rtol=1e-6)
+    eight = encoded(RGB, "PNG")
+    np.testing.assert_array_equal(di.io.decode_png(eight, dtype="uint16"), RGB.astype(np.uint16) * 257)
+    assert di.io.decode_image(eight, dtype=np.float32).max() <= 1
+
+
+def test_animations() -> None:
+    frames = [Image.fromarray(np.full((5, 6, 3), value, np.uint8)) for value in (0, 255)]
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
+    found = di.io.decode_image(file.getvalue())
+    assert found.shape == (2, 5, 6, 3)
+    assert found[:, 0, 0, 0].tolist() == [0, 255]
+    assert di.io.decode_image(file.getvalue(), 3, expand_animations=False).shape == (5, 6, 3)
+    with pytest.raises(InvalidArgumentError, match="at most max_pixels=59"):
+        di.io.decode_image(file.getvalue(), max_pixels=59)
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "GIF", "BMP", "WEBP"])
+def test_large_and_damaged_images_are_refused(format: str) -> None:
+    content = encoded(RGB, format)
+    with pytest.raises(InvalidArgumentError, match=r"has 17 x 23 pixels; .* at most max_pixels=390"):
+        di.io.decode_image(content, max_pixels=390)
+    with pytest.raises(InvalidArgumentError):
+        di.io.decode_image(content[: len(content) // 2])
+    for at in range(2, len(content), 41):
+        try:
+            di.io.decode_image(content[:at] + b"\xff" + content[at + 1 :], max_pixels=10_000)
+        except DistinputError:
+            continue
+
+
+@pytest.mark.parametrize(
+    "call, error, says",
+    [
+        (
+            lambda: di.io.decode_image(b"text"),
+            InvalidArgumentError,
+            "must be a JPEG, PNG, GIF, BMP or WebP image, got 4 bytes",
+        ),
+        (lambda: di.io.decode_image(b"%!PS-Adobe-3.0 EPSF-3.0"), InvalidArgumentError, "must be a JPEG"),
+        (lambda: di.io.decode_image("a.png"), InvalidArgumentError, "contents must be bytes, got a str"),
+        (lambda: di.io.decode_image(b"", 5), InvalidArgumentError, "channels must be 0, 1, 3 or 4, got 5"),
+        (
+            lambda: di.io.decode_image(b"", dtype="int64"),
+            InvalidArgumentError,
+            "dtype must be uint8, uint16 or float32",
+        ),
+        (lambda: di.io.decode_jpeg(b"", ratio=2), UnimplementedError, "ratio=2"),
+    ],
+)
+def test_what_cannot_be_is_refused(call: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()
+
+
+def test_threads_of_map_decode_in_order() -> None:
+    images = [np.full((8, 8, 3), i, np.uint8) for i in range(20)]
+    made = di.data.Dataset.from_tensor_slices([encoded(image, "PNG") for image in images])
+    found = made.map(di.io.decode_png, num_parallel_calls=2).batch(20)
+    np.testing.assert_array_equal(next(iter(found)), images)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits of a container are read; where there are none, or they are unreadable, there are none."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from distinput.core.cores import cores
+from distinput.diagnosis.machine import this_machine
+
+
+def test_this_machine() -> None:
+    found = this_machine()
+    assert found.cores == cores()
+    assert platform.python_version().startswith(found.python)
+    assert found.system.startswith(platform.system())
+
+
+@pytest.mark.parametrize("text, quota", [("150000 100000\n", 1.5), ("max 100000\n", None), ("", None), ("\xff", None)])
+def test_the_cores_of_a_container(tmp_path: Path, text: str, quota: float | None) -> None:
+    (tmp_path / "cpu.max").write_text(text, encoding="latin-1")
+    assert this_machine(tmp_path).core_quota == quota
+
+
+def test_the_memory_of_a_container(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    whole = this_machine(tmp_path).memory
+    (tmp_path / "memory.max").write_text("4096\n", encoding="ascii")
+    assert this_machine(tmp_path).memory == 4096
+    assert whole is None or whole > 4096

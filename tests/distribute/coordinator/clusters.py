@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters of threads whose seats tests can take away, with and without pickling."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from distinput.distribute.coordinator import ClusterCoordinator
+from distinput.distribute.seats import AsIs, Packing, Pickled
+from distinput.distribute.seats.threads import ThreadSeats
+from distinput.distribute.strategies.parameter_server import ParameterServerStrategy
+
+both_packings = pytest.mark.parametrize("packing", [AsIs(), Pickled()], ids=["as_is", "pickled"])
+
+
+@contextmanager
+def cluster(
+    workers: int = 2,
+    servers: int = 1,
+    packing: Packing | None = None,
+    devices: list[str] | None = None,
+    partitioner: Any = None,
+    **options: Any,
+) -> Iterator[tuple[ThreadSeats, ParameterServerStrategy, ClusterCoordinator]]:
+    seats = ThreadSeats(workers, servers, packing=packing)
+    with ParameterServerStrategy(None, partitioner, seats=seats, devices=devices) as strategy:
+        coordinator = ClusterCoordinator(strategy, **options)
+        yield seats, strategy, coordinator
+    seats.close()
+    # A lane that waits for its worker ends when the seats are closed.
+    wait_for(lambda: not any(lane.thread.is_alive() for lane in coordinator._crew.lanes))
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.002)
+
+
+def worker_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("distinput-worker-")]

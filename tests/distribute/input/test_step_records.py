@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`locate` says which records are in a step: held to ids that the records carry, over real files."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.lineage import Seen
+from tests.depth import cases
+from tests.distribute.workers import on_workers, with_policy
+from tests.lineage.carried import ID, Corpus, corpora, corpus, ids, pipelines, records_of, told
+
+Policy = di.data.experimental.AutoShardPolicy
+
+
+def mirrored(count: int) -> di.distribute.MirroredStrategy:
+    return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)])
+
+
+def parts_of(strategy: Any, step: Any) -> list[list[int]]:
+    return [ids([part]) for part in strategy.experimental_local_results(step)]
+
+
+@settings(max_examples=cases(15, 1000))
+@given(pipelines(), st.integers(1, 4), st.booleans(), st.data())
+def test_a_step_is_made_of_the_records_that_were_located(
+    drawn: tuple[Corpus, Any], r: int, balanced: bool, data: Any
+) -> None:
+    found, make = drawn
+    strategy = mirrored(r)
+    dataset = strategy.experimental_distribute_dataset(make(), di.distribute.InputOptions(balanced_split=balanced))
+    for epoch in range(2):
+        steps = [parts_of(strategy, step) for step in dataset]
+        for number, parts in enumerate(steps):
+            assert told(dataset.locate(number, epoch=epoch, read=found.read)) == [x for part in parts for x in part]
+            replica = data.draw(st.integers(0, r - 1))
+            assert told(dataset.locate(number, replica, epoch=epoch, read=found.read)) == parts[replica]
+        with pytest.raises(IndexError, match=f"no step {len(steps)}"):
+            dataset.locate(len(steps), epoch=epoch, read=found.read)
+
+
+@settings(max_examples=cases(12, 500))
+@given(pipelines(), st.integers(1, 3), st.integers(0, 1), st.data())
+def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, epoch: int, data: Any) -> None:
+    found, make = drawn
+    dataset = mirrored(r).experimental_distribute_dataset(make())
+    count = len(list(dataset))
+    places = [
+        (p.file, p.record, Seen(epoch, step, p.replica, p.row))
+        for step in range(count)
+        for p in dataset.locate(step, epoch=epoch, read=found.read)
+    ]
+    file, record = data.draw(st.sampled_from(records_of(found)))
+    seen = dataset.when(file, record, epoch=epoch, steps=range(count), read=found.read)
+    assert list(seen) == [place for f, n, place in places if (f, n) == (file, record)]
+
+
+@settings(max_examples=cases(12, 500))
+@given(pipelines(), st.integers(1, 3), st.booleans(), st.data())
+def test_a_step_is_replayed_bit_for_bit(drawn: tuple[Corpus, Any], r: int, balanced: bool, data: Any) -> None:
+    _, make = drawn
+    strategy, options = mirrored(r), di.distribute.InputOptions(balanced_split=balanced)
+    dataset = strategy.experimental_distribute_dataset(make(), options)
+    passes = [[parts_of(strategy, step) for step in dataset] for _ in range(2)]
+    elsewhere = strategy.experimental_distribute_dataset(make(), options)  # as in a notebook, without the job
+    epoch = data.draw(st.integers(0, 1))
+    for number, parts in enumerate(passes[epoch]):
+        assert parts_of(strategy, elsewhere.replay(number, epoch=epoch)) == parts
+    with pytest.raises(IndexError, match="no step"):
+        elsewhere.replay(len(passes[epoch]), epoch=epoch)
+    assert [parts_of(strategy, step) for step in elsewhere] == passes[0]  # which pass comes next is as before
+
+
+@settings(max_examples=cases(8, 200))
+@given(
+    corpora, st.integers(1, 3), st.integers(1, 2), st.integers(1, 8), st.sampled_from(["DATA", "FILE", "OFF", "AUTO"]),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_each_worker_locates_the_rows_of_all(
+    found: Corpus, w: int, r: int, size: int, policy: str, balanced: bool, drop: bool
+) -> None:
+    if policy == "FILE" and len(found.files) < w:
+        return
+    if policy != "DATA" and not balanced and size < w * r:
+        return  # steps without rows are left out, which workers find out together
+
+    def body(strategy: Any, worker: int) -> Any:
+        ds = with_policy(found.dataset().shuffle(6, seed=2).batch(size, drop_remainder=drop), Policy[policy])
+        dataset = strategy.experimental_distribute_dataset(ds, di.distribute.InputOptions(balanced_split=balanced))
+        steps = [parts_of(strategy, step) for step in dataset]
+        said = [dataset.locate(n, read=found.read) for n in range(len(steps))]
+        return steps, [[[*told(one[i : i + 1]), one[i].replica] for i in range(len(one))] for one in said]
+
+    results = on_workers([r] * w, body)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    for number in range(len(results[0][0])):
+        delivered = [
+            [x, worker * r + local]
+            for worker, (steps, _) in enumerate(results)
+            for local, part in enumerate(steps[number])
+            for x in part
+        ]
+        for _, said in results:
+            assert said[number] == delivered
+
+
+@settings(max_examples=cases(6, 200))
+@given(corpora, st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.data())
+def test_a_restart_on_other_workers_goes_on_with_the_located_steps(
+    found: Corpus, before: int, after: int, size: int, data: Any
+) -> None:
+    options = di.distribute.InputOptions(balanced_split=True)
+
+    def dataset_of(strategy: Any) -> Any:
+        ds = with_policy(found.dataset().shuffle(6, seed=2).batch(size), Policy.DATA)
+        return strategy.experimental_distribute_dataset(ds, options)
+
+    count = -(-len(records_of(found)) // size)
+    stop = data.draw(st.integers(0, count))
+
+    def begin(strategy: Any, worker: int) -> Any:
+        with iter(dataset_of(strategy)) as iterator:
+            for _ in range(stop):
+                next(iterator)
+            return json.dumps(iterator.state())
+
+    def go_on(strategy: Any, worker: int) -> Any:
+        dataset = dataset_of(strategy)
+        steps = [parts_of(strategy, step) for step in dataset.restore(json.loads(state))]
+        said = [dataset.locate(stop + n, read=found.read) for n in range(len(steps))]
+        return steps, [told(one) for one in said]
+
+    state = on_workers([1] * before, begin)[0]
+    results = on_workers([1] * after, go_on)
+    assert len(results[0][0]) == count - stop
+    for number in range(count - stop):
+        delivered = [x for steps, _ in results for part in steps[number] for x in part]
+        assert all(said[number] == delivered for _, said in results)
+
+
+def test_elements_dealt_one_to_a_replica_are_located() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    strategy = mirrored(3)
+    dataset = strategy.distribute_datasets_from_function(lambda context: found.dataset().shuffle(9, seed=1))
+    steps = [parts_of(strategy, step) for step in dataset]
+    assert [[told(dataset.locate(n, i)) for i in range(3)] for n in range(len(steps))] == steps
+    with pytest.raises(IndexError, match="no step"):
+        dataset.locate(len(steps))
+
+
+def test_a_step_that_is_left_out_is_not_there() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    options = di.distribute.InputOptions(tail="drop")
+    dataset = mirrored(2).experimental_distribute_dataset(found.dataset().batch(4), options)
+    assert len(list(dataset)) == 5
+    with pytest.raises(IndexError, match="no step 5"):
+        dataset.locate(5)
+
+
+def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    dataset = mirrored(2).experimental_distribute_dataset(found.dataset().filter(lambda x: x > 3).batch(4))
+    with pytest.raises(
+        di.errors.UnimplementedError, match=r"filter\(.*test_step_records.py.*depends on what they hold.*Ledger"
+    ):
+        dataset.locate(0)
+    text = corpus("text", (5,))
+    dataset = mirrored(2).experimental_distribute_dataset(text.dataset().batch(4))
+    with pytest.raises(di.errors.UnimplementedError, match=r"do not tell how many records.*read=True"):
+        dataset.locate(0)
+
+
+def test_a_seed_that_this_process_drew_is_said() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    dataset = mirrored(2).experimental_distribute_dataset(found.dataset().shuffle(5).batch(4))
+    (sentence,) = dataset.locate(0).assumes
+    assert "shuffle" in sentence
+    assert "given no seed" in sentence
+
+
+def test_a_function_over_batches_is_taken_to_leave_rows_where_they_are() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    dataset = mirrored(2).experimental_distribute_dataset(found.dataset().batch(4).map(lambda x: x))
+    (sentence,) = dataset.locate(0).assumes
+    assert "leaves each row of a batch where it is" in sentence
+
+
+def test_rows_of_several_records_stand_there_once_for_each() -> None:
+    found, other = corpus("parquet", (7, 3, 12)), corpus("parquet", (9, 0, 4))
+    ds = di.data.Dataset.zip((found.dataset(), other.dataset().skip(1))).batch(4)
+    dataset = mirrored(2).experimental_distribute_dataset(ds)
+    first = dataset.locate(0, 1)
+    assert [(p.record, p.row, p.file) for p in first] == [
+        (2, 0, found.files[0]), (3, 0, other.files[0]), (3, 1, found.files[0]), (4, 1, other.files[0]),
+    ]  # fmt: skip
+
+
+def test_wrong_numbers_are_refused() -> None:
+    dataset = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(8).batch(4))
+    for call in (lambda: dataset.locate(-1), lambda: dataset.locate(0, 2), lambda: dataset.replay(-1)):
+        with pytest.raises(IndexError, match="from 0 on"):
+            call()
+    with pytest.raises(ValueError, match="none of the 1 files"):
+        dataset.when("other", 0)
+    endless = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(8).repeat().batch(4))
+    with pytest.raises(ValueError, match="no end; pass steps="):
+        endless.when("<range>", 0)
+    assert [seen.step for seen in endless.when("<range>", 0, steps=range(5))] == [0, 2, 4]
+    assert dataset.when("<range>", 9) == ()
+    assert np.max([len(records_of(corpus("npz", (9, 0, 4))))]) < ID

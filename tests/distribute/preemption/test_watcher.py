@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The watcher: whoever was told to end, all learn of it."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from distinput.distribute.engines.local import open_groups
+from distinput.distribute.experimental import PreemptionWatcher
+from distinput.distribute.strategies.multi_worker_mirrored import MultiWorkerMirroredStrategy
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+def test_a_process_alone() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    watcher = PreemptionWatcher()
+    assert watcher.preemption_message is None
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert watcher.preemption_message == "worker 0 received SIGTERM"
+    watcher.block_until_worker_exit()
+    watcher._notice.acted_on()
+    watcher.close()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.distribute.preemption.watcher._LOOK_SECONDS", 0.01)
+    groups = open_groups(2, timeout=5)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        strategies = list(pool.map(lambda group: MultiWorkerMirroredStrategy(collectives=group), groups))
+    watchers = []
+    for strategy in strategies:
+        with strategy.scope():
+            watchers.append(PreemptionWatcher())
+    watchers[1]._notice.arrived()
+    wait_for(lambda: watchers[0].preemption_message)
+    assert [watcher.preemption_message for watcher in watchers] == ["worker 1 received SIGTERM"] * 2
+    began = time.monotonic()
+    watchers[0].block_until_worker_exit(timeout=0.2)
+    assert time.monotonic() - began >= 0.2, "worker 1 is still there"
+    strategies[1].close()
+    groups[1].close()
+    watchers[0].block_until_worker_exit()
+    for watcher in watchers:
+        watcher._notice.acted_on()
+        watcher.close()
+    strategies[0].close()
+    groups[0].close()

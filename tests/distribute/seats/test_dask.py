@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seats in processes of a Dask cluster keep the laws of all seats, and know of losses at once."""
+
+import os
+import queue
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.cluster.dask import DaskClusterResolver
+from distinput.distribute.seats import SeatLost, Seats, open_seats
+from distinput.testing import check_seats
+
+pytestmark = pytest.mark.needs_engine("dask")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Processes for one test after the other: workers that are killed are started again."""
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(2, 1) as cluster:
+        yield cluster
+
+
+def opened(cluster: Any, seconds: float = 30.0) -> Seats:
+    cluster.wait(30.0)
+    return open_seats("dask", DaskClusterResolver(cluster.address), worker_timeout_seconds=seconds)
+
+
+def test_the_laws_of_seats(cluster: Any) -> None:
+    check_seats(opened(cluster))
+
+
+class Keeper:
+    """What is placed at seats here."""
+
+    def __init__(self) -> None:
+        self.array = np.zeros(1 << 20, np.float32)
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def lock(self) -> Any:
+        return threading.Lock()
+
+    def address(self) -> str:
+        import distributed
+
+        return str(distributed.get_worker().name)
+
+    def writes(self, array: Any) -> bool:
+        array += 1
+        return bool(array[0] == 1)
+
+
+def test_a_killed_worker_is_known_within_a_tenth_of_a_second(cluster: Any) -> None:
+    seats = opened(cluster)
+    told = threading.Event()
+    seats.watch(lambda name: told.set())
+    pid = seats.place("worker-0", Keeper).call("pid")
+    began = time.perf_counter()
+    os.kill(pid, signal.SIGKILL)
+    assert told.wait(5)
+    assert time.perf_counter() - began <= 0.1
+    seats.close()
+
+
+def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cluster: Any) -> None:
+    seats = opened(cluster, seconds=1.0)
+    told: queue.Queue[tuple[str, float]] = queue.Queue()
+    seats.watch(lambda name: told.put((name, time.perf_counter())))
+    placed = seats.place("worker-1", Keeper)
+    pid = placed.call("pid")
+    began = time.perf_counter()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(SeatLost, match="worker-1 is lost: it has stood still for 1 seconds"):
+            placed.call("wait", 0.0)
+        name, when = told.get(timeout=5)
+        assert name == "worker-1"
+        assert 0.5 < when - began < 5
+        with pytest.raises(queue.Empty):
+            told.get(timeout=0.2)
+        with pytest.raises(TimeoutError, match="worker-1 did not come back in time"):
+            seats.wait_back("worker-1", 0.2)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    seats.wait_back("worker-1", 20)
+    assert seats.place("worker-1", Keeper).call("wait", 0.0) is None
+    seats.close()
+
+
+def test_a_parameter_server_does_not_come_back() -> None:
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(1, 1) as cluster:
+        seats = opened(cluster)
+        server = seats.place("ps-0", Keeper)
+        os.kill(server.call("pid"), signal.SIGKILL)
+        began = time.perf_counter()
+        with pytest.raises(SeatLost, match="ps-0 is lost"):
+            server.call("pid")
+        assert time.perf_counter() - began < 1
+        with pytest.raises(TimeoutError):
+            seats.wait_back("ps-0", 1.5)
+        seats.close()
+
+
+def test_a_call_that_takes_too_long_is_given_up_and_others_go_on(cluster: Any) -> None:
+    seats = opened(cluster)
+    placed = seats.place("worker-0", Keeper)
+    with pytest.raises(TimeoutError, match=r"worker-0: no result of 'wait' within 0\.2 seconds"):
+        placed.call("wait", 5.0, timeout=0.2)
+    assert isinstance(placed.call("pid", timeout=5.0), int)
+    seats.close()
+
+
+def test_a_result_that_cannot_be_sent_is_an_error_of_the_call(cluster: Any) -> None:
+    seats = opened(cluster)
+    placed = seats.place("worker-0", Keeper)
+    with pytest.raises(TypeError, match="lock: the result, a lock, cannot be sent to the caller"):
+        placed.call("lock")
+    assert isinstance(placed.call("pid"), int)
+    seats.close()
+
+
+def test_a_seat_knows_its_dask_worker(cluster: Any) -> None:
+    seats = opened(cluster)
+    assert seats.place("worker-1", Keeper).call("address") == "worker-1"
+    seats.close()
+
+
+def test_an_array_that_was_sent_can_be_written_to(cluster: Any) -> None:
+    seats = opened(cluster)
+    given = np.zeros(100_000)
+    assert seats.place("worker-0", Keeper).call("writes", given)
+    assert given[0] == 0
+    seats.close()
+
+
+def test_an_object_goes_when_nothing_refers_to_it(cluster: Any) -> None:
+    seats = opened(cluster)
+    kept, placed = seats.place("ps-0", Keeper), seats.place("ps-0", Keeper)
+    number = placed._number  # type: ignore[attr-defined]
+    packed = seats.packing.pack([placed])
+    del placed
+    kept.call("pid")
+    (again,) = seats.packing.unpack(packed)
+    assert isinstance(again.call("pid"), int)  # what is packed keeps it
+    del packed, again
+    kept.call("pid")
+    with pytest.raises(SeatLost, match="the object is no longer there"):
+        kept._links.call(number, "pid", ())  # type: ignore[attr-defined]
+    seats.close()
+
+
+def certificates(folder: Path) -> Any:
+    """Certificates that one command makes, for all roles."""
+    from distributed import Security
+
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl, which makes the certificates, is not installed")
+    key, certificate = str(folder / "key.pem"), str(folder / "certificate.pem")
+    command = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -keyout {key} -out {certificate}"
+    subprocess.run([openssl, *command.split()], check=True, capture_output=True)
+    roles = {
+        f"tls_{role}_{kind}": file
+        for role in ("client", "scheduler", "worker")
+        for kind, file in (("key", key), ("cert", certificate))
+    }
+    return Security(tls_ca_file=certificate, require_encryption=True, **roles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_running_client_is_taken_over_with_its_nannies_and_certificates(encrypted: bool, tmp_path: Path) -> None:
+    from distributed import Client
+    from distributed import LocalCluster as DaskCluster
+
+    security = certificates(tmp_path) if encrypted else None
+    with (
+        DaskCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            security=security,
+            protocol="tls" if encrypted else "tcp",
+            local_directory=str(tmp_path),
+        ) as cluster,
+        Client(cluster, security=security) as client,
+    ):
+        seats = open_seats("dask", DaskClusterResolver(client, num_ps=1))
+        assert (seats.workers, seats.servers) == (("worker-0", "worker-1"), ("ps-0",))
+        placed = seats.place("worker-0", Keeper)
+        used = {type(connection) for connection in placed._links._all}  # type: ignore[attr-defined]
+        assert used == {ssl.SSLSocket if encrypted else socket.socket}
+        check_seats(seats)
+        assert client.submit(sum, [1, 2]).result() == 3, "the client is still the user's"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of this machine start, are started again, and end with whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from distinput.errors import UnavailableError
+
+pytestmark = pytest.mark.needs_engine("dask")
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # a zombie has a number, too
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_worker_is_started_again_and_a_server_is_not() -> None:
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    said: list[str] = []
+    with LocalCluster(1, 1, said=said.append) as cluster:
+        cluster.wait(30)
+        old, server = cluster.pid("worker-0"), cluster.pid("ps-0")
+        os.kill(server, signal.SIGKILL)
+        os.kill(old, signal.SIGKILL)
+        assert wait_until(lambda: cluster.pid("worker-0") != old)
+        new = cluster.pid("worker-0")
+        assert cluster.pid("ps-0") == server
+        with pytest.raises(UnavailableError, match="cluster: ps-0 did not start within 6 seconds"):
+            cluster.wait(6.0)
+    assert not any(map(alive, (old, new, server)))
+    assert f"worker-0, process {old}, was ended by signal 9" in said
+    assert f"worker-0 was started again, as process {new}" in said
+
+
+def test_a_stopped_process_ends_with_its_cluster() -> None:
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(1, 1) as cluster:
+        cluster.wait(30)
+        pid = cluster.pid("worker-0")
+        os.kill(pid, signal.SIGSTOP)
+    assert not alive(pid)
+
+
+def test_processes_end_when_the_coordinator_is_killed() -> None:
+    program = (
+        "import sys, time\n"
+        "from distinput.distribute.seats.local_cluster import LocalCluster\n"
+        "cluster = LocalCluster(2, 1); cluster.wait(30)\n"
+        "print(*map(cluster.pid, cluster.names), flush=True); time.sleep(100)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as coordinator:
+        assert coordinator.stdout is not None
+        pids = [int(word) for word in coordinator.stdout.readline().split()]
+        assert len(pids) == 3
+        coordinator.kill()
+    assert wait_until(lambda: not any(map(alive, pids)))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site: every page is in its navigation once, nothing leads nowhere, nothing is fetched from a network."""
+
+import importlib.util
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.docs.site_pages import broken, fetched
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """docs/make_site.py, which is a script and not part of a package."""
+    spec = importlib.util.spec_from_file_location("make_site", DOCS / "make_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["make_site"] = module  # where its dataclasses look for their annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_in_the_navigation_once(script: ModuleType) -> None:
+    inside = [page for group in script.navigation() for page in group.paths() if page.is_relative_to(DOCS)]
+    missing = {page.relative_to(DOCS).as_posix() for page in {*DOCS.rglob("*.md")} - {*inside}}
+    assert missing == set(), "give each a row in a table of docs/index.md"
+    assert [page.relative_to(DOCS).as_posix() for page, rows in Counter(inside).items() if rows > 1] == []
+
+
+def test_the_groups_of_the_navigation(script: ModuleType) -> None:
+    groups = script.navigation()
+    titles = [group.title for group in groups]
+    assert [title for title in titles if title != "Tutorials"] == [
+        "Start",
+        "Guides",
+        "Coming from",
+        "Reference",
+        "Inside",
+    ]
+    assert groups[0].entries[0].path == DOCS / "index.md"
+
+
+def test_an_index_becomes_groups(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "README.md").write_text(
+        "See [no](../a.md).\n\n* [`x`](x.md): one, [no](z.md)\n* [a](../a.md)\n"
+    )
+    index = "# T\n## G\n| p | q |\n|---|---|\n| [a](a.md), [b](b.md) | [no](c.md) |\n## H\n### I\n| [m](more/README.md) | |\n"
+    (tmp_path / "index.md").write_text(f"{index}## Words\n[no](d.md)\n")
+    first, second = script.navigation(tmp_path / "index.md")
+    assert [entry.title for entry in first.entries] == ["distinput", "A", "B"]
+    assert (second.title, second.entries, second.groups[0].title) == ("H", [], "I")
+    assert [page.relative_to(tmp_path).as_posix() for page in second.paths()] == ["more/README.md", "more/x.md"]
+    assert second.groups[0].entries[0].below[0].title == "x"
+
+
+def pages() -> list[Path]:
+    return [
+        *ROOT.glob("*.md"),
+        *DOCS.rglob("*.md"),
+        *(ROOT / name / "README.md" for name in ("benchmarks", "examples")),
+    ]
+
+
+def test_lists_are_lists_on_the_site_as_well() -> None:
+    """The site needs an empty line before a list, and four spaces before a list within a list."""
+    wrong = []
+    for page in pages():
+        text = re.sub(r"^(```+).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for before, line in zip(text.split("\n"), text.split("\n")[1:], strict=False):
+            glued = re.match(r"([*+-]|\d+\.) ", line) and re.match(r"(?!([*+-]|\d+\.) )\S", before)
+            if glued or re.match(r" {1,3}([*+-]|\d+\.) ", line):
+                wrong.append((page.name, line))
+    assert wrong == []
+
+
+def test_links_out_of_the_folder_of_pages_lead_to_copies(script: ModuleType, tmp_path: Path) -> None:
+    groups = [script.Group("Inside", [script.Entry("changing", ROOT / "CONTRIBUTING.md")])]
+    script.stage(tmp_path / "pages", groups)
+    text = (tmp_path / "pages" / "repository" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert "](../extending.md#how-many-files)" in text
+    programs = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert "](repository/benchmarks/README.md)" in programs
+    assert "```pycon\n>>> import numpy as np\n" in programs
+
+
+def test_long_names_are_short_beside_the_page(script: ModuleType, tmp_path: Path) -> None:
+    script.stage(tmp_path / "pages", [])
+    text = (tmp_path / "pages" / "reference" / "distinput.train.md").read_text(encoding="utf-8")
+    assert '### `distinput.train.Checkpoint.save` { data-toc-label="Checkpoint.save" }' in text
+    assert '### `distinput.train.latest_checkpoint` { data-toc-label="latest_checkpoint" }' in text
+
+
+@pytest.fixture(scope="module")
+def site(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("zensical", reason="zensical is not installed")
+    folder, said = script.build(tmp_path_factory.mktemp("site"))
+    assert "No issues found" in said
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site(site: Path, script: ModuleType) -> None:
+    """One test for all that is said of the built site, so that it is built once."""
+    assert len([*site.rglob("*.html")]) > len([*DOCS.rglob("*.md")])
+    assert broken(site) == set()
+    assert fetched(site) == set()
+    page = (site / "state.html").read_text(encoding="utf-8")
+    assert all(f"(prefers-color-scheme: {scheme})" in page for scheme in ("dark", "light"))
+    assert not any('class="mermaid"' in file.read_text(encoding="utf-8") for file in site.glob("*.html"))
+    assert "What a state holds" in (site / "search.json").read_text(encoding="utf-8")
+    for group in script.navigation():
+        assert f">{group.title}" in re.sub(r">\s+", ">", page), group.title
+
+
+@pytest.mark.parametrize("link, says", [("none.md", "page does not exist"), ("index.md#none", "anchor does not exist")])
+def test_a_link_that_leads_nowhere_is_an_error(script: ModuleType, tmp_path: Path, link: str, says: str) -> None:
+    pytest.importorskip("zensical", reason="zensical is not installed")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "site.css").touch()
+    (tmp_path / "pages" / "index.md").write_text(f"# Title\n\n[a]({link})\n")
+    with pytest.raises(RuntimeError, match=says):
+        script.render(tmp_path, [script.Group("Start", [script.Entry("a", DOCS / "index.md")])])
+
+
+@pytest.mark.parametrize(
+    "html, leads, loads",
+    [
+        ('<a href="b.html#x">', {("a.html", "b.html#x")}, set()),
+        ('<a href="b.html#y"><a href="#z" id="z">', set(), set()),
+        ('<img src="c.svg"><a href="https://x.org">', {("a.html", "c.svg")}, set()),
+        ('<script src="https://x.org/a.js"></script>', set(), {"https://x.org/a.js"}),
+        ('<link rel="preconnect" href="//x.org">', set(), {"//x.org"}),
+        ('<p style="background: url(http://x.org/a.png)">', set(), {"http://x.org/a.png"}),
+    ],
+)
+def test_a_page_that_is_wrong_is_found_out(
+    tmp_path: Path, html: str, leads: set[tuple[str, str]], loads: set[str]
+) -> None:
+    (tmp_path / "a.html").write_text(html)
+    (tmp_path / "b.html").write_text('<h2 id="y">')
+    assert broken(tmp_path) == leads
+    assert fetched(tmp_path) == loads

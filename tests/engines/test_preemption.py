@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGTERM to one worker of real processes: all save at the same step, end with 143, and continue exactly."""
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engines.preempted import RECORDS, after, dataset
+from tests.engines.processes import environments, mpiexec, start, wait_for
+
+ENDED = 143
+
+
+def train(engine: str, folder: Path, number: int, **order: Any) -> tuple[list[int | None], str]:
+    """One start of the job on two workers: how the processes ended, and what they printed."""
+    path = folder / f"order-{number}.json"
+    path.write_text(
+        json.dumps(
+            {"folder": str(folder), "engine": engine, "stops": {}, "grace": 0, "pause": 0.002, "saves": False, **order}
+        )
+    )
+    words = [sys.executable, "-W", "error", "-m", "tests.engines.preempted", str(path)]
+    output = folder / f"output-{number}"
+    with output.open("wb") as file:
+        if engine == "mpi":
+            processes = [start([*mpiexec(), "-n", "2", *words], {}, file)]
+        else:
+            processes = [start(words, environment, file) for environment in environments(2)]
+        codes = wait_for(processes, 60)
+    return codes, output.read_text(errors="replace")
+
+
+def check_result(folder: Path, kind: str) -> None:
+    results = [json.loads((folder / f"result-{worker}.json").read_text()) for worker in range(2)]
+    assert results[0] == results[1]
+    assert results[0]["used"] == [1] * RECORDS, "every record once"
+    if kind != "uneven":
+        value = np.int64(7)
+        for batch in dataset(kind):
+            value = after(value, batch.sum())
+        assert results[0]["value"] == int(value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "engine, kind",
+    [("torch", "counted"), ("torch", "agreed"), ("mpi", "counted"), ("mpi", "agreed"), ("jax", "agreed")],
+)
+def test_interrupted_at_random_moments(engine: str, kind: str, tmp_path: Path) -> None:
+    """Law: told to end at random moments, one or both, and started again each time: every record once, the same result."""
+    seed = random.randrange(1 << 30)
+    draw = random.Random(seed)
+    form = draw.choice(["run", "after the step"])
+    stops: list[Any] = [{"0": draw.uniform(0, 0.03), "1": -3}, {"1": -draw.randrange(1, 6)}, {}]
+    if engine != "torch":
+        del stops[draw.randrange(2)]
+    interrupted = 0
+    for number, stop in enumerate(stops):
+        codes, output = train(engine, tmp_path, number, kind=kind, form=form, stops=stop)
+        told = f"seed {seed}, start {number}: {codes}\n{output}"
+        if set(codes) == {0}:
+            break
+        assert set(codes) == {ENDED}, told
+        assert "received SIGTERM: saved" in output, told
+        assert "Traceback" not in output, told
+        interrupted += 1
+    assert set(codes) == {0}, told
+    assert interrupted >= 1, told
+    check_result(tmp_path, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["torch"])
+def test_a_worker_that_has_run_out_of_data_is_told(engine: str, tmp_path: Path) -> None:
+    # It has records for 15 steps, the other one for 45; the pauses leave the others time to hear of it.
+    codes, output = train(engine, tmp_path, 0, kind="uneven", form="run", stops={"0": -17}, pause=0.05)
+    assert codes == [ENDED, ENDED], output
+    codes, output = train(engine, tmp_path, 1, kind="uneven", form="run")
+    assert codes == [0, 0], output
+    check_result(tmp_path, "uneven")
+    assert json.loads((tmp_path / "result-0.json").read_text())["first"] >= 17
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["torch"])
+def test_a_grace_period_is_used_and_kept(engine: str, tmp_path: Path) -> None:
+    codes, output = train(engine, tmp_path, 0, kind="counted", form="run", stops={"1": -2}, grace=4, pause=0.25)
+    assert codes == [ENDED, ENDED], output
+    assert "training goes on for the grace period" in output
+    codes, output = train(engine, tmp_path, 1, kind="counted", form="run")
+    assert codes == [0, 0], output
+    check_result(tmp_path, "counted")
+    assert json.loads((tmp_path / "result-0.json").read_text())["first"] > 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["torch"])
+@pytest.mark.parametrize("victim", ["0", "1"])
+def test_killed_while_they_save(engine: str, victim: str, tmp_path: Path) -> None:
+    """Law: SIGKILL to the worker that writes, or to another, at any moment: the job goes on from a whole checkpoint."""
+    seed = random.randrange(1 << 30)
+    stops = {victim: random.Random(seed).uniform(0, 0.1)}
+    codes, output = train(engine, tmp_path, 0, kind="counted", form="run", saves=True, stops=stops)
+    told = f"seed {seed}: {codes}\n{output}"
+    assert codes[int(victim)] in (-9, 0), told
+    codes, output = train(engine, tmp_path, 1, kind="counted", form="run", saves=True)
+    assert codes == [0, 0], f"{told}\n{output}"
+    check_result(tmp_path, "counted")
+    assert len(list(tmp_path.glob("*.npz"))) <= 3

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constructors take patterns and directories."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import distinput as di
+from distinput.errors import DataLossError, NoMatchError
+from distinput.files.directory import MANIFEST, list_files, named_files
+
+FILES = ["b.txt", "a.txt", "sub/c.txt", ".hidden", "_SUCCESS", "_tmp/d.txt", "sub/.e.txt"]
+SHOWN = ["a.txt", "b.txt", "sub/c.txt"]
+
+
+@pytest.fixture(params=["local", "memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        root = f"memory://{tmp_path.name}"
+        fsspec.filesystem("memory").pipe({f"/{tmp_path.name}/{name}": name.encode() for name in FILES})
+        return root
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return str(tmp_path)
+
+
+def test_a_directory_stands_for_the_files_below_it(folder: str) -> None:
+    assert named_files([f"{folder}/"]) == [f"{folder}/{name}" for name in SHOWN]
+    assert list_files([f"{folder}/sub/", f"{folder}/a.*"]) == [f"{folder}/a.txt", f"{folder}/sub/c.txt"]
+    assert di.data.TextLineDataset(f"{folder}/").to_list() == [name.encode() for name in SHOWN]
+    assert len(di.data.Dataset.list_files(f"{folder}/").to_list()) == 3
+
+
+def test_a_local_directory_needs_no_slash(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one")
+    assert named_files([str(tmp_path)]) == [str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize(
+    "patterns, found",
+    [
+        (["*.txt"], ["a.txt", "b.txt"]),
+        (["**/c.*"], ["sub/c.txt"]),
+        (["{b,a}.txt"], ["a.txt", "b.txt"]),
+        (["b.txt", "sub/*", "a.txt"], ["b.txt", "sub/.e.txt", "sub/c.txt", "a.txt"]),
+        (["b.txt", "b.txt", "missing"], ["b.txt", "b.txt", "missing"]),
+    ],
+)
+def test_patterns_stand_for_their_files_and_other_names_for_themselves(
+    folder: str, patterns: list[str], found: list[str]
+) -> None:
+    assert named_files([f"{folder}/{each}" for each in patterns]) == [f"{folder}/{each}" for each in found]
+
+
+def test_a_local_file_may_be_named_like_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "a[1].txt").write_text("one")
+    assert di.data.TextLineDataset(str(tmp_path / "a[1].txt")).to_list() == [b"one"]
+
+
+def test_a_manifest_says_which_files_and_in_which_order(folder: str) -> None:
+    with fsspec.open(f"{folder}/{MANIFEST}", "w") as file:
+        json.dump({"files": [{"name": "b.txt"}, {"name": "a.txt"}]}, file)
+    assert named_files([f"{folder}/"]) == [f"{folder}/b.txt", f"{folder}/a.txt"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"files": [{"name": "a\\u0000"}]}',
+        '{"files": [{"name": "../x"}]}',
+        '{"files": [{"name": 1}]}',
+        '{"files": 3}',
+    ],
+)
+def test_a_damaged_manifest_is_an_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / MANIFEST).write_text(content)
+    (tmp_path / "a").write_text("a")
+    with pytest.raises(DataLossError, match=f"{MANIFEST}: not a manifest of written files, or damaged"):
+        named_files([str(tmp_path)])
+
+
+def test_nothing_that_matches_is_an_error(folder: str) -> None:
+    with pytest.raises(NoMatchError, match=r"No files matched pattern: .*\*\.csv"):
+        di.data.TextLineDataset(f"{folder}/*.csv")
+    with pytest.raises(NoMatchError, match="no files are in this directory"):
+        di.data.TextLineDataset(f"{folder}/_tmp/no/")
+
+
+def test_names_in_an_interleave_are_names(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one")
+    names: Any = di.data.Dataset.list_files(str(tmp_path / "*"))
+    assert names.interleave(di.data.TextLineDataset).to_list() == [b"one"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lock that one process at a time holds, and that ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from distinput.files import lock as module
+from distinput.files.lock import FileLock
+
+_HOLD = """
+import sys, time
+from distinput.files.lock import FileLock
+lock = FileLock(sys.argv[1])
+print(lock.take(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    with FileLock(str(tmp_path / "l")) as first, FileLock(str(tmp_path / "l")) as second:
+        assert (first.take(), second.take()) == (True, False)
+        assert second.holder().startswith(f"process {os.getpid()} on ")
+        first.release()
+        first.release()
+        assert second.take() is True
+    assert FileLock(str(tmp_path / "none")).holder() == "another process"
+
+
+def test_a_process_that_is_killed_releases_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "l")
+    with subprocess.Popen([sys.executable, "-c", _HOLD, path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        with FileLock(path) as mine:
+            assert mine.take() is False
+            assert mine.holder().startswith(f"process {process.pid} ")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert mine.take() is True
+
+
+def test_a_lock_of_a_file_that_was_removed_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "l"
+    answers = [False, True]
+    monkeypatch.setattr(module, "has_name", lambda *_: answers.pop(0))
+    with FileLock(str(path)) as made:
+        assert made.take() is True
+    assert answers == []
+
+
+def test_file_systems_without_locks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "locked", lambda _: None)
+    assert FileLock(str(tmp_path / "l")).take() is None

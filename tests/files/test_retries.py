@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests are made again while their errors may pass, and no longer than the deadline says."""
+
+import time
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.retries import Retries, ShortAnswerError, persistently, transient
+
+SOON = Retries(deadline=60, stall=60, first_pause=0.001, longest_pause=0.002)
+
+
+def asks(*answers: Any) -> tuple[Any, list[Any]]:
+    """A request with these answers, one after the other, and the list of those that were given."""
+    left: Iterator[Any] = iter(answers)
+    given = []
+
+    def ask() -> Any:
+        given.append(next(left))
+        if isinstance(given[-1], Exception):
+            raise given[-1]
+        return given[-1]
+
+    return ask, given
+
+
+class HttpError(Exception):
+    """As aiohttp's."""
+
+    __module__ = "aiohttp.client_exceptions"
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionError("broken"), TimeoutError(), EOFError(), OSError(5, "I/O"), HttpError(503), HttpError(429)]
+)
+def test_what_may_pass_is_tried_again(error: Exception) -> None:
+    ask, given = asks(error, error, 7)
+    assert persistently(ask, "s3://b/a", SOON) == 7
+    assert len(given) == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("a"),
+        PermissionError("a"),
+        IsADirectoryError("a"),
+        OSError(28, "No space left"),
+        DataLossError("a"),
+        NotImplementedError(),
+        ValueError("a"),
+        HttpError(400),
+    ],
+)
+def test_what_will_not_pass_is_an_error_at_once(error: Exception) -> None:
+    ask, given = asks(error, 7)
+    with pytest.raises(type(error)):
+        persistently(ask, "s3://b/a", SOON)
+    assert len(given) == 1
+    assert not transient(error)
+
+
+def test_the_deadline_ends_it_and_the_error_says_how_often_it_was_tried() -> None:
+    def ask() -> None:
+        raise ConnectionError("broken")
+
+    begun = time.monotonic()
+    with pytest.raises(ConnectionError, match="broken") as error:
+        persistently(ask, "s3://b/a", Retries(deadline=0.05, first_pause=0.001, longest_pause=0.002))
+    assert time.monotonic() - begun < 30
+    assert "while reading 's3://b/a', request " in error.value.__notes__[0]
+
+
+def test_answers_that_stay_short_are_an_error_soon() -> None:
+    ask, given = asks(*[ShortAnswerError("short")] * 20)
+    with pytest.raises(ShortAnswerError):
+        persistently(ask, "s3://b/a", SOON)
+    assert len(given) == 5
+
+
+def test_a_request_that_does_not_come_back_is_made_again() -> None:
+    release, calls = Event(), []
+
+    def ask() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            release.wait(60)
+        return len(calls)
+
+    assert persistently(ask, "s3://b/a", Retries(stall=0.02, first_pause=0.001)) == 2
+    release.set()
+
+
+def test_one_that_never_comes_back_is_a_timeout() -> None:
+    release = Event()
+    with pytest.raises(TimeoutError, match=r"s3://b/a: a request was not answered in 0\.0"):
+        persistently(lambda: release.wait(60), "s3://b/a", Retries(deadline=0.05, stall=0.02, first_pause=0.001))
+    release.set()
+
+
+def test_a_read_that_nobody_waits_for_is_given_up() -> None:
+    cancel, release = Event(), Event()
+
+    def ask() -> None:
+        cancel.set()
+        raise ConnectionError("broken")
+
+    with pytest.raises(ConnectionError):
+        persistently(ask, "s3://b/a", Retries(first_pause=1000, longest_pause=1000, deadline=1e6), cancel)
+    with pytest.raises(TimeoutError):
+        persistently(lambda: release.wait(60), "s3://b/a", SOON, cancel)
+    release.set()
+
+
+@pytest.mark.parametrize("name", ["deadline", "stall", "first_pause", "longest_pause"])
+def test_times_are_positive(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"Retries: {name} must be more than 0 seconds, got 0"):
+        Retries(**{name: 0})

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.files.whole_files import matching_files, read_file, write_file
+
+
+def test_a_file_is_written_whole_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "a.txt"
+    write_file(str(path), "hello")
+    assert read_file(str(path).encode()) == read_file(np.array(str(path).encode(), object)) == b"hello"
+    write_file(path, b"")
+    assert read_file(path) == b""
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_names_are_sorted_and_none_is_no_error(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "c.csv"):
+        write_file(tmp_path / name, name)
+    found = matching_files([str(tmp_path / "*.txt"), str(tmp_path / "b*"), str(tmp_path / "q*")])
+    assert found.tolist() == [str(tmp_path / name).encode() for name in ("a.txt", "b.txt")]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"none\.txt"):
+        read_file(str(tmp_path / "none.txt"))
+    with pytest.raises(InvalidArgumentError, match="read_file: filename must be one path, got"):
+        read_file(["a", "b"])
+    with pytest.raises(InvalidArgumentError, match="write_file: contents must be bytes or text, got int"):
+        write_file(str(tmp_path / "a.txt"), 3)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.formats.csv import Csv
+from tests.formats.reading import records, records_until_error
+
+
+def write(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "content, options, expected",
+    [
+        (b"a,b\n1,x\n", {}, [{"a": 1, "b": b"x"}]),
+        (b"a,b\n1,x", {}, [{"a": 1, "b": b"x"}]),
+        (b'a,b\n1,"x, ""y""\n"\n', {}, [{"a": 1, "b": b'x, "y"\n'}]),
+        (b"a;b\n1;x\n", {"delimiter": ";"}, [{"a": 1, "b": b"x"}]),
+        (b"a\tb\n'1'\t'x'\n", {"delimiter": "\t", "quote_char": "'"}, [{"a": 1, "b": b"x"}]),
+        (b'a,b\n1,"x\n', {"quote_char": None}, [{"a": 1, "b": b'"x'}]),
+        (b"1,x\n", {"header": False, "column_names": ["p", "q"]}, [{"p": 1, "q": b"x"}]),
+        (b"1,x\n", {"header": False, "schema": {"p": "float32", "q": str}}, [{"p": 1.0, "q": b"x"}]),
+        (b"a,b\n1,x\n", {"column_names": ["p", "q"]}, [{"p": 1, "q": b"x"}]),
+        (b"b,a\nx,1\n", {"schema": {"a": int, "b": str}}, [{"a": 1, "b": b"x"}]),
+        (b"a\nyes\nno\n", {"schema": {"a": "string"}}, [{"a": b"yes"}, {"a": b"no"}]),
+        (b"a\n1\n?\n", {"null_values": ["?"], "nulls": {"a": -1}}, [{"a": 1}, {"a": -1}]),
+        (b"a\ntrue\nFalse\n", {}, [{"a": True}, {"a": False}]),
+        (b"a\n2020-01-02\n", {}, [{"a": b"2020-01-02"}]),
+        (b"\xff,b\n1,2\n", {"column_names": ["a", "b"], "header": False, "schema": {"a": str, "b": str}}, None),
+    ],
+)
+def test_options(tmp_path: Path, content: bytes, options: dict[str, Any], expected: Any) -> None:
+    expected = expected or [{"a": b"\xff", "b": b"b"}, {"a": b"1", "b": b"2"}]
+    assert records(Csv(**options), write(tmp_path / "a.csv", content)) == expected
+
+
+def test_times_are_read_where_they_are_stated(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", b"at\n2020-01-02 03:04:05\n")
+    (row,) = di.data.FileDataset(path, "csv", schema={"at": np.dtype("datetime64[s]")})
+    assert row["at"] == np.datetime64("2020-01-02T03:04:05")
+
+
+@pytest.mark.parametrize(
+    "content, options, error, says",
+    [
+        (b"a,b\n1,2\n3\n4,5\n", {}, InvalidArgumentError, r"a\.csv: line 3: expected 2 columns, got 1: '3'"),
+        (b"a,b\n1,2\n\n3,4,5\n", {}, InvalidArgumentError, r"a\.csv: line 4: expected 2 columns, got 3: '3,4,5'"),
+        (b"a\n1\n2\r3\n", {}, DataLossError, r'a\.csv: line 3: there is a "\\\\r" without "\\\\n"'),
+        (b'a\n1\n"2\n', {}, DataLossError, r"a\.csv: line 3: the record that begins here does not end"),
+        (b'"a\n', {}, DataLossError, r"a\.csv: line 1: the header does not end; is a quote missing\?"),
+        (
+            b'a\n"1\n2"\n',
+            {"newlines_in_values": False, "schema": {"a": str}},
+            DataLossError,
+            r"a\.csv: line 2: there is a newline inside of quotes; pass newlines_in_values=True",
+        ),
+        (b"a,a\n1,2\n", {}, UnimplementedError, "several columns have the same name; .* column_names: a, a"),
+        (
+            b"a,b\n1,2\n",
+            {"column_names": ["a"]},
+            InvalidArgumentError,
+            "column_names has 1 names, but the header 2: a, b",
+        ),
+        (b"a,b\n1,2\n", {"schema": {"a": int}}, InvalidArgumentError, "has a column 'b' that the schema does not have"),
+        (
+            b"a\n1\n",
+            {"schema": {"a": int, "c": int}},
+            InvalidArgumentError,
+            "has no column 'c'; its columns are a, those",
+        ),
+        (b"a,b\n1,\n2,\n", {}, InvalidArgumentError, "no value in column 'b', so its type is unknown; .*schema="),
+        (b"\xff,b\n1,2\n", {}, DataLossError, "line 1: the header cannot be read"),
+    ],
+)
+def test_errors_say_where_and_what_to_do(
+    tmp_path: Path, content: bytes, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    found, raised = records_until_error(Csv(**options), write(tmp_path / "a.csv", content))
+    assert isinstance(raised, error)
+    with pytest.raises(error, match=says.replace("\\\\\\\\", "\\\\")):
+        raise raised
+    assert all(row in ({"a": 1}, {"a": 1, "b": 2}) for row in found)
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        ({"delimiter": ",,"}, "delimiter must be a single ASCII character, got ',,'"),
+        ({"delimiter": "\n"}, "delimiter must be a single ASCII character"),
+        ({"quote_char": "é"}, "quote_char must be a single ASCII character, got 'é'"),
+        ({"quote_char": ","}, "delimiter and quote_char must differ, both are ','"),
+        ({"header": False}, "without a header, the names of the columns come from column_names or schema"),
+        ({"null_values": "x"}, "null_values must be a list, got 'x'"),
+        ({"nulls": 0}, 'nulls must be "error" or a dict'),
+        ({"compression_type": "ZIP"}, "Unsupported compression_type: 'ZIP'"),
+        ({"schema": {"a": di.TensorSpec([None], "int64")}}, r"csv: column 'a' cannot have type list<item: int64>"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        Csv(**options)
+
+
+def test_a_newline_in_quotes_is_found_whichever_part_begins_in_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", b'a,b\n1,"x\n2,y\n"\n3,z\n')
+    format = Csv(schema={"a": int, "b": str}, newlines_in_values=False)
+    for cut in range(5, 20):
+        parts = [format.part(path, 0, cut), format.part(path, cut, None)]
+        with pytest.raises(DataLossError, match="newline inside of quotes"):
+            [list(format.read_fragment(part)) for part in parts]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuples of CSV, beside the recorded answers of TensorFlow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from distinput.formats import text_table
+from distinput.formats.csv_tuples import CsvTuples
+from distinput.testing import check_format
+
+ANSWERS = json.loads((Path(__file__).parent / "csv_answers.json").read_text())
+OPTIONS: dict[str, Any] = {"i": di.int32, "s": di.string, "S": ["d"], "I": [7]}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("latin1")
+    return repr(float(value)) if isinstance(value, np.floating) else int(value)
+
+
+def answer(path: Path, content: str, defaults: list[Any], **options: Any) -> tuple[list[Any], str | None]:
+    path.write_bytes(content.encode("latin1"))
+    found: list[Any] = []
+    try:
+        found.extend([plain(value) for value in row] for row in di.data.CsvDataset(str(path), defaults, **options))
+    except InvalidArgumentError as error:
+        return found, str(error)
+    return found, None
+
+
+def same(found: tuple[list[Any], str | None], rows: list[Any], error: str | None) -> None:
+    assert found[0] == rows
+    assert (found[1] is None) == (error is None), (found, error)
+    said = "" if error is None else error.removeprefix("InvalidArgumentError: ")
+    if said.startswith(("Field", "Expect ")) and "valid" not in said:
+        assert said in str(found[1])
+
+
+@pytest.mark.parametrize("case", ANSWERS["records"], ids=lambda case: case[0])
+def test_records(case: list[Any], tmp_path: Path) -> None:
+    _, content, defaults, options, rows, error = case
+    same(answer(tmp_path / "a.csv", content, [OPTIONS[kind] for kind in defaults], **options), rows, error)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "float32", "float64", "string"])
+def test_fields(kind: str, tmp_path: Path) -> None:
+    mine = [case for case in ANSWERS["fields"] if case[0] == kind]
+    for _, given, field, rows, error in mine:
+        dtype = di.string if kind == "string" else np.dtype(kind)
+        default = dtype if given == "required" else "dflt" if kind == "string" else np.array([7], kind)
+        found = answer(tmp_path / "a.csv", field + ",z\n", [default, di.string])
+        assert (field, found[0], found[1] is None) == (field, rows, error is None)
+
+
+def test_the_quick_way_gives_the_same_as_the_exact_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    fields = ["1", "-5", "", '"7"', " 8", "NA"]
+    lines = [",".join(random.choice(fields, 3)) + ',"a""b"' + random.choice(["\n", "\r\n"]) for _ in range(300)]
+    path = tmp_path / "a.csv"
+    path.write_text("".join(lines), newline="")
+    made = CsvTuples(("int32", "float32", "object", "object"), (0, 0.5, b"none", None), na_value="NA")
+    quick = [row for block, _ in made.read(str(path)) for row in block.elements()]
+    monkeypatch.setattr(CsvTuples, "_is_plain", lambda self, data: False)
+    assert [row for block, _ in made.read(str(path)) for row in block.elements()] == quick
+    assert len(quick) == 300
+
+
+def test_the_laws_of_formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_table, "FIRST_BYTES", 40)
+    monkeypatch.setattr(text_table, "CHUNK_BYTES", 40)
+
+    def write(folder: Path) -> list[Path]:
+        (folder / "a").write_bytes(b'x,y\n1,a\n2,"b\n""c"""\r\n,\n3,d\r4,e\n5,f\n')
+        (folder / "b").write_bytes(b"x,y\n")
+        (folder / "c").write_bytes(b"x,y\n9,z")
+        return [folder / name for name in "abc"]
+
+    made = CsvTuples(("int64", "object"), (0, b"-"), header=True)
+    expected = [[(1, b"a"), (2, b'b\n"c"'), (0, b"-"), (3, b"d"), (4, b"e"), (5, b"f")], [], [(9, b"z")]]
+    assert "parts" in check_format(made, write, expected, leave_out=["dataset"])
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        ({"record_defaults": []}, "a default for each of at least one field, got 0 types"),
+        ({"record_defaults": [di.int8]}, "a field must be int32, int64, float32, float64 or text, got int8"),
+        ({"record_defaults": [[1, 2]]}, r"a dtype or a single value for each field, field 0 has \[1, 2\]"),
+        ({"record_defaults": [1], "select_cols": [0, 1]}, "select_cols must have a field for each of 1 defaults"),
+        ({"record_defaults": [1, 1], "select_cols": [1, 0]}, "select_cols must be strictly increasing, got"),
+        ({"record_defaults": [1], "select_cols": [-1]}, "select_cols must not be negative, got"),
+        ({"record_defaults": [1], "select_cols": [0], "exclude_cols": [1]}, "either select_cols or exclude_cols"),
+        ({"record_defaults": [1], "field_delim": ",,"}, "field_delim must be a single character of one byte, got ',,'"),
+        ({"record_defaults": [1], "schema": {"a": int}}, "schema is for dicts; leave record_defaults out"),
+        ({"select_cols": [1]}, "select_cols is for tuples; name columns with columns="),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        di.data.CsvDataset("a.csv", **options)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of any spec in Arrow files: read, counted, reached by position, and checked."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.core.nest import structure_of
+from distinput.core.spec_json import spec_json
+from distinput.errors import DataLossError
+from distinput.formats.elements import Elements, column_names
+from distinput.testing import check_format
+from distinput.testing.elements import exact
+
+Dataset = di.data.Dataset
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+def lists(n: int) -> "di.data.Dataset[Any]":
+    return Dataset.range(n).map(np.arange, output_signature=di.TensorSpec([None], "int64"))
+
+
+DATASETS: dict[str, "di.data.Dataset[Any]"] = {
+    "numbers": Dataset.range(5),
+    "nothing": Dataset.range(0),
+    "no leaves": Dataset.range(3).map(lambda _: ()),
+    "dicts": Dataset.from_tensor_slices({"b": np.arange(6.0).reshape(3, 2), "a": ["x", "", "z"]}),
+    "nested": Dataset.range(3).map(lambda x: Pair(x, {"b": (None, x * 2), "a": ()})),
+    "lists": lists(5),
+    "ragged": lists(5).ragged_batch(2),
+    "loose": lists(5).ragged_batch(2).unbatch(),
+    "any rank": Dataset.range(3).map(
+        lambda n: np.zeros((2,) * int(n), "c8"), output_signature=di.TensorSpec(None, "c8")
+    ),
+}
+
+
+def written(dataset: Any, folder: Path, **options: Any) -> "di.data.Dataset[Any]":
+    made = dataset.write(str(folder), "elements", **options)
+    return di.data.FileDataset(made.paths, "elements", **made.options)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_elements_come_back_exactly(tmp_path: Path, name: str, compression: str | None) -> None:
+    dataset = DATASETS[name]
+    back = written(dataset, tmp_path / "a", shard_rows=2, compression=compression)
+    wanted = list(map(exact, dataset))
+    assert back.element_spec == dataset.element_spec
+    assert list(map(exact, back)) == wanted
+    assert len(back) == len(wanted)
+    assert [exact(back[i]) for i in range(len(wanted))] == wanted
+    assert list(map(exact, back.skip(3))) == wanted[3:]
+
+
+def test_numbers_are_views_of_the_file(tmp_path: Path) -> None:
+    back = written(DATASETS["dicts"], tmp_path / "a")
+    assert back.node.random_access
+    block = next(iter(back.iter_blocks()))
+    assert not block.columns[1].array.flags.owndata  # type: ignore[attr-defined]
+
+
+def test_the_suite_for_formats(tmp_path: Path) -> None:
+    spec = Dataset.from_tensor_slices(np.zeros((1, 2), np.int32)).node.spec
+
+    def write(folder: Path) -> list[Path]:
+        paths = []
+        for name, rows in (("a", 5), ("b", 0), ("c", 1)):
+            dataset = Dataset.from_tensor_slices(np.arange(2 * rows, dtype=np.int32).reshape(rows, 2))
+            paths += map(Path, dataset.write(str(folder / name), "elements").paths)
+        return paths
+
+    assert "damage" in check_format(Elements(json.dumps(spec_json(spec, "save"))), write)
+
+
+def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
+    layout = DATASETS["dicts"].write(str(tmp_path / "a"), "elements").options
+    paths = DATASETS["numbers"].write(str(tmp_path / "b"), "elements").paths
+    with pytest.raises(
+        DataLossError, match=r"part-00000\.arrow: has the columns .* and must have .*; it is another file"
+    ):
+        di.data.FileDataset(paths, "elements", **layout).to_list()
+
+
+@pytest.mark.parametrize("layout", ["", "{", "[" * 100_000, '{"dtype": "O", "shape": []}'])
+def test_a_damaged_layout_is_refused(layout: str) -> None:
+    with pytest.raises(DataLossError, match=r"damaged|is no dtype"):
+        di.data.FileDataset("a", "elements", layout=layout).element_spec  # noqa: B018
+
+
+def test_columns_have_names_that_say_what_they_are() -> None:
+    assert column_names(structure_of(1)) == ("value",)
+    assert column_names(structure_of({"x": 1, "y": 2})) == ("x", "y")
+    assert column_names(structure_of({"x": (1, 2), "y": 2})) == ("['x'][0]", "['x'][1]", "['y']")
+    assert column_names(structure_of((1, 2))) == ("[0]", "[1]")

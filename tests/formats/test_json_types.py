@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
+
+
+@pytest.mark.parametrize(
+    "values, expected",
+    [
+        ([1, 2], pa.int64()),
+        ([1, 2.5, None], pa.float64()),
+        ([2**63], pa.float64()),
+        ([True, None], pa.bool_()),
+        (["2020-01-01"], pa.binary()),
+        ([[], [1], [2.0]], pa.list_(pa.float64())),
+        ([{"a": 1}, {"b": None}, {"b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.binary())])),
+    ],
+)
+def test_values_have_a_type_together(values: list[Any], expected: Any) -> None:
+    assert arrow_type(reduce(merged, map(type_of, values), NO_TYPE), "x") == expected
+
+
+@pytest.mark.parametrize(
+    "value, says",
+    [
+        ([1, "a"], "values of several types, int64 and text"),
+        ([True, 1], "values of several types, bool and int64"),
+        ([{}, []], "values of several types, object and array"),
+        ([None], "no value at key 'x'"),
+        (reduce(lambda inner, _: [inner], range(80), 1), "nested more than 64 deep"),
+    ],
+)
+def test_values_without_a_common_type_are_refused(value: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        arrow_type(type_of(value), "x")

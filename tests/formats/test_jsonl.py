@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import distinput as di
+from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.formats.jsonl import JsonLines
+from tests.formats.reading import records, records_until_error
+
+
+def write(path: Path, *lines: Any) -> str:
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return str(path)
+
+
+def test_arrays_and_objects(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "tags": ["a", "é"], "at": {"x": 1, "y": [1, 2]}, "rows": [[1], []], "ok": True},
+        {"id": 2, "tags": [], "at": {"x": 2.5, "y": []}, "rows": [], "ok": False},
+    ]
+    found = di.data.FileDataset(write(tmp_path / "a.jsonl", *rows), "jsonl").to_list()
+    assert found[0] == {
+        "id": 1,
+        "tags": [b"a", "é".encode()],
+        "at": {"x": 1.0, "y": [1, 2]},
+        "rows": [[1], []],
+        "ok": True,
+    }
+    assert [row["id"] for row in found] == [1, 2]
+
+
+def test_lists_of_one_size_are_arrays(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"v": [1, 2, 3]}, {"v": [4, 5, 6]}, {"v": [7, 8]})
+    dataset = di.data.FileDataset(path, "jsonl", schema={"v": di.TensorSpec([3], "float32")})
+    assert dataset.element_spec == {"v": di.TensorSpec([3], "float32")}
+    (batch,) = dataset.take(2).batch(2)
+    np.testing.assert_array_equal(batch["v"], np.array([[1, 2, 3], [4, 5, 6]], np.float32))
+    with pytest.raises(InvalidArgumentError, match=r"line 3: column 'v': expected fixed_size_list.*got \[7, 8\]"):
+        list(dataset)
+
+
+@pytest.mark.parametrize(
+    "bad, error, says",
+    [
+        ('{"a": 1', DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\{\"a\": 1'"),
+        ("[1]", DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\[1\]'"),
+        ('{"a": 1}{"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data"),
+        ('{"a": 1,}', InvalidArgumentError, "line 2: not a JSON object: "),
+        ('{"a": "x"}', InvalidArgumentError, "line 2: column 'a': expected int64, got \"x\"; the schema holds"),
+        ('{"a": 1.5}', InvalidArgumentError, "line 2: column 'a': expected int64, got 1.5;"),
+        ('{"a": null}', InvalidArgumentError, r"line 2: column 'a' has no value, .* nulls=\{'a': value\}"),
+        (
+            '{"a": 1, "b": 2}',
+            InvalidArgumentError,
+            "line 2: column 'b': the schema has no such key, only a; .* columns=",
+        ),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", InvalidArgumentError, "line 2: "),
+        ('{"b":' * 100_000 + "}" * 100_000, InvalidArgumentError, "line 2: "),
+    ],
+)
+def test_errors_say_where_and_what_to_do(tmp_path: Path, bad: str, error: type[Exception], says: str) -> None:
+    path = write(tmp_path / "a.jsonl", {"a": 1}, bad, {"a": 3})
+    found, raised = records_until_error(JsonLines(schema={"a": int}), path)
+    assert found == [{"a": 1}]
+    with pytest.raises(error, match=r"a\.jsonl: " + says):
+        raise raised  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "lines, says",
+    [
+        ([{"a": 1}, {"a": "x"}], "line 2: key 'a' has values of several types, int64 and text; .*schema="),
+        ([{"a": []}], "no value at key 'a', so its type is unknown; .*schema="),
+        (['{"a": '], "line 1: expected an object"),
+        (['{"a": x}'], "line 1: not a JSON object: "),
+        (['{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"], "line 1: not a JSON object: "),
+    ],
+)
+def test_a_schema_that_cannot_be_inferred(tmp_path: Path, lines: list[Any], says: str) -> None:
+    with pytest.raises((InvalidArgumentError, DataLossError), match=says):
+        di.data.FileDataset(write(tmp_path / "a.jsonl", *lines), "jsonl")
+
+
+def test_other_keys_are_passed_over_where_columns_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"a": 1, "b": {"c": [1, "x"]}}, {"b": 2, "a": 2})
+    assert records(JsonLines(columns=["a"], schema={"a": int, "b": int}), path) == [{"a": 1}, {"a": 2}]
+
+
+def test_types_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"jsonl: column 'a' cannot have type duration\[s\]"):
+        JsonLines(schema={"a": pa.duration("s")})

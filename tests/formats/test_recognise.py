@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files are known by their names or their first bytes, compressed or not; what is not known is an error."""
+
+import bz2
+import gzip
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
+from distinput.formats import FORMATS
+from distinput.formats.recognise import SUFFIXES, recognise
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_every_suffix_is_that_of_its_format(format: str, tmp_path: Path) -> None:
+    assert format in FORMATS
+    for suffix in SUFFIXES[format]:
+        for name in (f"a{suffix}", f"A{suffix.upper()}", f"a{suffix}-00001-of-00008"):
+            (tmp_path / name).write_bytes(b"")
+            assert recognise([str(tmp_path / name)]).format == format
+
+
+@pytest.mark.parametrize(
+    "name, format, compression",
+    [
+        ("a.csv.gz", "csv", "GZIP"),
+        ("a.jsonl.zst", "jsonl", "ZSTD"),
+        ("a.tfrecord-00000-of-00002.bz2", "tfrecord", "BZ2"),
+        ("a.tgz", "tar", "GZIP"),
+        ("a.tar.lz4", "tar", "LZ4"),
+        ("https://host/a.txt.gz?part=1", "text", "GZIP"),
+    ],
+)
+def test_compressions_by_name(name: str, format: str, compression: str) -> None:
+    found = recognise([name])  # nothing is opened where the name says all
+    assert (found.format, found.compression) == (format, compression)
+
+
+def samples(folder: Path) -> dict[str, bytes]:
+    """A file of each format that has a signature."""
+    di.io.write_parquet(str(folder / "parquet"), {"x": [1]})
+    di.io.write_arrow(str(folder / "arrow"), {"x": [1]})
+    di.io.write_arrow(str(folder / "stream"), {"x": [1]}, stream=True)
+    np.save(folder / "x.npy", np.arange(3))
+    np.savez(folder / "x.npz", x=np.arange(3))
+    (folder / "one.txt").write_text("one")
+    with tarfile.open(folder / "tar", "w") as archive:
+        archive.add(folder / "one.txt", "one.txt")
+    with di.io.TFRecordWriter(str(folder / "tfrecord")) as writer:
+        writer.write(b"a record")
+    names = {"stream": "arrow", "x.npy": "npy", "x.npz": "npz"}
+    found = {
+        name: (folder / name).read_bytes()
+        for name in ("parquet", "arrow", "stream", "x.npy", "x.npz", "tar", "tfrecord")
+    }
+    return {names.get(name, name) + ("-stream" if name == "stream" else ""): data for name, data in found.items()} | {
+        "jsonl": b'{"x": 1}\n{"x": 2}\n',
+        "text": "ä line\nand one\n".encode(),
+    }
+
+
+def test_first_bytes_tell(tmp_path: Path) -> None:
+    for name, content in samples(tmp_path).items():
+        (tmp_path / "data").write_bytes(content)
+        found = recognise([str(tmp_path / "data")])
+        assert found.format == name.partition("-")[0]
+        assert found.how.startswith("its first bytes")
+
+
+@pytest.mark.parametrize("codec, pack", [("GZIP", gzip.compress), ("BZ2", bz2.compress), ("ZLIB", zlib.compress)])
+def test_compressed_files_without_a_suffix(tmp_path: Path, codec: str, pack: Any) -> None:
+    for name in ("tfrecord", "tar"):
+        (tmp_path / "data").write_bytes(pack(samples(tmp_path)[name]))
+        (tmp_path / f"x.{name}").write_bytes(pack(samples(tmp_path)[name]))
+        for path in ("data", f"x.{name}"):
+            found = recognise([str(tmp_path / path)])
+            assert (found.format, found.compression) == (name, codec)
+            made = di.data.FileDataset(str(tmp_path / path), found.format, **found.options)
+            assert len(made.to_list()) == 1
+
+
+@given(st.text(min_size=1, max_size=6000).map(str.encode))
+def test_any_text_is_text(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("text") / "data"
+    path.write_bytes(content)
+    if b"\0" in content:
+        return
+    found = recognise([str(path)])
+    assert found.format in ("text", "jsonl")
+    assert not found.options
+
+
+@given(st.binary(max_size=300))
+def test_anything_is_recognised_or_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("bytes") / "data"
+    path.write_bytes(content)
+    try:
+        found = recognise([str(path)]).format
+    except DistinputError as error:
+        found = str(error)
+    assert found in FORMATS or str(path) in found
+
+
+def test_what_is_not_known_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "zero").write_bytes(b"\0\1\2")
+    for name, says in (("empty", "is empty"), ("zero", r"begins with b'\\x00\\x01\\x02'")):
+        with pytest.raises(InvalidArgumentError, match=f"{name}: {says}, and neither this nor its name tells"):
+            recognise([str(tmp_path / name)])
+    with pytest.raises(InvalidArgumentError, match=r"a\.csv is csv by its name, and b\.txt is text"):
+        recognise(["a.csv", "b.txt"])
+    with pytest.raises(InvalidArgumentError, match=r"a\.parquet\.gz: is compressed as a whole \(GZIP\)"):
+        recognise(["a.parquet.gz"])
+    with pytest.raises(InvalidArgumentError, match="there is no file"):
+        recognise([])
+    with pytest.raises(NotFoundError):
+        recognise([str(tmp_path / "nothing")])
+    with pytest.raises(ValueError, match="unknown format 'nope'"):
+        recognise(["a.csv"], "nope")
+
+
+def test_options_go_with_what_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("x\ty\n1\t2\n")
+    found = recognise([str(tmp_path / "a.tsv")])
+    assert di.data.FileDataset(str(tmp_path / "a.tsv"), found.format, **found.options).to_list() == [{"x": 1, "y": 2}]
+    mixed = recognise(["a.txt", "b.txt.gz"])
+    assert mixed.options == {"compression_type": "AUTO"}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
+from distinput.formats.row_schema import RowSchema
+
+
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        (int, pa.int64()),
+        (float, pa.float64()),
+        (bool, pa.bool_()),
+        (str, pa.binary()),
+        (bytes, pa.binary()),
+        ("string", pa.binary()),
+        ("float32", pa.float32()),
+        (np.uint8, pa.uint8()),
+        (np.dtype("datetime64[ms]"), pa.timestamp("ms")),
+        (pa.date32(), pa.date32()),
+        (di.TensorSpec([], "int32"), pa.int32()),
+        (di.TensorSpec([None, 2], "float32"), pa.list_(pa.list_(pa.float32(), 2))),
+        (pa.struct([("a", pa.large_string())]), pa.struct([("a", pa.binary())])),
+    ],
+)
+def test_types_are_stated_in_many_ways(kind: Any, expected: Any) -> None:
+    made = RowSchema.of("csv", {"x": kind})
+    assert made == RowSchema(pa.schema([("x", expected)]))
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert hash(pickle.loads(pickle.dumps(made))) == hash(made)
+
+
+def test_a_schema_prints_on_one_line() -> None:
+    made = RowSchema.of("csv", pa.schema([("x", pa.int64()), ("y", pa.string())]))
+    assert repr(made) == "x: int64, y: binary"
+    assert RowSchema.of("csv", made) is made
+    assert RowSchema.of("csv", None) is None
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"x": "number"}, "csv: column 'x' must have a dtype, its name, or a pyarrow type, got 'number'"),
+        ({"x": None}, "column 'x' must have a dtype, its name, or a pyarrow type, got None"),
+        (["x"], r"csv: schema must be a dict of types by column, or a pyarrow Schema, got \['x'\]"),
+        (pa.schema([("x", pa.int8()), ("x", pa.int8())]), "several columns of the schema have the same name: x, x"),
+    ],
+)
+def test_what_is_no_schema_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        RowSchema.of("csv", given)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a database are held to the types of their columns."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from distinput.errors import InvalidArgumentError
+from distinput.formats.row_schema import RowSchema
+from distinput.formats.sql_values import inferred_schema, record_batch_of, strict_array
+
+NOON = dt.datetime(2024, 1, 2, 12)
+
+
+@pytest.mark.parametrize(
+    "values, kind, wanted",
+    [
+        ([1, None], pa.int8(), [1, None]),
+        ([0, True, None], pa.bool_(), [False, True, None]),
+        ([1, 2.5, Decimal("0.5"), None], pa.float64(), [1.0, 2.5, 0.5, None]),
+        ([0.5, float("inf")], pa.float32(), [0.5, float("inf")]),
+        (["a", b"b", memoryview(b"c"), None], pa.binary(), [b"a", b"b", b"c", None]),
+        (["a"], pa.large_binary(), [b"a"]),
+        ([NOON, None], pa.timestamp("s"), [NOON, None]),
+        ([NOON.date()], pa.date32(), [NOON.date()]),
+        ([NOON.time()], pa.time32("s"), [NOON.time()]),
+        ([dt.timedelta(1)], pa.duration("s"), [dt.timedelta(1)]),
+        ([[1, 2], []], pa.list_(pa.int64()), [[1, 2], []]),
+    ],
+)
+def test_values_that_fit_stay_as_they_are(values: list[Any], kind: Any, wanted: list[Any]) -> None:
+    assert strict_array(values, kind).to_pylist() == wanted
+
+
+@pytest.mark.parametrize(
+    "value, kind",
+    [
+        (1.5, pa.int64()),
+        (1.0, pa.int64()),
+        (True, pa.int64()),
+        ("1", pa.int64()),
+        (300, pa.uint8()),
+        (1 << 70, pa.int64()),
+        (2, pa.bool_()),
+        (True, pa.float64()),
+        ((1 << 53) + 1, pa.float64()),
+        (1e300, pa.float32()),
+        ("0.5", pa.float64()),
+        (1, pa.binary()),
+        ("\ud800", pa.binary()),
+        (1, pa.timestamp("s")),
+        ("2024-01-02", pa.timestamp("s")),
+        (NOON.replace(microsecond=5), pa.timestamp("s")),
+        (NOON, pa.date32()),
+        (NOON, pa.time64("us")),
+        (1, pa.duration("s")),
+        ([1.5], pa.list_(pa.int64())),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_its_row_and_column(value: Any, kind: Any) -> None:
+    schema = RowSchema(pa.schema([("x", kind)]))
+    with pytest.raises(InvalidArgumentError, match=r"from_sql: row 8, column 'x': expected .* found .*schema="):
+        record_batch_of("from_sql", schema, [(None,), (value,)], 7)
+
+
+def test_types_are_those_of_the_first_rows() -> None:
+    rows = [(1, 1, "a", NOON, None), (None, 2.5, None, None, b"b")]
+    found = inferred_schema("from_sql", ["id", "x", "t", "at", "b"], rows)
+    assert repr(found) == "id: int64, x: double, t: binary, at: timestamp[us], b: binary"
+
+
+@pytest.mark.parametrize(
+    "rows, said",
+    [
+        ([], "gives no rows, so the types of x are not known; state them with schema="),
+        ([(None,)], "column 'x' has only NULL, which has no type; state its type with schema="),
+        ([(1,), ("a",)], r"column 'x' has values of type int, str: .*state its type with schema="),
+    ],
+)
+def test_types_that_cannot_be_seen_must_be_stated(rows: list[Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        inferred_schema("from_sql", ["x"], rows)

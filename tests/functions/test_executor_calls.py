@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError, UnavailableError
+from distinput.testing import check_restart
+from tests.ops.iterating import until_error
+
+RANGE = di.data.Dataset.range
+INT64 = di.TensorSpec([], "int64")
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def inverse(x: Any) -> Any:
+    return np.int64(12 // int(5 - x))
+
+
+def processes() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, get_context("spawn"))
+
+
+class Losing(Executor):
+    """Runs calls at once, and loses every third one."""
+
+    def __init__(self, every: int = 3) -> None:
+        self.every, self.calls = every, 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.calls += 1
+        made: Future[Any] = Future()
+        if self.calls % self.every == 0:
+            made.set_exception(ConnectionError("the worker is gone"))
+        else:
+            made.set_result(fn(*args, **kwargs))
+        return made
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(3) as made:
+        yield made
+
+
+def test_results_come_in_order_from_threads(pool: ThreadPoolExecutor) -> None:
+    assert RANGE(500).map(double, executor=pool, output_signature=INT64).to_list() == list(range(0, 1000, 2))
+
+
+def test_neighbouring_maps_go_there_together(pool: ThreadPoolExecutor) -> None:
+    dataset = RANGE(50).map(double, executor=pool).map(np.negative, executor=pool)
+    assert "map_of_map" in dataset.explain()
+    assert dataset.to_list() == [-2 * i for i in range(50)]
+    assert "map_of_map" not in RANGE(50).map(double, executor=pool).map(np.negative).explain()
+
+
+def test_a_state_is_exact_and_does_not_name_the_executor(pool: ThreadPoolExecutor) -> None:
+    check_restart(RANGE(30).map(double, executor=pool, output_signature=INT64).batch(4))
+    plain, there = RANGE(30).map(double), RANGE(30).map(double, executor=pool)
+    with iter(there) as elements:
+        assert [next(elements) for _ in range(7)][-1] == 12
+        state = elements.state()
+    assert next(plain.restore(state)) == 14
+
+
+def test_processes_call_functions_and_carry_their_errors() -> None:
+    with processes() as there:
+        assert RANGE(40).map(double, executor=there, output_signature=INT64).to_list() == list(range(0, 80, 2))
+        before, error = until_error(RANGE(9).map(inverse, executor=there, output_signature=INT64))
+    assert before == [2, 3, 4, 6, 12]
+    assert isinstance(error, ZeroDivisionError)
+    notes = "\n".join(error.__notes__)
+    assert "on element np.int64(5)" in notes
+    assert "in a worker of the executor" in notes
+
+
+def test_a_lost_part_is_sent_again() -> None:
+    executor = Losing()
+    assert RANGE(200).map(double, executor=executor, output_signature=INT64).to_list() == list(range(0, 400, 2))
+    assert executor.calls > 3
+
+
+def test_a_part_that_is_lost_every_time_is_an_error() -> None:
+    _, error = until_error(RANGE(5).map(double, executor=Losing(1), output_signature=INT64))
+    assert isinstance(error, UnavailableError)
+    assert "lost 1 elements 4 times, the last time with ConnectionError: the worker is gone" in str(error)
+
+
+def die_once(x: Any, mark: str = "") -> Any:
+    if int(x) == 3 and not Path(mark).exists():
+        Path(mark).touch()
+        os._exit(1)
+    return x * 2
+
+
+def test_a_broken_pool_is_made_anew(tmp_path: Path) -> None:
+    import functools
+
+    dying = functools.partial(die_once, mark=str(tmp_path / "mark"))
+    assert RANGE(9).map(dying, executor=processes, output_signature=INT64).to_list() == list(range(0, 18, 2))
+
+
+def test_a_broken_pool_that_was_given_says_the_cure(tmp_path: Path) -> None:
+    import functools
+
+    dying = functools.partial(die_once, mark=str(tmp_path / "mark"))
+    with processes() as there:
+        _, error = until_error(RANGE(9).map(dying, executor=there, output_signature=INT64))
+    assert isinstance(error, UnavailableError)
+    assert "takes no more work" in str(error)
+    assert "executor=lambda: ProcessPoolExecutor(4)" in str(error)
+
+
+def test_only_so_many_parts_are_under_way() -> None:
+    started = threading.Semaphore(0)
+    go_on = threading.Event()
+
+    def waiting(x: Any) -> Any:
+        started.release()
+        go_on.wait(60)
+        return x
+
+    class Counting(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            type(self).submitted += 1
+            return super().submit(fn, *args, **kwargs)
+
+    with Counting(4) as there:
+        dataset = RANGE(100).map(waiting, num_parallel_calls=3, executor=lambda: there, output_signature=INT64)
+        first: list[Any] = []
+        with iter(dataset) as elements:
+            asking = threading.Thread(target=lambda: first.append(next(elements)))
+            asking.start()
+            assert started.acquire(timeout=60)
+            assert Counting.submitted <= 3
+            go_on.set()
+            asking.join(60)
+            assert first == [0]
+
+
+def test_what_is_no_executor_is_refused(pool: ThreadPoolExecutor) -> None:
+    with pytest.raises(TypeError, match=r"executor must be a concurrent.futures.Executor.*client.get_executor"):
+        RANGE(3).map(double, executor=5)
+    with pytest.raises(InvalidArgumentError, match="executor goes neither with processes"):
+        RANGE(3).map(double, executor=pool, processes=True)
+    _, error = until_error(RANGE(3).map(double, executor=lambda: 5, output_signature=INT64))
+    assert "must make a concurrent.futures.Executor, got 5" in str(error)
+
+
+def test_errors_that_are_skipped_keep_their_places(pool: ThreadPoolExecutor) -> None:
+    made = RANGE(9).map(inverse, executor=pool, output_signature=INT64).ignore_errors().to_list()
+    assert made == [2, 3, 4, 6, 12, -12, -6, -4]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.functions.vectorized.blocks import IMAGES, RNG, SCALARS, VECTORS, judged
+
+WEIGHTS = RNG.normal(size=(6, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "function, nest",
+    [
+        (lambda x: x.sum(), IMAGES),
+        (lambda x: np.sum(x, axis=(0, 1)), IMAGES),
+        (lambda x: x.mean(), IMAGES),
+        (lambda x: np.mean(x, axis=-1, keepdims=True), IMAGES),
+        (lambda x: (x.max(), x.min(), x.argmax(), np.argmin(x, axis=1), x.prod()), IMAGES),
+        (lambda x: x.max(0), VECTORS),
+        (lambda x: (x > 0).any() & (x > -9).all(), VECTORS),
+        (lambda x: np.cumsum(x), VECTORS),
+        (lambda x: np.add.reduce(x), IMAGES.reshape(40, -1)),
+        (lambda x: x.max(axis=None, keepdims=True), IMAGES),
+    ],
+)
+def test_what_does_not_depend_on_the_order_is_exact(function: Callable[..., Any], nest: Any) -> None:
+    assert judged(function, nest) == "whole blocks"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(),
+        lambda x: (x - x.mean()) / (x.std() + np.float32(1e-6)),
+        lambda x: x / np.linalg.norm(x),
+        lambda x: x @ WEIGHTS,
+        lambda x: WEIGHTS.T @ x,
+        lambda x: np.dot(x, x),
+        lambda x: np.matmul(x[None], x[:, None]),
+    ],
+)
+def test_sums_of_floats_are_measured(function: Callable[..., Any]) -> None:
+    assert "not exact by construction" in judged(function, VECTORS)
+    told = judged(function, VECTORS, measured=True)
+    assert told == "whole blocks" or "other last digits" in told
+
+
+def test_the_sign_of_a_zero_that_is_the_largest_depends_on_the_order() -> None:
+    assert judged(lambda x: x.max(), np.array([[0.0, -0.0], [1.0, 2.0]])) == "whole blocks are tried"
+
+
+@pytest.mark.parametrize(
+    "function, nest, reason",
+    [
+        (lambda x: np.sum([x, x]), SCALARS, "has no rule"),
+        (lambda x: np.sort(x), VECTORS, ".sort"),
+        (lambda x: np.median(x), VECTORS, ".median"),
+        (lambda x: np.linalg.norm(x, 1), VECTORS, "no rule"),
+        (lambda x: x.sum(where=x > 0), VECTORS, "no rule"),
+        (lambda x: np.matmul(x, x), IMAGES, "more than two dimensions"),
+    ],
+)
+def test_other_ways_are_refused(function: Callable[..., Any], nest: Any, reason: str) -> None:
+    assert reason in judged(function, nest, measured=True)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from distinput.functions.vectorized.refusal import Refused, Unfit
+
+
+@pytest.mark.parametrize("kind", [Refused, Unfit])
+def test_a_handler_of_the_users_does_not_swallow_a_refusal(kind: type[BaseException]) -> None:
+    assert not issubclass(kind, Exception)

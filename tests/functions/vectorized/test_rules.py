@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.functions.vectorized.refusal import Refused
+from distinput.functions.vectorized.rules import Rules, same_bits
+from distinput.functions.vectorized.stand_in import StandIn
+from tests.functions.vectorized.blocks import VECTORS
+
+
+def test_any_nan_is_the_same_as_another_but_zeros_have_signs() -> None:
+    assert same_bits(np.float32("nan"), -np.float32("nan"))
+    assert not same_bits(0.0, -0.0)
+    assert not same_bits(np.float32(1), np.float64(1))
+    assert not same_bits(np.ones(1), np.ones(2))
+
+
+def test_a_rule_that_gives_other_digits_is_found_out() -> None:
+    rules = Rules(measured=True)
+    one = StandIn(VECTORS, rules)
+    with pytest.raises(Refused, match=r"np\.exp gives other last digits for a block than for one element"):
+        rules.measure("exp", np.nextafter(np.exp(VECTORS), np.float32(9)), (one,), np.exp)
+
+
+def test_what_has_been_compared_often_is_compared_for_a_few_elements_only() -> None:
+    rules, calls = Rules(measured=True), []
+
+    def call(value: Any) -> Any:
+        calls.append(1)
+        return np.negative(value)
+
+    counts = []
+    for _ in range(60):
+        calls.clear()
+        rules.measure("f", -VECTORS, (StandIn(VECTORS, rules),), call)
+        counts.append(len(calls))
+    assert counts[0] == 40
+    assert counts[-1] == 2
+
+
+def test_functions_without_a_rule_are_refused_by_name() -> None:
+    one = StandIn(VECTORS, Rules(measured=True))
+    with pytest.raises(Refused, match=r"np\.sort has no rule"):
+        np.sort(one)  # type: ignore[call-overload]
+    with pytest.raises(Refused, match=r"np\.add.accumulate has no rule"):
+        np.add.accumulate(one)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distinput.functions.vectorized.refusal import Refused
+from distinput.functions.vectorized.rules import Rules
+from distinput.functions.vectorized.stand_in import StandIn, lifted, rank
+
+
+def stand_in(*shape: int) -> StandIn:
+    return StandIn(np.zeros((4, *shape)), Rules(measured=False))
+
+
+def test_it_looks_like_one_element() -> None:
+    one = stand_in(2, 3)
+    assert (one.shape, one.ndim, one.size, len(one), one.dtype, one.T.shape) == ((2, 3), 2, 6, 2, np.float64, (3, 2))
+    assert [part.shape for part in one] == [(3,), (3,)]
+    assert one.reshape(3, -1).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "use, reason",
+    [
+        (bool, "depends on a value"),
+        (int, "depends on a value"),
+        (float, "depends on a value"),
+        (lambda x: x.item(), "depends on a value"),
+        (lambda x: 3 in x, "depends on a value"),
+        (range, "depends on a value"),
+        (str, "makes text"),
+        (lambda x: f"{x}", "makes text"),
+        (hash, "looks something up"),
+        (np.asarray, "code that has no rule"),
+        (iter, "iterates over a number"),
+        (lambda x: x.nbytes, r"\.nbytes"),
+    ],
+)
+def test_what_needs_one_value_is_refused(use: Callable[[Any], Any], reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        use(stand_in())
+
+
+def test_text_and_complex_numbers_have_no_stand_in() -> None:
+    for dtype in (np.complex128, object, np.longdouble, ">f4"):
+        with pytest.raises(Refused, match="only booleans, integers and floats"):
+            StandIn(np.zeros(3, dtype), Rules(measured=False))
+
+
+def test_elements_broadcast_from_the_right() -> None:
+    assert lifted(stand_in(3), 2).shape == (4, 1, 3)
+    assert (rank(stand_in(3)), rank(np.zeros((1, 2))), rank(5)) == (1, 2, 0)
+
+
+def test_a_view_and_what_it_is_of_are_not_changed_in_place() -> None:
+    own = stand_in(3).copy()
+    view = own[1:]
+    for one in (own, view):
+        with pytest.raises(Refused, match="in place"):
+            one[0] = 1

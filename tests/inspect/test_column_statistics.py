@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics are those of all values at once, in whatever format and pieces they come."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.errors import DataLossError, UnimplementedError
+from distinput.inspect.column_statistics import Range, statistics
+from tests.depth import cases
+from tests.inspect import kept
+
+values = st.lists(st.floats(-1e100, 1e100) | st.sampled_from([np.nan, np.inf, -np.inf]), max_size=60)
+
+
+@given(values, st.integers(0, 60))
+def test_ranges_are_those_of_all_values(numbers: list[float], cut: int) -> None:
+    made, whole = Range(), np.array(numbers)
+    made.add(whole[:cut])
+    made.add(whole[cut:])
+    there, finite = whole[~np.isnan(whole)], whole[np.isfinite(whole)]
+    assert (made.count, made.nan) == (len(there), len(whole) - len(there))
+    assert (made.least, made.most) == ((there.min(), there.max()) if len(there) else (None, None))
+    assert sum(made.histogram.counts) == len(finite)
+    if len(finite):
+        scale = np.abs(finite).max()
+        np.testing.assert_allclose(made.mean, finite.mean(), rtol=1e-9, atol=1e-9 * scale)
+        np.testing.assert_allclose(made.std, finite.std(), rtol=1e-6, atol=1e-6 * scale)
+
+
+@settings(max_examples=cases(3, 100))
+@given(rows=kept.rows)
+def test_statistics_are_the_same_in_every_format(rows: list[Any]) -> None:
+    numbers = np.array([row["n"] for row in rows])
+    sizes = np.array([len(row["t"]) for row in rows])
+    with tempfile.TemporaryDirectory() as name:
+        for format in kept.TABLES:
+            kept.write(Path(name, format), rows, format, shard_rows=7)
+            found = statistics(str(Path(name, format)))
+            assert sorted(found) == ["n", "t", "x"]
+            n, t = found["n"], found["t"]
+            assert (n.rows, n.missing, t.rows, t.missing) == (len(rows), 0, len(rows), 0)
+            assert n.values is not None
+            assert (n.values.least, n.values.most) == (numbers.min(), numbers.max())
+            assert t.lengths is not None
+            assert (t.lengths.least, t.lengths.most) == (sizes.min(), sizes.max())
+            np.testing.assert_allclose(n.values.mean, numbers.mean(), rtol=1e-6, atol=1e-3)
+
+
+def test_nulls_lists_structs_and_times(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    columns = {
+        "v": pa.array([[1, 2], None, []]),
+        "s": pa.array([{"a": 1.5, "b": "x"}, None, {"a": None, "b": "yz"}]),
+        "d": pa.array([0, 1, None], pa.timestamp("s")),
+        "b": pa.array([True, False, True]),
+        "e": pa.array(["a", "b", None]).dictionary_encode(),
+        "l": pa.array([[{"k": 1}, {"k": 2}], [], None]),
+    }
+    pa.parquet.write_table(pa.table(columns), path)
+    found = statistics(path)
+    assert {name: column.missing for name, column in found.items()} == {
+        "v": 1, "s.a": 2, "s.b": 1, "d": 1, "b": 0, "e": 1, "l": 1, "l[].k": 0,
+    }  # fmt: skip
+    assert found["v"].lengths is not None
+    assert (found["v"].lengths.least, found["v"].lengths.most) == (0, 2)
+    assert found["v"].values is not None
+    assert found["v"].values.mean == 1.5
+    assert found["b"].values is not None
+    assert found["b"].values.mean == pytest.approx(2 / 3)
+    assert str(found["d"].values.most) == "1970-01-01 00:00:01"  # type: ignore[union-attr]
+    assert found["l[].k"].values is not None
+    assert found["l[].k"].values.most == 2
+    assert found["v"].to_json()["values"]["histogram"]["counts"]
+
+
+def test_features_that_some_messages_lack(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tfrecord")
+    with di.io.TFRecordWriter(path) as writer:
+        for number in range(10):
+            writer.write(di.io.encode_example({"n": number} | ({"late": [1.0, 2.0]} if number > 7 else {})))
+    found = statistics(path)
+    assert (found["late"].rows, found["late"].missing) == (10, 8)
+    assert found["late"].lengths is not None
+    assert found["late"].lengths.most == 2
+    assert found["n"].lengths is None
+    with di.io.TFRecordWriter(path) as writer:
+        writer.write(di.io.encode_example({"n": 1}))
+        writer.write(di.io.encode_example({"n": "one"}))
+    with pytest.raises(DataLossError, match="feature 'n' is int64 and object"):
+        statistics(path)
+    with di.io.TFRecordWriter(path) as writer:
+        writer.write(di.io.encode_sequence_example({}, {"w": [["a"]]}))
+    with pytest.raises(UnimplementedError, match="records='bytes'"):
+        statistics(path)
+    assert statistics(path, records="bytes")["value"].rows == 1

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that has loaded what is heavy once, and runs everything with it: real loader workers, real ranks, and the programs
+of docs/feeds/pytorch.md.
+
+    python -m tests.interop.torch.recipes FOLDER
+
+leaves what came of each in `FOLDER/NAME.json`: `result`, or `error`.
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.nn  # before there is a process group
+from torch.utils.data import DataLoader
+
+import distinput as di
+from distinput.interop.torch import IterableView, Loader
+from tests.docs.pages import Snippet, snippets
+
+__all__ = ["PAGE", "RANKS", "recipes"]
+
+PAGE = Path(__file__).parents[3] / "docs" / "feeds" / "pytorch.md"
+RANKS = 2
+NEEDS = {"Accelerate": "accelerate", "Lightning": "lightning", "Trainer of Hugging Face": "transformers"}
+BEFORE: list[IterableView] = []
+Dataset = di.data.Dataset
+
+
+def recipes() -> dict[str, Snippet]:
+    """The programs of the page that are run here, by the heading above them; those whose packages are installed."""
+    page = PAGE.read_text(encoding="utf-8")
+    lines = page.splitlines()
+    found = {}
+    for snippet in snippets(page):
+        if snippet.reason is not None and "test_recipes.py" in snippet.reason:
+            headings = [line for line in lines[: snippet.line] if line.startswith("## ")]
+            heading = headings[-1].removeprefix("## ")
+            if importlib.util.find_spec(NEEDS.get(heading, "torch")):
+                found[heading] = snippet
+    return found
+
+
+def printed_by(snippet: Snippet) -> str:
+    """What a program of the page prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * (snippet.line - 1) + snippet.code, str(PAGE), "exec"), {"__name__": "recipe"})
+    return printed.getvalue()
+
+
+def shuffled(n: int = 22, batch: int = 4) -> Any:
+    return Dataset.range(n).shuffle(n, seed=1).batch(batch)
+
+
+def rows(steps: Any) -> list[list[int]]:
+    return [step.tolist() for step in steps]
+
+
+def epochs(count: int = 3, **options: Any) -> list[list[list[int]]]:
+    """Three epochs of a plain DataLoader of rank 0 of 2, the last one chosen by its number."""
+    view = IterableView(shuffled(), 0, 2)
+    loader = DataLoader(view, batch_size=None, **options)
+    found = [rows(loader) for _ in range(min(count, 2))]
+    if count < 3:  # each one with spawned workers takes seconds
+        return found
+    view.set_epoch(7)
+    return [*found, rows(loader)]
+
+
+def loader_workers() -> dict[str, Any]:
+    """Epochs of DataLoaders of several kinds, which must be equal."""
+    kinds: dict[str, dict[str, Any]] = {
+        "none": {},
+        "forked": {"num_workers": 2, "multiprocessing_context": "fork"},
+        "spawned": {"count": 1, "num_workers": 1, "multiprocessing_context": "spawn"},
+        "persistent": {"num_workers": 2, "multiprocessing_context": "fork", "persistent_workers": True},
+    }
+    return {name: epochs(**options) for name, options in kinds.items()}
+
+
+def loaders_at_once() -> list[Any]:
+    """Two passes side by side over one view."""
+    loader = DataLoader(IterableView(shuffled(), 0, 2), batch_size=None, num_workers=2)
+    first, second = iter(loader), iter(loader)
+    pairs = list(zip(first, second, strict=True))
+    return [rows(step for step, _ in pairs), rows(step for _, step in pairs)]
+
+
+def stateful(workers: int) -> dict[str, Any]:
+    """Restarts of a StatefulDataLoader at every step of its second epoch, by itself and by a Loader without loader workers."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    def make() -> Any:
+        return StatefulDataLoader(IterableView(shuffled(), 0, 2), batch_size=None, num_workers=workers)
+
+    loader, states = make(), []
+    first, second = rows(loader), []
+    for step in loader:
+        second.append(step.tolist())
+        states.append(json.loads(json.dumps(loader.state_dict())))
+    states.append(json.loads(json.dumps(loader.state_dict())))
+    third = rows(loader)
+    same, elastic = [], []
+    for taken in (2, len(states)):
+        again = make()
+        again.load_state_dict(states[taken - 1])
+        same.append([*rows(again), None, *rows(again)])
+        if taken < len(states):
+            both = [Loader(shuffled(), rank=rank, world_size=3) for rank in range(3)]
+            for other in both:
+                other.load_state_dict(states[taken - 1])
+            elastic.append([torch.cat(parts).tolist() for parts in zip(*both, strict=True)])
+    return {"epochs": [first, second, third], "same": same, "elastic": elastic}
+
+
+def loader_restarts() -> list[Any]:
+    """A Loader with loader workers, stopped in its second epoch, and gone on with by one with another number of them."""
+    loader, found = Loader(shuffled(), 0, 1, num_workers=2), []
+    list(loader)
+    for number, _ in enumerate(loader, 1):
+        if number in (1, 6):
+            again = Loader(shuffled(), 0, 1, num_workers=number % 3, persistent_workers=number == 1)
+            again.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+            found.append([number, again.epoch, rows(again), rows(again)])
+    return found
+
+
+def refused(act: Callable[[], Any]) -> str:
+    """The message of an error."""
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001 - the test looks at it
+        return f"{type(error).__name__}: {error}"
+    return "nothing was refused"
+
+
+def ranks_of_accelerate() -> dict[str, Any]:
+    """What `prepare` makes of loaders on several processes."""
+    from accelerate import Accelerator, DataLoaderConfiguration
+    from accelerate.state import AcceleratorState
+
+    accelerator = Accelerator(cpu=True)
+    loader = accelerator.prepare(Loader(shuffled()))
+    found: dict[str, Any] = {"kind": type(loader).__name__, "epochs": [rows(loader), rows(loader)]}
+    steps = iter(loader)
+    next(steps)
+    accelerator.save_state("accelerate")
+    rest = rows(steps)
+    accelerator.wait_for_everyone()
+    accelerator.load_state("accelerate")
+    found["restored"] = rows(loader) == rest
+    for name, dispatch in (("dispatched", None), ("sharded", False)):
+        AcceleratorState._reset_state()
+        again = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(dispatch_batches=dispatch))
+        twice = again.prepare(DataLoader(IterableView(shuffled()), batch_size=None))
+        found[name] = refused(lambda twice=twice: list(twice))
+    return found
+
+
+def of_a_view_made_before() -> list[Any]:
+    """Epochs of a view that was made by the process that forked the ranks, so that they share its memory."""
+    loader = DataLoader(BEFORE[0], batch_size=None, num_workers=2, multiprocessing_context="fork")
+    return [rows(loader), rows(loader)]
+
+
+def rank_programs(folder: Path, rank: int) -> None:
+    """What each rank runs."""
+    write(folder, f"forked-{rank}", of_a_view_made_before)
+    write(folder, f"ddp-{rank}", lambda: printed_by(recipes()["DistributedDataParallel"]))
+    if importlib.util.find_spec("accelerate"):
+        write(folder, f"accelerate-{rank}", ranks_of_accelerate)
+
+
+def write(folder: Path, name: str, act: Callable[[], Any]) -> None:
+    """Do it, and leave what came of it."""
+    try:
+        answer = {"result": act()}
+    except BaseException:  # noqa: BLE001 - the test shows it
+        answer = {"error": traceback.format_exc()}
+    (folder / f"{name}.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def main(folder: Path) -> None:
+    """Run everything."""
+    os.chdir(folder)
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    BEFORE.append(IterableView(shuffled()))
+    children = []
+    for rank in range(RANKS):
+        child = os.fork()
+        if not child:
+            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": RANKS, "LOCAL_WORLD_SIZE": RANKS}
+            os.environ.update({name: str(value) for name, value in place.items()})
+            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            rank_programs(folder, rank)
+            os._exit(0)
+        children.append(child)
+    write(folder, "loader_workers", loader_workers)
+    write(folder, "loaders_at_once", loaders_at_once)
+    for workers in (0, 2) if importlib.util.find_spec("torchdata") else ():
+        write(folder, f"stateful-{workers}", lambda workers=workers: stateful(workers))
+    write(folder, "loader_restarts", loader_restarts)
+    for name, snippet in recipes().items():
+        if name != "DistributedDataParallel":
+            write(folder, name, lambda snippet=snippet: printed_by(snippet))
+    for child in children:
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

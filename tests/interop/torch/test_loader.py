@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Loader` without loader workers; those with real ones are in test_recipes.py."""
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+import distinput as di
+from distinput.interop.torch import IterableView, Loader
+
+Dataset = di.data.Dataset
+SHUFFLED = Dataset.range(10).shuffle(10, seed=1).batch(3)
+
+
+def rows(steps: Any) -> list[list[int]]:
+    return [step.tolist() for step in steps]
+
+
+def test_it_counts_passes_and_steps() -> None:
+    loader = Loader(SHUFFLED)
+    assert (loader.epoch, len(loader)) == (0, 4)
+    first = rows(loader)
+    assert sorted(row for step in first for row in step) == list(range(10))
+    assert loader.epoch == 1
+    steps = iter(loader)
+    second = [next(steps).tolist() for _ in range(3)]
+    assert loader.epoch == 1
+    second += rows(steps)
+    assert loader.epoch == 2
+    assert second != first
+    loader.set_epoch(0)
+    assert rows(loader) == first
+
+
+def test_every_step_restores_on_another_number_of_ranks() -> None:
+    loader = Loader(SHUFFLED, rank=1, world_size=2)
+    whole = [rows(SHUFFLED.iter_pass(epoch)) for epoch in range(3)]
+    states = [json.loads(json.dumps(loader.state_dict()))]
+    for _ in range(2):
+        states += [json.loads(json.dumps(loader.state_dict())) for _step in loader]
+    for taken, state in enumerate(states):
+        again = Loader(SHUFFLED, rank=0, world_size=1)
+        again.load_state_dict(state)
+        epoch, at = divmod(taken, 4)
+        assert again.epoch == epoch
+        assert [again.state_dict()[key] for key in ("epoch", "step")] == [epoch, at]
+        assert rows(again) == whole[epoch][at:]
+        assert again.epoch == epoch + 1
+
+
+def test_steps_that_cannot_be_counted_restore_too() -> None:
+    dataset = SHUFFLED.unbatch().filter(lambda x: x >= 0).batch(3)
+    loader = Loader(dataset)
+    whole = rows(dataset.iter_pass(0))
+    for taken, _ in enumerate(loader, 1):
+        again = Loader(dataset)
+        again.load_state_dict(loader.state_dict())
+        assert rows(again) == whole[taken:]
+
+
+@pytest.mark.parametrize("option", ["batch_size", "sampler", "shuffle", "collate_fn"])
+def test_what_the_dataset_does_is_refused(option: str) -> None:
+    with pytest.raises(TypeError, match=f"Loader: {option} is not an option here"):
+        Loader(SHUFFLED, **{option: 1})
+
+
+def test_a_view_has_a_rank_of_its_own() -> None:
+    with pytest.raises(TypeError, match="those of the view"):
+        Loader(IterableView(SHUFFLED, 0, 2), rank=1)
+    assert rows(Loader(IterableView(SHUFFLED, 0, 2))) == rows(Loader(SHUFFLED, 0, 2))

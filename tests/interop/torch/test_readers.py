@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reads a view, seen from the frames of the call."""
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from distinput.interop.torch.readers import Reader, reader, starts_worker
+
+
+class IterableDatasetShard:
+    def read(self) -> Reader:
+        return (lambda: reader())()
+
+
+class _IterableDatasetFetcher:
+    def __init__(self, collates: bool) -> None:
+        self.auto_collation = collates
+        self.seen = reader()
+
+
+def test_nobody() -> None:
+    assert reader() == Reader()
+
+
+def test_a_class_that_shards_is_seen_by_its_name() -> None:
+    assert IterableDatasetShard().read() == Reader(sharder="IterableDatasetShard")
+
+
+def test_a_dataloader_says_whether_it_batches() -> None:
+    assert [_IterableDatasetFetcher(collates).seen.collates for collates in (True, False)] == [True, False]
+
+
+class _StatefulMultiProcessingDataLoaderIter:
+    def __init__(self) -> None:
+        self.seen = starts_worker()
+
+
+def test_the_start_of_a_loader_worker_is_seen() -> None:
+    assert _StatefulMultiProcessingDataLoaderIter().seen
+    assert not starts_worker()

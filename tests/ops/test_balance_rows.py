@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`InputOptions(balance_replicas=...)`: even costs, each row once, on any workers; the laws are in tests/laws."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.distribute import InputOptions
+from distinput.errors import InvalidArgumentError
+from tests.distribute.workers import by_step, on_workers, rows_of
+
+D: Any = di.data.Dataset
+SIZES = np.clip(np.random.default_rng(1).lognormal(5, 1, 1000), 10, 2000).astype(np.int64)
+BALANCED = InputOptions(balance_replicas=lambda sizes: sizes)
+
+
+def mirrored(replicas: int) -> Any:
+    return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+
+
+def steps_of(replicas: int, dataset: Any, options: InputOptions = BALANCED) -> list[list[list[int]]]:
+    strategy = mirrored(replicas)
+    return rows_of(strategy, strategy.experimental_distribute_dataset(dataset, options))
+
+
+def test_costs_are_even_and_every_row_is_in_its_step_once() -> None:
+    for replicas in (2, 4):
+        steps = steps_of(replicas, D.from_tensor_slices(SIZES).batch(32 * replicas))
+        for number, parts in enumerate(steps):
+            rows = SIZES[number * 32 * replicas : (number + 1) * 32 * replicas]
+            assert sorted(row for part in parts for row in part) == sorted(rows)
+            assert {len(part) for part in parts} <= {len(rows) // replicas, -(-len(rows) // replicas)}
+            if len(rows) == 32 * replicas:
+                costs = [sum(part) for part in parts]
+                assert max(costs) / np.mean(costs) <= 1.05
+
+
+def test_rows_of_a_replica_keep_their_order_and_components_stay_together() -> None:
+    ds = D.from_tensor_slices((np.arange(40), SIZES[:40])).batch(16)
+    strategy = mirrored(2)
+    options = InputOptions(balance_replicas=lambda number, size: size)
+    for numbers, sizes in strategy.experimental_distribute_dataset(ds, options):
+        for own, costs in zip(numbers.values, sizes.values, strict=True):
+            assert list(own) == sorted(own)
+            assert costs.tolist() == SIZES[own].tolist()
+
+
+def test_ragged_batches() -> None:
+    rows = di.RaggedTensor.from_row_lengths(np.arange(20), np.array([9, 1, 1, 9]))
+    strategy = mirrored(2)
+    options = InputOptions(balance_replicas=lambda rows: rows.row_lengths())
+    (step,) = strategy.experimental_distribute_dataset(D.from_tensor_slices(rows).batch(4), options)
+    assert [part.row_lengths().tolist() for part in step.values] == [[9, 1], [1, 9]]
+
+
+@pytest.mark.parametrize("replicas", [[1, 1], [2, 1], [2, 2]])
+def test_workers_take_the_same_steps_as_one(replicas: list[int]) -> None:
+    ds = D.from_tensor_slices(SIZES).filter(lambda n: n % 7 != 0).batch(24)
+
+    def body(strategy: Any, _: int) -> Any:
+        return rows_of(strategy, strategy.experimental_distribute_dataset(ds, BALANCED))
+
+    assert by_step(on_workers(replicas, body)) == steps_of(sum(replicas), ds)
+
+
+def test_other_workers_and_replicas_go_on_from_a_state() -> None:
+    ds = D.from_tensor_slices(SIZES).batch(50)
+
+    def begin(strategy: Any, _: int) -> Any:
+        iterator = iter(strategy.experimental_distribute_dataset(ds, BALANCED))
+        rows = [rows_of(strategy, [next(iterator)]) for _ in range(7)]
+        return json.loads(json.dumps(iterator.state())), rows
+
+    saved = on_workers([2, 1], begin)
+    before = sum(len(part) for _, rows in saved for step in rows for parts in step for part in parts)
+    assert before == 350
+    for count in (1, 4):
+        strategy = mirrored(count)
+        distributed = strategy.experimental_distribute_dataset(ds, BALANCED)
+        rest = rows_of(strategy, distributed.restore(saved[0][0]))
+        assert sorted(row for parts in rest for part in parts for row in part) == sorted(SIZES[350:])
+
+
+def test_short_batches_are_padded_or_left_out() -> None:
+    ds = D.from_tensor_slices(SIZES[:21]).batch(8)
+    strategy = mirrored(4)
+    padded = InputOptions(balance_replicas=lambda sizes: sizes, tail="pad")
+    steps = list(strategy.experimental_distribute_dataset(ds, padded))
+    assert [[part.shape for part in step.values] for step, _ in steps] == [[(2,)] * 4] * 3
+    dropping = InputOptions(balance_replicas=lambda sizes: sizes, tail="drop")
+    assert len(list(strategy.experimental_distribute_dataset(ds, dropping))) == 2
+
+
+def test_costs_may_be_fractions_or_all_zero() -> None:
+    ds = D.from_tensor_slices(SIZES[:64]).batch(64)
+    halves = InputOptions(balance_replicas=lambda sizes: sizes / 2)
+    ((first, second),) = steps_of(2, ds, halves)
+    assert abs(sum(first) - sum(second)) <= 2
+    assert steps_of(2, ds, InputOptions(balance_replicas=np.zeros_like)) == [
+        [SIZES[:32].tolist(), SIZES[32:64].tolist()]
+    ]
+
+
+@pytest.mark.parametrize(
+    "cost, message",
+    [
+        (
+            lambda sizes: sizes[:1],
+            r"cost must return one number for each of the 4 rows of a batch, got int64 of shape \[1\]",
+        ),
+        (lambda sizes: "x", "cost must return one number for each of the 4 rows"),
+        (lambda sizes: -sizes, "costs must be finite and not negative, got"),
+        (lambda sizes: sizes * np.nan, "costs must be finite and not negative, got nan to nan"),
+    ],
+)
+def test_costs_that_are_none(cost: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"InputOptions\(balance_replicas\): " + message) as error:
+        steps_of(2, D.from_tensor_slices(SIZES).batch(4), InputOptions(balance_replicas=cost))
+    assert any("balance_replicas" in note for note in error.value.__notes__)
+
+
+def test_where_it_does_not_apply() -> None:
+    with pytest.raises(TypeError, match="InputOptions: balance_replicas must be a function, got 'tokens'"):
+        InputOptions(balance_replicas="tokens")
+    with pytest.raises(ValueError, match=r"balance_replicas=.* is for global batches"):
+        mirrored(2).distribute_datasets_from_function(lambda _: D.range(3).batch(2), BALANCED)
+
+
+def test_explain_names_it() -> None:
+    strategy = mirrored(2)
+    text = strategy.experimental_distribute_dataset(D.from_tensor_slices(SIZES).batch(4), BALANCED).explain()
+    assert "balance_replicas(cost=" in text

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bars: what is known of the number is shown, by what is installed, where somebody watches."""
+
+import io
+import sys
+
+import pytest
+
+from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.reports import progress_bar
+from distinput.reports.progress_bar import ProgressBar
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(low: int, high: int | None, kind: str = "plain", steps: int = 3, leave: bool = True) -> str:
+    stream = Terminal()
+    with ProgressBar(low, high, "reading", "rows", kind, stream, leave) as bar:
+        for i in range(steps):
+            bar.step(f"note {i}")
+    return stream.getvalue()
+
+
+def test_nothing_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with ProgressBar(2, 2, stream=stream) as bar:
+        bar.step()
+    assert (stream.getvalue(), bar.done) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "low, high, text",
+    [
+        (1000, 1000, "3 of 1,000 rows"),
+        (0, 1000, "3 of at most 1,000 rows"),
+        (10, 1000, "3 of 10 to 1,000 rows"),
+        (10, None, "3 of at least 10 rows"),
+        (0, None, "3 rows"),
+    ],
+)
+def test_bounds_are_said(low: int, high: int | None, text: str) -> None:
+    last = shown(low, high).split("\r\033[K")[-1]
+    assert last.startswith(f"reading: {text}")
+    assert last.endswith("note 2\n")
+
+
+def test_a_line_that_does_not_stay_vanishes() -> None:
+    text = shown(3, 3, leave=False)
+    assert "\n" not in text
+    assert text.endswith("\r\033[K")
+
+
+def test_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0])
+    monkeypatch.setattr(progress_bar, "monotonic", lambda: next(times, 2.0))
+    assert "2 of 10 rows, 1/s, 8 s left" in shown(10, 10, steps=2)
+
+
+@pytest.mark.parametrize("kind", ["tqdm", "rich"])
+def test_installed_packages_draw(kind: str) -> None:
+    pytest.importorskip(kind, reason=f"{kind} is not installed")
+    text = shown(0, 1000, kind)
+    assert "reading" in text
+    assert "1,000" in text or "1000" in text
+    assert "at most" in text
+
+
+def test_without_packages_it_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("tqdm", "rich"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert "\r\033[Kreading: 3 of 5 rows" in shown(5, 5, "auto")
+    with pytest.raises(EngineMissing, match="rich is not installed"):
+        ProgressBar(1, 1, kind="rich")
+
+
+def test_unknown_kinds_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="must be one of auto, plain, rich, tqdm, got 'bar'"):
+        ProgressBar(1, 1, kind="bar")

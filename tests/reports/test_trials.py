@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes that are tried keep the elements; those that cannot be made are said to have failed."""
+
+from dataclasses import replace
+
+import pytest
+
+import distinput as di
+from distinput.data.dataset import Dataset
+from distinput.ops.map import Map
+from distinput.plan.node import walk
+from distinput.reports.bench import bench
+from distinput.reports.trials import CHANGES, _edited, trials
+
+
+def squared(x: int) -> int:
+    return x * x
+
+
+DATASETS = {
+    "map": di.data.Dataset.range(30).map(squared).batch(4),
+    "two branches": di.data.Dataset.zip(di.data.Dataset.range(9).map(squared), di.data.Dataset.range(9)),
+    "random": di.data.Dataset.range(30).map(lambda x, rng: x + rng.integers(9), rng=True, seed=1),
+}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("change", [change for change in CHANGES if "processes" not in change])
+def test_a_change_keeps_the_elements(name: str, change: str) -> None:
+    dataset = DATASETS[name]
+    changed = _edited(dataset.node, CHANGES[change])
+    assert changed is not dataset.node
+    assert Dataset(changed).to_list() == dataset.to_list()
+
+
+def test_steps_that_the_user_has_decided_on_are_left_alone() -> None:
+    numbers = di.data.Dataset.range(3)
+    for dataset in (numbers, numbers.map(squared, num_parallel_calls=2), numbers.map(squared, synchronous=True)):
+        assert _edited(dataset.node, CHANGES["map(num_parallel_calls=AUTOTUNE)"]) is dataset.node
+
+
+def test_every_map_is_told_to_use_processes() -> None:
+    changed = _edited(DATASETS["map"].node, CHANGES["map(num_parallel_calls=AUTOTUNE, processes=True)"])
+    assert [step.processes for step in walk(changed) if isinstance(step, Map)] == [True]
+
+
+def test_times_are_those_of_the_measurement_and_failures_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = bench(DATASETS["map"], warm_up=0)
+
+    def measured(dataset: Dataset, seconds: float) -> object:  # type: ignore[type-arg]
+        if any(isinstance(step, Map) and step.processes for step in walk(dataset.node)):
+            raise OSError("no processes\nhere")
+        return replace(told, elements_per_second=told.elements_per_second and 3 * told.elements_per_second)
+
+    monkeypatch.setattr("distinput.reports.trials.bench", measured)
+    threads, processes = trials(DATASETS["map"], told)
+    assert threads.times == pytest.approx(3)
+    assert (processes.times, processes.error) == (None, "OSError: no processes")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns and rows that are not wanted are not read, and elements are the same as without that."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import distinput as di
+from distinput.data.dataset import Dataset
+from distinput.formats.parquet import Parquet
+from distinput.ops.reader import Reader
+from distinput.plan.node import walk
+from distinput.rewrite.rules import rewrite
+from tests.rewrite.running import fires, ops_after
+
+X, F, S, Z = (pc.field(name) for name in "xfsz")
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("pushed")
+    made = []
+    for number in range(2):
+        x = np.arange(ROWS) + ROWS * number
+        table = pa.table(
+            {
+                "x": x,
+                "f": pa.array([None if i % 11 == 3 else np.nan if i % 7 == 0 else i / 4 for i in x.tolist()]),
+                "s": [f"n{i:03d}" for i in x.tolist()],
+                "z": pa.array([None if i % 9 == 0 else i for i in x.tolist()]),
+                "v": [[i] * (i % 3) for i in x.tolist()],
+            }
+        )
+        made.append(str(folder / f"{number}.parquet"))
+        pq.write_table(table, made[-1], row_group_size=10)
+    return made
+
+
+def whole(files: list[str]) -> Dataset[Any]:
+    return di.data.ParquetDataset(files, nulls={"z": -1})
+
+
+def read(dataset: Dataset[Any]) -> list[int]:
+    """The row groups that are read, as numbers of their first rows."""
+    found = []
+    running, _ = rewrite(dataset.node)
+    for step in walk(running):
+        if isinstance(step, Reader):
+            for path in (f.decode() for f in Dataset(step.input)):
+                found += [int(block.row(0)["x"]) for block, _ in step.format.read(path)]
+    return found
+
+
+NUMBER = st.integers(-3, 130)
+TERMS = st.one_of(
+    st.tuples(st.just("x"), st.sampled_from("<>=!"), NUMBER),
+    st.tuples(st.just("f"), st.sampled_from("<>=!"), st.integers(0, 30).map(lambda n: n + 0.25)),
+    st.tuples(st.just("z"), st.sampled_from("<>=!"), NUMBER),
+    st.tuples(st.just("s"), st.sampled_from("<>=!"), NUMBER.map(lambda n: f"n{n:03d}")),
+)
+
+
+def condition(term: tuple[str, str, Any]) -> Any:
+    name, how, value = term
+    field = pc.field(name)
+    return {"<": field < value, ">": field > value, "=": field == value, "!": field != value}[how]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TERMS, TERMS, st.sampled_from(["and", "or", "not"]), st.sampled_from([None, ["x"], ["s", "f"], ["v", "x"]]))
+def test_nothing_changes(files: list[str], one: Any, other: Any, how: str, columns: list[str] | None) -> None:
+    a, b = condition(one), condition(other)
+    dataset = whole(files).filter({"and": a & b, "or": a | b, "not": a & ~b}[how])
+    dataset = dataset.select(columns) if columns else dataset
+    plain = [block for block, _ in _streamed(dataset.node)]
+    assert str(dataset.to_list()) == str(plain)
+
+
+def _streamed(node: Any) -> Any:
+    """The elements of a tree as it was described, without any rule."""
+    from distinput.core.nest import map_leaves
+    from distinput.core.run import Run
+
+    with Run() as run:
+        for block, after in node.open(node.start(0), run):
+            for element in block.elements() if block.size else ():
+                yield (
+                    map_leaves(lambda leaf: leaf if isinstance(leaf, bytes) else leaf.tolist(), element, lists=False),
+                    after,
+                )
+
+
+def test_row_groups_that_cannot_match_are_not_read(files: list[str]) -> None:
+    assert read(whole(files).filter(X >= 95)) == [90, 100, 110]
+    assert read(whole(files).filter((X < 5) | (S == "n077"))) == [0, 70]
+    assert read(whole(files).filter(F < 1.0)) == [0]
+    assert len(read(whole(files).filter(F != 1.0))) == 12  # true for NaN
+    assert len(read(whole(files).filter(Z > 500))) == 12  # a null is -1 here, as far as statistics tell anything else
+    assert read(whole(files).filter((Z > 500) & (X < 3))) == [0]
+
+
+def test_columns_that_stay_and_those_of_the_condition_are_read(files: list[str]) -> None:
+    dataset = whole(files).filter(X > 100).select(["s"])
+    running, fired = rewrite(dataset.node)
+    (reader,) = [step for step in walk(running) if isinstance(step, Reader)]
+    assert isinstance(reader.format, Parquet)
+    assert reader.format.columns == ("s", "x")
+    assert set(fired) == {"filter_in_files", "select_before_filter", "select_in_files"}
+    assert dataset.to_list()[:1] == [{"s": b"n101"}]
+
+
+def test_a_selection_becomes_part_of_the_reader(files: list[str]) -> None:
+    assert ops_after(whole(files).select(["x", "v"]), "select_in_files") == ["slices", "parquet"]
+    assert not fires(di.data.Dataset.from_tensor_slices({"x": [1], "y": [2]}).select(["x"]), "select_in_files")
+
+
+def test_arrow_files_leave_out_columns(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.arrow")
+    di.io.write_arrow(path, {"x": np.arange(5), "y": np.ones(5)})
+    dataset = di.data.ArrowDataset(path).filter(X > 2).select(["x"])
+    assert dataset.to_list() == [{"x": 3}, {"x": 4}]
+    assert "filter_in_files" not in dataset.explain()
+    assert fires(di.data.ArrowDataset(path).select(["y"]), "select_in_files")
+
+
+def test_a_state_leads_on_in_the_middle_of_a_file(files: list[str]) -> None:
+    dataset = whole(files).filter(X > 50).select(["x"])
+    it = iter(dataset)
+    first = [next(it)["x"] for _ in range(15)]
+    rest = [row["x"] for row in dataset.restore(it.state())]
+    assert first + rest == [row["x"] for row in dataset]

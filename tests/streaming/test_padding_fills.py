@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Padding values, from the arguments of an op."""
+
+import numpy as np
+import pytest
+
+import distinput as di
+from distinput.core.spec import Spec
+from distinput.errors import InvalidArgumentError
+from distinput.streaming.padding_fills import for_leaves, padding_fills
+
+SPEC = Spec.of({"ids": di.TensorSpec([None], "int32"), "text": di.TensorSpec([None], "string")})
+
+
+def test_none_is_zero_or_an_empty_string() -> None:
+    assert padding_fills("op", SPEC, None) == (0, b"")
+    assert padding_fills("op", SPEC, {"ids": 7, "text": None}) == (np.int32(7), b"")
+
+
+def test_messages_name_the_op() -> None:
+    with pytest.raises(
+        TypeError, match=r"op: the padding value of component .'text'. must have its dtype string, got int32"
+    ):
+        padding_fills("op", SPEC, 7)
+    with pytest.raises(InvalidArgumentError, match=r"op: the padding value of component .'ids'. must be a scalar"):
+        padding_fills("op", SPEC, {"ids": [1], "text": "x"})
+    with pytest.raises(TypeError, match="op: shapes: "):
+        for_leaves("op", "shapes", SPEC.structure, (1, 2))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of TensorFlow that are there: NumPy values with TensorFlow's dtypes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import distinput as tf
+
+
+def same(made, expected) -> bool:
+    return type(made) is type(expected) and made.dtype == expected.dtype and np.array_equal(made, expected)
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (1, np.int32(1)),
+        (1.5, np.float32(1.5)),
+        (2**40, np.int64(2**40)),
+        (True, np.bool_(True)),
+        ([1, 2], np.array([1, 2], "i4")),
+        ([1, 2.5], np.array([1, 2.5], "f4")),
+        (np.array([1.0]), np.array([1.0])),
+        (np.int64(3), np.int64(3)),
+    ],
+)
+def test_numbers_of_python_get_tensorflows_dtypes(value, expected) -> None:
+    assert same(tf.constant(value), expected)
+    assert same(tf.convert_to_tensor(value), expected)
+    assert same(tf.identity(value), expected)
+
+
+def test_text_is_bytes() -> None:
+    assert tf.constant("é") == "é".encode()
+    assert tf.constant(["a", b"b"]).tolist() == [b"a", b"b"]
+    assert tf.constant("a", shape=[2]).tolist() == [b"a", b"a"]
+
+
+def test_a_dtype_and_a_shape() -> None:
+    assert same(tf.constant([1, 2], tf.float32), np.float32([1, 2]))
+    assert same(tf.constant(np.array([1.7]), "int32"), np.int32([1]))
+    assert tf.constant(0, tf.int64, [2, 2]).tolist() == [[0, 0], [0, 0]]
+    assert tf.constant([1, 2, 3, 4], shape=(2, 2)).shape == (2, 2)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        tf.constant([1, 2, 3], shape=(2, 2))
+
+
+@pytest.mark.parametrize("value, dtype", [(1.5, "int32"), ("a", "int32"), (1, "string"), ([0.5], bool)])
+def test_what_would_lose_something_is_refused(value, dtype) -> None:
+    with pytest.raises(TypeError, match=r"Cannot convert .* to a value of dtype"):
+        tf.constant(value, dtype)
+    assert tf.convert_to_tensor(value, dtype_hint=dtype) == tf.constant(value)
+
+
+def test_a_constant_is_a_copy_and_a_conversion_is_not() -> None:
+    array = np.arange(2)
+    assert tf.convert_to_tensor(array) is array
+    for copied in (tf.constant(array), tf.identity(array)):
+        assert copied is not array
+        copied[0] = 9
+    assert array.tolist() == [0, 1]
+
+
+@given(st.integers(-20, 20), st.integers(-20, 20), st.integers(-5, 5).filter(bool))
+def test_range_is_pythons(start: int, limit: int, delta: int) -> None:
+    made = tf.range(start, limit, delta)
+    assert made.dtype == np.int32
+    assert made.tolist() == list(range(start, limit, delta))
+
+
+def test_range_takes_the_strongest_dtype() -> None:
+    assert tf.range(3.0).dtype == np.float32
+    assert tf.range(np.int64(3)).dtype == np.int64
+    assert tf.range(np.int64(0), 1.0, np.float32(0.5)).dtype == np.float32
+    assert tf.range(2, dtype=tf.float64).dtype == np.float64
+
+
+def test_reductions_keep_the_dtype() -> None:
+    value = [[1, 2], [3, 5]]
+    assert same(tf.reduce_sum(value), np.int32(11))
+    assert same(tf.reduce_mean(value), np.int32(2))
+    assert same(tf.reduce_mean(-np.array([1, 2])), np.int64(-1))  # the fraction is cut off
+    assert same(tf.reduce_sum(value, axis=[0, 1], keepdims=True), np.array([[11]], "i4"))
+    assert same(tf.reduce_mean(tf.constant(value, tf.float32), 1), np.float32([1.5, 4.0]))
+
+
+def test_reshape() -> None:
+    assert same(tf.reshape([1, 2, 3, 4], [2, -1]), np.array([[1, 2], [3, 4]], "i4"))
+    assert tf.reshape("a", [1]).tolist() == [b"a"]
+
+
+def test_tensor_is_for_isinstance_alone() -> None:
+    for value in (np.arange(2), np.float32(1), b"a", tf.constant(2)):
+        assert isinstance(value, tf.Tensor)
+    for other in (1, "a", [1], None, tf.TensorSpec([])):
+        assert not isinstance(other, tf.Tensor)
+    with pytest.raises(TypeError, match="values are made with constant, or with NumPy"):
+        tf.Tensor(1)
+
+
+def test_a_device_is_named_for_a_block() -> None:
+    with tf.device("/job:worker/task:1/device:gpu:0") as entered:
+        assert entered is None
+        assert same(tf.constant(1.0), np.float32(1))
+    with tf.device(None):
+        pass
+    with pytest.raises(ValueError, match="not the name of a device: 'no device'"):
+        tf.device("no device")
+
+
+JAX = """
+import distinput as tf
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    assert isinstance(x, tf.Tensor)
+    y = tf.reshape(tf.identity(tf.convert_to_tensor(x, tf.float32)), [2, -1])
+    return tf.reduce_sum(y, axis=[0]), tf.reduce_mean(y), tf.constant(1.0) + tf.range(2)
+
+a, b, c = step(jnp.arange(4))
+assert isinstance(a, jax.Array), type(a)
+print(a.tolist(), float(b), c.tolist())
+"""
+
+
+def test_values_of_jax_stay_there() -> None:
+    pytest.importorskip("jax")
+    done = subprocess.run([sys.executable, "-c", JAX], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[2.0, 4.0] 1.5 [1.0, 2.0]"
+
+
+def test_they_are_loaded_when_they_are_named() -> None:
+    program = "import sys, distinput as di; di.data; print('distinput.tensors' in sys.modules, di.range(2), 'range' in dir(di))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False [0 1] True\n"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A journal goes through JSON; what is none is taken for none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from distinput.writers.journal import Journal
+from distinput.writers.manifest import WrittenFile
+
+JOURNAL = Journal(["key"], "run", (WrittenFile("a", 2, 3, 4), WrittenFile("b", 1, 1, 1)), {"at": 1}, ["range#1"])
+
+
+def test_it_goes_through_json() -> None:
+    assert Journal.of_json(json.loads(json.dumps(JOURNAL.to_json()))) == JOURNAL
+    assert JOURNAL.rows == 3
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"files": [{"name": 1}]}, {"replaces": None}, {"more": 1}])
+def test_what_is_no_journal_is_none(change: dict[str, Any]) -> None:
+    assert Journal.of_json({**JOURNAL.to_json(), **change}) is None
+    assert Journal.of_json([]) is None

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes from pyarrow to a sink is copied, since pyarrow may use its memory again."""
+
+from pathlib import Path
+
+from distinput.files.sink import WRITTEN_ALONE, Sink
+from distinput.writers.tables import as_text, target
+
+
+def test_what_is_written_is_copied(tmp_path: Path) -> None:
+    data = bytearray(b"abc")
+    with Sink(str(tmp_path / "a")) as sink:
+        file = target(sink)
+        file.write(data)
+        data[:] = b"xyz"
+        file.close()
+        assert not sink.closed
+    assert (tmp_path / "a").read_bytes() == b"abc"
+
+
+def test_names_of_text_columns() -> None:
+    assert as_text(["a", "b"]) == ("a", "b")
+    assert as_text(True) is True
+
+
+def test_what_is_large_may_change_once_it_was_written(tmp_path: Path) -> None:
+    data = bytearray(b"a" * WRITTEN_ALONE)
+    with Sink(str(tmp_path / "a")) as sink:
+        file = target(sink)
+        for letter in (b"b", b"c"):
+            file.write(data)
+            data[:] = letter * WRITTEN_ALONE
+        file.close()
+    assert (tmp_path / "a").read_bytes() == b"a" * WRITTEN_ALONE + b"b" * WRITTEN_ALONE
