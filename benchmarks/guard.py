@@ -111,21 +111,24 @@ def recorded() -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print each ratio beside the recorded one, or record them."""
+    """Print each ratio beside the recorded one, or record them; the exit status is 1 if one has fallen by half."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="what is measured now is what must not fall by half")
     given = parser.parse_args(arguments)
     os.environ["DISTINPUT_KERNELS"] = "compiled"
     before = {} if given.record else recorded()
-    found = {}
+    found, falls = {}, 0
     for guarded in GUARDED:
+        name = str(guarded)
         with loaded(guarded) as (ours, limit):
-            found[str(guarded)] = round(ratio(ours, limit, ROUNDS[-1]), 3)
-        was = f", recorded {before[str(guarded)]:g}x" if str(guarded) in before else ""
-        print(f"{guarded}: {found[str(guarded)]:g}x{was}", flush=True)
+            found[name] = round(ratio(ours, limit, ROUNDS[-1]), 3)
+            fell = name in before and found[name] < before[name] / 2 and fallen(ours, limit, before[name]) is not None
+        was = f", recorded {before[name]:g}x" if name in before else ""
+        print(f"{guarded}: {found[name]:g}x{was}{', fallen by half' if fell else ''}", flush=True)
+        falls += fell
     if given.record:
         RECORDED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 0
+    return 1 if falls else 0
 
 
 if __name__ == "__main__":

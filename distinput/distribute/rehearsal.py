@@ -38,7 +38,7 @@ def rehearse(
 
     >>> import distinput as di
     >>> numbers = di.data.Dataset.range(8).batch(4)
-    >>> rehearse(numbers, 2, 1, lambda distributed, strategy: [step.tolist() for step in distributed])
+    >>> rehearse(numbers, 2, 1, lambda distributed, strategy: [step.values[0].tolist() for step in distributed])
     [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
     """
     at_least("rehearse", "workers", workers, 1)

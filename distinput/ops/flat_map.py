@@ -45,6 +45,7 @@ class FlatMap(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    counting_calls: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.EACH
     input: Node
     map_func: Callable[..., Any]

@@ -68,6 +68,7 @@ class Interleave(Node):
     """
 
     tolerant: ClassVar[bool] = True
+    counting_calls: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.PART
     input: Node
     map_func: Callable[..., Any]

@@ -85,6 +85,8 @@ class Node(ABC):
     """True: it passes on its input, and asserts something about the whole that is false for a part: a worker leaves it out."""
     reads_files: ClassVar[bool] = False
     """True: its input names files, and it gives the records of each."""
+    counting_calls: ClassVar[bool] = False
+    """True: to count its elements, a function is called that makes datasets."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

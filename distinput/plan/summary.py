@@ -39,5 +39,5 @@ def _known(node: Node) -> Spec | None:
 
 
 def _count(node: Node) -> str:
-    opens = any(step.reads_files and "counts" not in vars(step) for step in walk(node))
-    return "× ?" if opens else bounds_text(node) or "× ?"
+    asks = any((step.reads_files and "counts" not in vars(step)) or step.counting_calls for step in walk(node))
+    return "× ?" if asks else bounds_text(node) or "× ?"

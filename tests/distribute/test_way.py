@@ -23,8 +23,9 @@ ROOT = Path(di.__file__).parent / "distribute"
 POLICY = di.data.experimental.AutoShardPolicy
 
 ROOMS = (
-    "context", "strategies", "strategy", "strategy_extended", "run", "cross_replica", "input/distribution", "input/checks",
-    "input/unbuilt", "input/distributed_dataset", "input/distributed_iterator", "input/explanation", "input/delivery",
+    "context", "rehearsal", "strategies", "strategy", "strategy_extended", "run", "cross_replica", "input/distribution", "input/checks",
+    "input/unbuilt", "input/ledger_view", "input/distributed_dataset", "input/distributed_iterator", "input/explanation", "input/watched",
+    "input/replayed", "input/step_records", "input/delivery",
     "input/steps_ahead", "input/own_pieces", "input/cut_batches", "input/dealt_elements", "input/source",
     "input/step_builder", "input/terms", "input/own_batches",
     "input/lockstep", "input/drawing", "input/tail", "input/dealing", "input/comparison", "input/saved", "input/facts",
@@ -51,7 +52,7 @@ def function_of(frame: FrameType) -> Function | None:
     path = Path(frame.f_code.co_filename)
     if not path.is_relative_to(ROOT):
         return None
-    name = re.sub(r"(\.<locals>\.<(listcomp|genexpr|dictcomp|setcomp|lambda)>)+", "", frame.f_code.co_qualname)
+    name = re.sub(r"((\.<locals>)?\.<(listcomp|genexpr|dictcomp|setcomp|lambda)>)+", "", frame.f_code.co_qualname)
     return path.relative_to(ROOT).as_posix(), name
 
 

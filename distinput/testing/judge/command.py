@@ -60,7 +60,7 @@ def main(words: Sequence[str] | None = None) -> int:
     >>> main(["--list", "--only", "ElasticIterator"])
     laws: exactly once, equal steps, partial batches, same order, seeds, epochs, workers, restart, elastic restart, rank killed,
       worker killed, nothing left
-    known: Grain, `ElasticIterator` ...
+    known: Grain, `ElasticIterator`...
     0
     """
     parser = _parser()
