@@ -23,9 +23,9 @@ ROOT = Path(di.__file__).parent / "distribute"
 POLICY = di.data.experimental.AutoShardPolicy
 
 ROOMS = (
-    "context", "rehearsal", "strategies", "strategy", "strategy_extended", "run", "cross_replica", "input/distribution", "input/checks",
-    "input/unbuilt", "input/ledger_view", "input/distributed_dataset", "input/distributed_iterator", "input/explanation", "input/watched",
-    "input/replayed", "input/step_records", "input/delivery",
+    "context", "rehearsal", "strategies", "strategy", "strategy_extended", "run", "cross_replica", "input/distribution",
+    "input/checks", "input/unbuilt", "input/ledger_view", "input/distributed_dataset", "input/distributed_iterator",
+    "input/explanation", "input/watched", "input/replayed", "input/step_records", "input/delivery",
     "input/steps_ahead", "input/own_pieces", "input/cut_batches", "input/dealt_elements", "input/source",
     "input/step_builder", "input/terms", "input/own_batches",
     "input/lockstep", "input/drawing", "input/tail", "input/dealing", "input/comparison", "input/saved", "input/facts",
