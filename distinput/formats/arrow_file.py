@@ -25,20 +25,20 @@ class ArrowFile:
     """One version of a file, restricted to some of its columns.
 
     Attributes:
-      whole: its bytes, if it is local.
-      batches: where its record batches are; None for a remote stream.
+      whole: its bytes, if it is mapped.
+      batches: where its record batches are; None for a stream that is not mapped.
       places: by `nulls`, [leaves, batches]: the byte at which the rows begin, as far as known so far.
       sources: by `nulls`: the rows of each leaf if they all lie in the file; set once all places are known.
     """
 
-    def __init__(self, path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> None:
+    def __init__(self, path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool, memory_map: bool) -> None:
         self.path, self.columns, self.trusted = path, columns, trusted
         self._stamp = stamp
         self._sound: set[int] = set()  # numbers of the mapped batches that passed the check
         self.places: dict[Any, Ints] = {}
         self.sources: dict[Any, list[Rows | None]] = {}
-        local = local_path(path)
-        self.whole: Bytes | None = None if local is None else mapped(local)
+        self._local = local_path(path)
+        self.whole: Bytes | None = mapped(self._local) if self._local is not None and memory_map else None
         self.listed = is_file(path)
         self.batches: Batches | None = None
         if self.listed:
@@ -120,12 +120,12 @@ class ArrowFile:
                 number += 1
 
     def check_unchanged(self) -> None:
-        """Reject a mapped file that has changed in place, since mapped pages may no longer exist.
+        """Reject a local file that has changed in place, since mapped pages may no longer exist.
 
         Raises:
           DataLossError: it has changed.
         """
-        if self.whole is not None:
+        if self._local is not None:
             check_unchanged(self.path, self._stamp)
 
     def _read_empty(self, numbers: list[int]) -> None:
@@ -185,9 +185,11 @@ class ArrowFile:
 
 
 @lru_cache(maxsize=1024)
-def arrow_file(path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool) -> ArrowFile:
+def arrow_file(
+    path: str, stamp: str, columns: tuple[str, ...] | None, trusted: bool, memory_map: bool = True
+) -> ArrowFile:
     """Open one version of a file, identified by `stamp`; cached."""
-    return ArrowFile(path, stamp, columns, trusted)
+    return ArrowFile(path, stamp, columns, trusted, memory_map)
 
 
 def reading_batch(path: str, part: str | None) -> AbstractContextManager[None]:

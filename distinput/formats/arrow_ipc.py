@@ -2,7 +2,7 @@
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar
@@ -57,6 +57,7 @@ class ArrowIpc(TableFormat):
       nulls: "error", or a dict of replacement values for nulls, by column. A null list becomes an empty one.
       trusted: skip the check that each record batch gets before its values are accessed, which finds offsets, views and
         indices that point outside of it. A damaged file may then crash the process.
+      memory_map: local files are mapped into memory; otherwise they are read as remote ones are.
 
     Raises:
       InvalidArgumentError: an option has an invalid value.
@@ -68,6 +69,7 @@ class ArrowIpc(TableFormat):
     columns: Sequence[str] | None = None
     nulls: Any = "error"
     trusted: bool = False
+    memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("arrow", self.columns))
@@ -192,7 +194,7 @@ class ArrowIpc(TableFormat):
             return rows_block(file.path, part, batch, file.spec.structure, self.nulls, rows)
 
     def _file(self, path: str) -> ArrowFile:
-        return arrow_file(path, stamp_of(path), self.columns, self.trusted)
+        return arrow_file(path, stamp_of(path), self.columns, self.trusted, self.memory_map)
 
 
 _DECODED: LruCache[ColumnBlock] = LruCache(_KEPT_BYTES)

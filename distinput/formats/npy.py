@@ -3,7 +3,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
@@ -40,11 +40,15 @@ class Npy(TableFormat):
 
     Supports numbers of any byte order, booleans and times; values are returned in native byte order.
 
+    Args:
+      memory_map: local files are mapped into memory; otherwise rows are read into memory of their own.
+
     Source: the format is that of `numpy.lib.format`, versions 1 to 3.
     """
 
     name: ClassVar[str] = "npy"
     maps: ClassVar[bool] = True
+    memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
 
     def spec_of(self, path: str) -> Spec:
         header = _header(path)
@@ -54,7 +58,7 @@ class Npy(TableFormat):
         return _header(path).shape[0]
 
     def gathers(self, path: str) -> bool:
-        return local_path(path) is not None
+        return self._local(path) is not None
 
     def units(self, files: FileTable) -> Ints | None:
         paths = [files.path(number) for number in range(len(files))]
@@ -73,7 +77,7 @@ class Npy(TableFormat):
         if row > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
         cuts = cut_rows(rows - row, block_rows(header.row_bytes), size, given)
-        local = local_path(path)
+        local = self._local(path)
         if local is not None:
             whole = _array_of(path, local, stamp)
             for first, stop in cuts:
@@ -86,6 +90,8 @@ class Npy(TableFormat):
                 data, _ = source.more(EMPTY, wanted)
                 if len(data) < wanted:
                     raise _too_short(path, header, source.offset)
+                if local_path(path) is not None:
+                    check_unchanged(path, stamp)
                 yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
 
     def fetch(self, path: str, rows: Ints) -> Block:
@@ -95,7 +101,7 @@ class Npy(TableFormat):
           InvalidArgumentError: a row number is out of range.
         """
         wanted, stamp = np.asarray(rows, np.int64), stamp_of(path)
-        header, local = _header_of(path, stamp), local_path(path)
+        header, local = _header_of(path, stamp), self._local(path)
         try:
             if local is not None:
                 return _picked(_array_of(path, local, stamp), wanted, header)
@@ -109,9 +115,13 @@ class Npy(TableFormat):
         return _block(header.rows_of(data, len(wanted)), header)
 
     def sources(self, path: str) -> Sequence[Rows] | None:
-        local = local_path(path)
+        local = self._local(path)
         array = None if local is None else _array_of(path, local, stamp_of(path))
         return [array] if array is not None and array.dtype.isnative else None
+
+    def _local(self, path: str) -> str | None:
+        """The path of a file to map."""
+        return local_path(path) if self.memory_map else None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
@@ -48,6 +48,7 @@ class Npz(TableFormat):
 
     Args:
       columns: the names of the arrays to read; None: all.
+      memory_map: arrays of local archives that are not compressed are mapped; otherwise all are in memory.
 
     Source: the format of `numpy.savez`.
     """
@@ -55,6 +56,7 @@ class Npz(TableFormat):
     name: ClassVar[str] = "npz"
     maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None
+    memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
 
     def __post_init__(self) -> None:
         normalized(self, "columns", as_columns("npz", self.columns))
@@ -120,7 +122,8 @@ class Npz(TableFormat):
         return ColumnBlock(structure, structure.flatten(columns), count)
 
     def _arrays(self, path: str) -> Mapping[str, Any]:
-        return _arrays(path, stamp_of(path), None if self.columns is None else tuple(self.columns))
+        columns = None if self.columns is None else tuple(self.columns)
+        return _arrays(path, stamp_of(path), columns, local_path(path) if self.memory_map else None)
 
 
 def _rows(arrays: Mapping[str, Any]) -> int:
@@ -132,14 +135,13 @@ def _row_bytes(arrays: Mapping[str, Any]) -> int:
 
 
 @lru_cache(maxsize=64)
-def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None) -> Mapping[str, Any]:
-    """The arrays of one version of an archive, identified by `stamp`."""
+def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None, local: str | None) -> Mapping[str, Any]:
+    """The arrays of one version of an archive, identified by `stamp`; mapped from `local`, if given."""
     del stamp
     try:
         with naming(path), open_ranges(path) as file, zipfile.ZipFile(file) as archive:
-            found = {
-                name: _array(path, archive, member, name) for name, member in _members(path, archive, columns).items()
-            }
+            members = _members(path, archive, columns, local)
+            found = {name: _array(path, archive, member, name, local) for name, member in members.items()}
     except DistinputError:
         raise
     except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
@@ -154,7 +156,9 @@ def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None) -> Mapping[s
     return found
 
 
-def _members(path: str, archive: zipfile.ZipFile, columns: tuple[str, ...] | None) -> dict[str, zipfile.ZipInfo]:
+def _members(
+    path: str, archive: zipfile.ZipFile, columns: tuple[str, ...] | None, local: str | None
+) -> dict[str, zipfile.ZipInfo]:
     """The wanted members by the names of the arrays."""
     there = {}
     for member in archive.infolist():
@@ -166,7 +170,7 @@ def _members(path: str, archive: zipfile.ZipFile, columns: tuple[str, ...] | Non
     if missing:
         raise InvalidArgumentError(f"{path}: has no array {missing[0]!r}; it has {', '.join(sorted(there)) or 'none'}")
     found = there if columns is None else {name: there[name] for name in columns}
-    in_memory = sum(m.file_size for m in found.values() if m.compress_type or local_path(path) is None)
+    in_memory = sum(m.file_size for m in found.values() if m.compress_type or local is None)
     if in_memory > MOST_BYTES:
         raise InvalidArgumentError(
             f"{path}: its arrays take {in_memory} bytes in memory, more than {MOST_BYTES}; save them with numpy.savez, which "
@@ -175,13 +179,12 @@ def _members(path: str, archive: zipfile.ZipFile, columns: tuple[str, ...] | Non
     return found
 
 
-def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Any:
+def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, local: str | None) -> Any:
     """An array: a view of the mapped archive, or in memory."""
     if not member.filename.endswith(".npy"):
         raise InvalidArgumentError(
             f"{path}: holds {member.filename!r}, which is no array; name the arrays with columns="
         )
-    local = local_path(path)
     if member.compress_type == zipfile.ZIP_STORED and local is not None and not member.flag_bits & 1:
         data = _stored(path, mapped(local), member)
     else:

@@ -83,7 +83,7 @@ def test_a_worker_that_ends_is_an_error_and_no_hang(workers: Processes, order: s
     begin = time.monotonic()
     with pytest.raises(UnavailableError, match=rf"test: worker process {workers.pids[1]} {how} while it had work"):
         workers.receive(1, always)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
     assert workers.broken
 
 
@@ -94,7 +94,7 @@ def test_waiting_for_a_worker_can_be_given_up(workers: Processes) -> None:
     begin = time.monotonic()
     pids = workers.pids
     workers.close()  # a worker that is busy is not waited for
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
     assert all(map(is_gone, pids))
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -73,27 +74,28 @@ def test_arguments_are_selected_in_any_nest() -> None:
     assert out.values == (11, 22)
 
 
-def assert_ended(before: int) -> None:
-    """All but so many threads of replicas end; nobody waits for those of a strategy that is dropped."""
-    until = time.monotonic() + 10
-    while len(replica_threads()) > before and time.monotonic() < until:
+def assert_ended(begun: Collection[threading.Thread]) -> None:
+    """These threads end; nobody waits for those of a strategy that is dropped."""
+    until = time.monotonic() + 30
+    while any(thread.is_alive() for thread in begun) and time.monotonic() < until:
         time.sleep(0.001)
-    assert len(replica_threads()) == before
+    assert not [thread for thread in begun if thread.is_alive()]
 
 
 def test_nothing_is_left_behind() -> None:
     gc.collect()
-    before = len(replica_threads())
+    before = replica_threads()
     strategy = mirrored(4)
     strategy.run(lambda: context().merge_call(lambda s: s.run(lambda: 1)))
-    assert len(replica_threads()) == before + 6  # three for the run, three for the run inside the merge function
+    begun = [thread for thread in replica_threads() if thread not in before]
+    assert len(begun) == 6  # three for the run, three for the run inside the merge function
     del strategy
-    assert_ended(before)
+    assert_ended(begun)
 
 
 def test_nothing_is_left_behind_after_a_failure() -> None:
     gc.collect()
-    before = len(replica_threads())
+    before = replica_threads()
     strategy = mirrored(4)
 
     def step() -> None:
@@ -103,9 +105,10 @@ def test_nothing_is_left_behind_after_a_failure() -> None:
 
     with pytest.raises(KeyError):
         strategy.run(step)
+    begun = [thread for thread in replica_threads() if thread not in before]
     del strategy
     gc.collect()
-    assert_ended(before)
+    assert_ended(begun)
 
 
 def test_threads_are_used_again() -> None:

@@ -26,6 +26,8 @@ class ArrowDataset(Dataset[dict[str, Any]]):
       nulls: "error", or a dict with what to put in the place of nulls, by column.
       trusted: skip the check made once for each record batch, before its values are used: that its offsets, views and
         indices stay within it. A damaged file may then end the process, or yield values that it does not contain.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
@@ -49,11 +51,12 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         nulls: Any = "error",
         trusted: bool = False,
         *,
+        memory_map: bool = True,
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        made = FORMATS.find("arrow")(columns, nulls, trusted)
+        made = FORMATS.find("arrow")(columns, nulls, trusted, memory_map)
         super().__init__(
             reading(
                 filenames,

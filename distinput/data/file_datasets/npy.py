@@ -22,6 +22,8 @@ class NpyDataset(Dataset[Any]):
     Args:
       filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; random access costs a read for each run of rows.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
@@ -45,6 +47,7 @@ class NpyDataset(Dataset[Any]):
         filenames: Any,
         num_parallel_reads: int | None = None,
         *,
+        memory_map: bool = True,
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
@@ -52,7 +55,7 @@ class NpyDataset(Dataset[Any]):
         super().__init__(
             reading(
                 filenames,
-                FORMATS.find("npy")(),
+                FORMATS.find("npy")(memory_map),
                 num_parallel_reads,
                 on_error=on_error,
                 storage_options=storage_options,

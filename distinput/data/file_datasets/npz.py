@@ -24,6 +24,8 @@ class NpzDataset(Dataset[dict[str, Any]]):
       columns: names of the arrays wanted; all when None.
       num_parallel_reads: files read at a time, whose rows take turns; one after the other when None.
       name: a label.
+      memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
+        while it is read is a `DataLossError` and not the end of the process; arrays are read as a whole.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read. None: as `Options.on_error` says, or "raise".
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
@@ -45,6 +47,7 @@ class NpzDataset(Dataset[dict[str, Any]]):
         filenames: Any,
         columns: list[str] | None = None,
         *,
+        memory_map: bool = True,
         num_parallel_reads: int | None = None,
         name: str | None = None,
         on_error: str | SkipErrors | None = None,
@@ -54,7 +57,7 @@ class NpzDataset(Dataset[dict[str, Any]]):
         super().__init__(
             reading(
                 filenames,
-                FORMATS.find("npz")(columns),
+                FORMATS.find("npz")(columns, memory_map),
                 num_parallel_reads,
                 name,
                 on_error=on_error,

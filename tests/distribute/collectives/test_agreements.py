@@ -60,14 +60,14 @@ def test_whoever_posts_does_not_wait_for_the_engine(monkeypatch: pytest.MonkeyPa
     post_sum = LocalChannel.post_sum
 
     def slow(channel: LocalChannel, values: Any) -> Any:
-        time.sleep(0.2)
+        time.sleep(1.0)
         return post_sum(channel, values)
 
     monkeypatch.setattr(LocalChannel, "post_sum", slow)
     with groups_of(2) as groups:
         begin = time.monotonic()
         under_way = [[group.agree([place, group.rank]) for place in range(3)] for group in groups]
-        assert time.monotonic() - begin < 0.2
+        assert time.monotonic() - begin < 1.0
         assert not under_way[0][2].done()
         for mine in under_way:
             assert [agreement.result() for agreement in mine] == [[0, 1], [2, 1], [4, 1]]

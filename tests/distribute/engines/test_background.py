@@ -46,7 +46,7 @@ def test_a_call_that_does_not_return_is_not_waited_for_any_longer(thread: Backgr
     begin = time.monotonic()
     assert not stuck.wait(0.05)
     assert not queued.wait(0)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
     assert thread.has_queued()
     gate.set()
     assert queued.wait(10)
@@ -67,5 +67,5 @@ def test_closing_waits_a_short_time_only() -> None:
     thread.submit(gate.wait)
     begin = time.monotonic()
     thread.close()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
     gate.set()

@@ -59,7 +59,7 @@ def test_a_store_that_does_not_answer_leaves_what_was_known(board: Board) -> Non
     begin = time.monotonic()
     assert board.read() == {1: "one"}
     board.publish("never mind")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
     board.answers.set()
     deadline = time.monotonic() + 10
     while board.read() != {1: "never mind"} and time.monotonic() < deadline:

@@ -125,7 +125,7 @@ def test_an_abort_ends_the_waiting_of_other_threads_of_this_worker() -> None:
         begin = time.monotonic()
         with pytest.raises(Poisoned, match="enough"):
             groups[0].barrier()
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 20
 
 
 def test_what_ends_a_group_ends_its_dups() -> None:

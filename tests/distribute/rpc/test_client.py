@@ -76,7 +76,7 @@ def test_nobody_there() -> None:
         tf.errors.UnavailableError, match=r"Client\(me of localhost:\d+\): nobody listens there .*start the"
     ):
         Client.create("grpc", f"localhost:{free_port()}", "me", 200)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_somebody_who_says_nothing() -> None:
