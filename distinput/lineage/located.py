@@ -103,6 +103,12 @@ class Located(Sequence[Place]):
         return "\n  ".join([*lines, *[f"if {sentence}" for sentence in self.assumes]])
 
     @classmethod
+    def empty(cls, step: int, epoch: int) -> "Located":
+        """No rows of a step."""
+        none = np.zeros(0, np.int64)
+        return cls(step, epoch, (), none, none, none, none)
+
+    @classmethod
     def joined(cls, parts: Sequence["Located"]) -> "Located":
         """The rows of several parts of one step, one part after the other."""
         if len(parts) == 1:

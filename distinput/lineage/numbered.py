@@ -10,6 +10,7 @@ import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.column import Ints
+from distinput.core.dense import Dense
 from distinput.core.nest import structure_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -51,6 +52,8 @@ __all__ = ["Numbered", "numbered"]
 _LEDGER = "keep a Ledger while the job runs, which can give any step again"
 _REGROUPED = (Concatenate, LegacyRebatch, Rebatch, ShardBatches, Unbatch)
 _PADDING = -1
+_TOGETHER = 1 << 16
+"""Records that are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,15 @@ class Numbered:
       node: its elements are nests of record numbers where those of the pipeline are made of these records.
       sources: the sources.
       assumes: what is taken for granted about functions of the user, in words.
+      fills: whether some numbers are -1, which stands for no record.
+      stacked: the elements, where each is a batch of single records that can be reached by their positions.
     """
 
     node: Reached
     sources: Sequence[RecordNumbers]
     assumes: tuple[str, ...]
+    fills: bool = False
+    stacked: Batch | None = None
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -83,6 +90,56 @@ class Numbered:
           IndexError: there is no such element.
         """
         return [_flat(element) for element in self.node.fetch(steps, epoch).elements()] if len(steps) else []
+
+    def element(self, step: int, epoch: int) -> tuple[int, Callable[[Ints], Ints]]:
+        """How many rows an element has, and what gives the numbers of the records of some of them: [n] -> [n, of a row].
+
+        Raises:
+          IndexError: there is no such element.
+        """
+        if self.stacked is None:
+            (numbers,) = self.elements(np.array([step]), epoch)
+            return len(numbers), lambda rows: numbers[rows]
+        if 0 <= self.node.size <= step:
+            raise IndexError(f"there is no element {step} among {self.node.size}")
+        size, source = int(self.stacked.batch_size), self.stacked.input
+        begin, n = step * size, source.cardinality
+        return size if n < 0 else min(size, n - begin), lambda rows: _only(source.fetch(rows + begin, epoch))
+
+    def elements_with(self, elements: Ints, numbers: Ints, epoch: int) -> list[int]:
+        """Which of these elements, in ascending order, hold one of these records; those behind the end hold none."""
+        if self.node.size >= 0:
+            elements = elements[elements < self.node.size]
+        found: list[int] = []
+        try:
+            each = max(1, _TOGETHER // max(1, self.element(0, epoch)[0]))
+        except IndexError:
+            return found
+        for first in range(0, len(elements), each):
+            chunk = elements[first : first + each]
+            if self.stacked is not None:
+                found += self._batches_with(self.stacked, chunk, numbers, epoch)
+                continue
+            try:
+                found += self._with(chunk, numbers, epoch)
+            except IndexError:  # it ends somewhere in between
+                for one in chunk[:, None]:
+                    try:
+                        found += self._with(one, numbers, epoch)
+                    except IndexError:
+                        return found
+        return found
+
+    def _with(self, elements: Ints, numbers: Ints, epoch: int) -> list[int]:
+        arrays = self.elements(elements, epoch)
+        return [int(at) for at, array in zip(elements, arrays, strict=True) if np.isin(array, numbers).any()]
+
+    def _batches_with(self, node: Batch, batches: Ints, numbers: Ints, epoch: int) -> list[int]:
+        size, n = int(node.batch_size), node.input.cardinality
+        rows = (batches[:, None] * size + np.arange(size)).reshape(-1)
+        rows = rows if n < 0 else rows[rows < n]
+        hit = np.isin(_only(node.input.fetch(rows, epoch)), numbers)
+        return np.unique(rows[hit] // size).tolist()  # type: ignore[no-any-return]
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         """The file, among `files`, and the record in it of record numbers [n]."""
@@ -118,6 +175,18 @@ class Numbered:
         return sorted(set(made))
 
 
+def _single(node: Node) -> bool:
+    """Whether its elements are numbers that can be reached by position."""
+    return node.spec.structure.is_leaf and node.spec.leaves[0].shape == () and node.random_access
+
+
+def _only(block: Block) -> Ints:
+    """The numbers of records that stand alone."""
+    (column,) = block.columnar().columns
+    assert isinstance(column, Dense)
+    return column.array
+
+
 def _flat(element: Any) -> Ints:
     leaves = structure_of(element).flatten(element)
     arrays = [np.asarray(leaf) for leaf in leaves]
@@ -141,7 +210,10 @@ def numbered(node: Node, *, read: bool = False) -> Numbered:
     """
     made = _Numbering(read)
     tree = made.of(node)
-    return Numbered(reached(tree), made.sources, tuple(made.assumes))
+    found = reached(tree)
+    stacked = tree if isinstance(tree, Batch) and _single(tree.input) and found.size != UNKNOWN else None
+    fills = any(isinstance(step, PaddedBatch) for step in walk(tree))
+    return Numbered(found, made.sources, tuple(made.assumes), fills, stacked)
 
 
 class _Numbering:

@@ -222,11 +222,19 @@ class FragmentRecords(RecordNumbers):
         return [int(self._ends[i] + over[i]) for i in found]
 
     def in_pass(self, rows: Ints, epoch: int) -> Ints:
+        ends, begin = self._pass.of(epoch, lambda: self._bounds_in(epoch))
+        index = ends.searchsorted(rows, "right")
+        found: Ints = begin.take(index) + rows
+        return found
+
+    @cached_property
+    def _pass(self) -> Latest[int, tuple[Ints, Ints]]:
+        return Latest()
+
+    def _bounds_in(self, epoch: int) -> tuple[Ints, Ints]:
+        """Where each part ends among the records of a pass, and how far its records are from their places in the first one."""
         ends = self._reader._ends(epoch)
         assert ends is not None
-        index = ends.searchsorted(rows, "right")
-        begin = np.concatenate([[0], ends[:-1]]).take(index)
         chosen = self._reader.input.fetch(np.arange(len(ends)), epoch)
         numbers = np.fromiter(chosen.elements(), np.int64, chosen.size)
-        found: Ints = self._ends.take(numbers.take(index)) + rows - begin
-        return found
+        return ends, self._ends.take(numbers) - np.concatenate([[0], ends[:-1]]) if len(ends) else ends

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
 from distinput.ops.shuffle import order_key
 from distinput.plan.check import integer
+from distinput.plan.latest import Latest
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
 from distinput.streaming.fetched import fetched
@@ -163,7 +165,12 @@ class GlobalShuffle(SameElements):
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.input.fetch(_permuted(rows, self._key(self.start(epoch)), self.input.cardinality), epoch)
+        key = self._key_of_pass.of(epoch, lambda: self._key(self.start(epoch)))
+        return self.input.fetch(_permuted(rows, key, self.input.cardinality), epoch)
+
+    @cached_property
+    def _key_of_pass(self) -> Latest[int, int]:
+        return Latest()
 
 
 def _permuted(rows: Ints, key: int, total: int) -> Ints:

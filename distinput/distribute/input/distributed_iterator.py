@@ -19,6 +19,7 @@ from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.modes import in_replica_of, modes
 from distinput.errors import OutOfRangeError
 from distinput.lineage.located import Located
+from distinput.plan.latest import Latest
 
 __all__ = ["DistributedIterator", "Ranges"]
 
@@ -89,6 +90,7 @@ class DistributedIterator:
         self._skip = ranges_of_steps(skip)
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
         self._lock = RLock()
+        self._records: Latest[tuple[str, bool], StepRecords] = Latest()
 
     @classmethod
     def restored(
@@ -151,7 +153,9 @@ class DistributedIterator:
             if not self._given_out:
                 raise IndexError("locate: no step was delivered yet; pass step=")
             step = self._given_out - 1
-        return StepRecords.with_seeds(self._source, seeds, read=read).locate(step, replica, epoch)
+        key = repr(seeds), read
+        records = self._records.of(key, lambda: StepRecords.with_seeds(self._source, seeds, read=read))
+        return records.locate(step, replica, epoch)
 
     def __iter__(self) -> Self:
         return self

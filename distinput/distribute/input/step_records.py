@@ -2,13 +2,13 @@
 """Which records the parts of each step are made of, for every source of steps."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from distinput.core.column import Ints
-from distinput.core.sizes import balanced_slices
+from distinput.core.sizes import balanced_slice
 from distinput.distribute.input.cut_batches import CutBatches
 from distinput.distribute.input.dealing import equal_slices
 from distinput.distribute.input.dealt_elements import DealtElements
@@ -22,9 +22,6 @@ from distinput.plan.seeds import drawn_seeds, with_drawn_seeds
 from distinput.sharding.batches import FrameworkRebatch
 
 __all__ = ["StepRecords"]
-
-_TOGETHER = 1 << 16
-"""Records that are looked at together."""
 
 
 class StepRecords:
@@ -53,11 +50,14 @@ class StepRecords:
             raise IndexError(f"locate: steps are numbered from 0 on, got {step}")
         if replica is not None and not 0 <= replica < total:
             raise IndexError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
-        found = [self._located(step, epoch, *part) for part in self._parts(step, replica, epoch)]
-        if not found:
-            file = np.zeros(0, np.int64)
-            return Located(step, epoch, (), file, file, file, file, ())
-        return Located.joined(found)
+        if self._batches:
+            return self._of_batch(step, replica, epoch)
+        assert isinstance(self._source, DealtElements)
+        found = [
+            self._located(step, epoch, np.full(_rows(numbers), number), np.arange(_rows(numbers)), numbers, tree)
+            for number, numbers, tree in self._dealt(self._source, step, replica, epoch)
+        ]
+        return Located.joined(found) if found else Located.empty(step, epoch)
 
     def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
         """See `DistributedDataset.when`."""
@@ -65,18 +65,12 @@ class StepRecords:
         if wanted is None:
             known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
             raise ValueError(f"when: {known}; pass steps=, a range of the steps to look at")
-        if self._batches:
-            tree = self._tree(0)
-            numbers = np.array(_numbers(tree, file, record), np.int64)
-            each = max(1, _TOGETHER // max(1, self._rows(tree, epoch)))
-            at = list(self._steps_with(tree, wanted, numbers, each, epoch)) if len(numbers) else []
-        else:
-            at = list(wanted)
+        at = self._steps_with(file, record, wanted, epoch)
         found = []
         for step in at:
             try:
                 located = self.locate(step, None, epoch)
-            except IndexError:
+            except IndexError:  # left out at the end
                 break
             found += [Seen(epoch, step, p.replica, p.row) for p in located if (p.file, p.record) == (file, record)]
         return tuple(found)
@@ -89,43 +83,77 @@ class StepRecords:
             return known
         return self._tree(0).node.size
 
-    def _rows(self, tree: Numbered, epoch: int) -> int:
-        try:
-            return int(tree.elements(np.zeros(1, np.int64), epoch)[0].size)
-        except IndexError:
-            return 0
+    def _steps_with(self, file: str, record: int, steps: range, epoch: int) -> list[int]:
+        """The steps that hold a record, in their order.
 
-    def _steps_with(self, tree: Numbered, steps: range, numbers: Ints, each: int, epoch: int) -> Iterator[int]:
-        """The steps that hold one of these records."""
-        for first in range(0, len(steps), each):
-            chunk = np.asarray(steps[first : first + each], np.int64)
-            arrays = tree.elements(chunk, epoch)
-            if np.isin(np.concatenate([array.reshape(-1) for array in arrays]), numbers).any():
-                yield from [int(s) for s, array in zip(chunk, arrays, strict=True) if np.isin(array, numbers).any()]
+        Raises:
+          ValueError: no pipeline reads that file.
+        """
+        there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
+        found: set[int] = set()
+        known: list[str] = []
+        read = False
+        for number, each in self._trees:
+            tree = self._tree(number)
+            known += tree.files
+            if file not in tree.files:
+                continue
+            read = True
+            numbers = np.array(tree.numbers(file, record), np.int64)
+            if len(numbers):
+                elements = (there[:, None] * each + np.arange(each)).reshape(-1)
+                found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
+        if not read:
+            raise self._unknown(file, known)
+        return [step for step in steps if step in found]
 
     @property
+    def _trees(self) -> Iterator[tuple[int, int]]:
+        """The pipelines that can be asked here, and how many elements of each make a step."""
+        source = self._source
+        if self._batches:
+            yield 0, 1
+            return
+        assert isinstance(source, DealtElements)
+        replicas = source.terms.replicas
+        if len(source.datasets) > 1:
+            yield from [(number, 1) for number in range(len(source.datasets))]
+        elif source.tree_of is not None and replicas.workers > 1:
+            yield from [(worker, replicas.count) for worker in range(replicas.workers)]
+        else:
+            yield (replicas.rank if replicas.workers > 1 else 0), replicas.count
+
+    def _unknown(self, file: str, known: Sequence[str]) -> ValueError:
+        names = list(dict.fromkeys(known))
+        source = self._source
+        alone = source.terms.replicas.workers > 1 and isinstance(source, DealtElements) and source.tree_of is None
+        there = " by this worker; the others only know themselves what they read, ask there" if alone else ""
+        return ValueError(
+            f"when: {file!r} is none of the {len(names)} files that are read{there} ({', '.join(names[:4])}, ...)"
+        )
+
+    @cached_property
     def _batches(self) -> bool:
         """Whether an element of the pipeline is a whole step, of which replicas get pieces."""
         source = self._source
         return not isinstance(source, DealtElements) or source.whole
 
-    def _parts(self, step: int, replica: int | None, epoch: int) -> Iterator[tuple[int, Ints, Numbered]]:
-        """The replicas that get rows in a step, and the numbers of the records of these rows."""
-        terms, source = self._source.terms, self._source
-        if self._batches:
-            tree = self._tree(0)
-            numbers = self._element(tree, step, step, epoch)
-            if terms.full_rows and len(numbers) < terms.full_rows:
-                raise self._behind(step)
-            if isinstance(source, DealtElements):
-                yield 0, numbers, tree
-                return
-            for number, rows in self._slices(len(numbers)):
-                if replica in (None, number) and rows.stop > rows.start:
-                    yield number, numbers[rows], tree
-            return
-        assert isinstance(source, DealtElements)
-        yield from self._dealt(source, step, replica, epoch)
+    def _of_batch(self, step: int, replica: int | None, epoch: int) -> Located:
+        """The rows of a step that is one element of the pipeline."""
+        terms, source, tree = self._source.terms, self._source, self._tree(0)
+        try:
+            rows, numbers_at = tree.element(step, epoch)
+        except IndexError:
+            raise self._behind(step) from None
+        if terms.full_rows and rows < terms.full_rows:
+            raise self._behind(step)
+        if isinstance(source, DealtElements):
+            cut = _cut(rows, None, 1, 1, False)
+        else:
+            assert isinstance(source, OwnPieces | CutBatches)
+            replicas = terms.replicas
+            cut = _cut(rows, replica, replicas.total, replicas.workers, source.balanced)
+        return self._located(step, epoch, cut[1], cut[2], numbers_at(cut[0]), tree)
 
     def _dealt(
         self, source: DealtElements, step: int, replica: int | None, epoch: int
@@ -157,36 +185,21 @@ class StepRecords:
         if known < 0 and not present:
             raise self._behind(step)
 
-    def _slices(self, rows: int) -> Iterator[tuple[int, slice]]:
-        """The replicas and their rows of a global batch."""
-        source, replicas = self._source, self._source.terms.replicas
-        assert isinstance(source, OwnPieces | CutBatches)
-        if source.balanced:
-            yield from enumerate(balanced_slices(rows, replicas.total))
-            return
-        slices, workers = equal_slices(rows, replicas.total), replicas.workers
-        for number in range(replicas.total):  # a worker has every W-th piece
-            worker, local = divmod(number, replicas.total // workers)
-            yield number, slices[worker + local * workers]
-
-    def _element(self, tree: Numbered, index: int, step: int, epoch: int) -> Ints:
-        try:
-            return tree.elements(np.array([index]), epoch)[0]
-        except IndexError:
-            raise self._behind(step) from None
-
     def _behind(self, step: int) -> IndexError:
         there = f", there are {self.steps}" if self.steps >= 0 else ""
         return IndexError(f"locate: there is no step {step}{there}")
 
-    def _located(self, step: int, epoch: int, replica: int, numbers: Ints, tree: Numbered) -> Located:
-        rows = 1 if numbers.ndim == 1 else len(numbers)
+    def _located(self, step: int, epoch: int, replica: Ints, row: Ints, numbers: Ints, tree: Numbered) -> Located:
+        """The rows of replicas, whose records have these numbers, [n, records of a row] or [records] of a single one."""
         flat = numbers.reshape(-1)
-        row = np.repeat(np.arange(rows), len(flat) // rows) if rows else flat
-        if len(flat) and flat.min() < 0:  # what fills short batches of batches
-            row, flat = row[flat >= 0], flat[flat >= 0]
+        if len(flat) != len(row):
+            records = len(flat) // max(1, len(row))
+            replica, row = np.repeat(replica, records), np.repeat(row, records)
+        if tree.fills and len(flat) and flat.min() < 0:  # what fills short batches of batches
+            there = flat >= 0
+            replica, row, flat = replica[there], row[there], flat[there]
         file, record = tree.places(flat)
-        return Located(step, epoch, tree.files, file, record, np.full(len(flat), replica), row, self._assumes(tree))
+        return Located(step, epoch, tree.files, file, record, replica, row, self._assumes(tree))
 
     def _assumes(self, tree: Numbered) -> tuple[str, ...]:
         return (*tree.assumes, *self._drawn)
@@ -233,9 +246,33 @@ def _drawn(node: Node, seeds: Sequence[int]) -> Node:
     return node if drawn_seeds(node) == list(seeds) else with_drawn_seeds(node, seeds)
 
 
-def _numbers(tree: Numbered, file: str, record: int) -> list[int]:
-    try:
-        return tree.numbers(file, record)
-    except KeyError:
-        some = ", ".join(dict.fromkeys(tree.files[:4]))
-        raise ValueError(f"when: {file!r} is none of the {len(tree.files)} files that are read ({some}, ...)") from None
+def _rows(numbers: Ints) -> int:
+    return 1 if numbers.ndim == 1 else len(numbers)
+
+
+@lru_cache(maxsize=256)
+def _cut(rows: int, replica: int | None, total: int, workers: int, balanced: bool) -> tuple[Ints, Ints, Ints]:
+    """Which rows of a global batch a replica gets, or all of them, replica by replica.
+
+    Args:
+      rows: of the batch.
+      replica: None: all.
+      total: how many replicas there are.
+      workers: how many workers they are on.
+      balanced: whether the sizes of parts differ by at most one.
+
+    Returns:
+      The rows in the batch [n], the replicas that get them [n], and the rows in their parts [n]; not to be written to.
+    """
+    numbers = range(total) if replica is None else [replica]
+    if balanced:
+        parts = [balanced_slice(rows, total, number) for number in numbers]
+    else:  # a worker has every W-th piece
+        slices, count = equal_slices(rows, total), total // workers
+        parts = [slices[number // count + number % count * workers] for number in numbers]
+    sizes = [part.stop - part.start for part in parts]
+    at = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+    found = at, np.repeat(np.asarray(numbers), sizes), np.concatenate([np.arange(size) for size in sizes])
+    for array in found:
+        array.flags.writeable = False
+    return found

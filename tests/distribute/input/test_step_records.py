@@ -202,6 +202,47 @@ def test_rows_of_several_records_stand_there_once_for_each() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("policy", ["FILE", "DATA", "OFF"])
+def test_a_file_that_is_not_read_is_refused_by_every_policy(policy: str) -> None:
+    found = corpus("parquet", (7, 3, 12))
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = strategy.experimental_distribute_dataset(with_policy(found.dataset().batch(4), Policy[policy]))
+        with pytest.raises(ValueError, match=r"when: 'other' is none of the 3 files that are read \(.*n-0.parquet"):
+            dataset.when("other", 0)
+        return [dataset.when(name, 2) for name in found.files]
+
+    results = on_workers([1, 1], body)
+    for result in results:
+        assert not isinstance(result, Exception), result
+    assert results[0] == results[1]
+    times = 2 if policy == "OFF" else 1  # each worker reads everything
+    assert [len(seen) for seen in results[0]] == [times] * 3
+
+
+def test_a_worker_says_which_files_it_does_not_read_itself() -> None:
+    found = corpus("parquet", (7, 3, 12))
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = strategy.distribute_datasets_from_function(
+            lambda context: di.data.ParquetDataset(found.files[context.input_pipeline_id])
+        )
+        with pytest.raises(ValueError, match=r"none of the 1 files that are read by this worker; .* ask there"):
+            dataset.when(found.files[2], 0, steps=range(9))
+        return dataset.when(found.files[worker], 2, steps=range(9))
+
+    assert on_workers([1, 1], body) == [(Seen(0, 2, 0, 0),), (Seen(0, 2, 1, 0),)]
+
+
+def test_steps_that_are_not_there_hold_no_record() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    dataset = mirrored(2).experimental_distribute_dataset(found.dataset().batch(4))
+    assert dataset.when(found.files[0], 5, steps=range(100)) == (Seen(0, 1, 0, 1),)
+    assert dataset.when(found.files[0], 5, steps=range(2, 100)) == ()
+    dealt = mirrored(2).distribute_datasets_from_function(lambda context: found.dataset().batch(4).unbatch())
+    assert dealt.when(found.files[2], 11, steps=range(100)) == (Seen(0, 10, 1, 0),)
+
+
 def test_wrong_numbers_are_refused() -> None:
     dataset = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(8).batch(4))
     for call in (lambda: dataset.locate(-1), lambda: dataset.locate(0, 2), lambda: dataset.replay(-1)):
