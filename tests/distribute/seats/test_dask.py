@@ -78,6 +78,15 @@ def test_a_killed_worker_is_known(cluster: Any) -> None:
     seats.close()
 
 
+def stand_still(pid: int) -> None:
+    """Stop a process, and wait until it has stopped: the signal alone does not say that it has."""
+    os.kill(pid, signal.SIGSTOP)
+    stat, until = Path(f"/proc/{pid}/stat"), time.monotonic() + 20
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cluster: Any) -> None:
     seats = opened(cluster, seconds=1.0)
     told: queue.Queue[tuple[str, float]] = queue.Queue()
@@ -85,7 +94,7 @@ def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cl
     placed = seats.place("worker-1", Keeper)
     pid = placed.call("pid")
     began = time.perf_counter()
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         with pytest.raises(SeatLost, match="worker-1 is lost: it has stood still for 1 seconds"):
             placed.call("wait", 0.0)
