@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.errors import InvalidArgumentError
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range
@@ -65,28 +64,6 @@ def test_the_function_must_return_one_kind_of_element(function: Any, message: st
         RANGE(3).map(function).element_spec  # noqa: B018
 
 
-def test_the_order_is_kept_on_threads() -> None:
-    threads = set()
-
-    def note(x: int) -> int:
-        threads.add(threading.current_thread().name)
-        return x * 2
-
-    dataset = RANGE(500).map(note, num_parallel_calls=3, output_signature=di.TensorSpec([], "int64"))
-    assert dataset.to_list() == list(range(0, 1000, 2))
-    assert threading.current_thread().name not in threads
-
-
-@pytest.mark.parametrize("calls", [None, 2])
-def test_elements_before_an_error_arrive(calls: int | None) -> None:
-    dataset = RANGE(6).map(
-        lambda x: 12 // int(3 - x), num_parallel_calls=calls, output_signature=di.TensorSpec([], "int64")
-    )
-    before, error = until_error(dataset)
-    assert before == [4, 6, 12]
-    assert isinstance(error, ZeroDivisionError)
-
-
 @pytest.mark.parametrize(
     "args, error, message",
     [
@@ -108,17 +85,3 @@ def test_what_cannot_be_an_array_is_refused() -> None:
 
 def test_rows_of_a_vector_may_differ() -> None:
     assert [plain(x) for x in RANGE(3).map(np.arange)] == [[], [0], [0, 1]]
-
-
-@pytest.mark.parametrize("calls", [None, 2])
-def test_elements_before_an_error_of_the_input_arrive(calls: int | None) -> None:
-    # TensorFlow 2.21 answers so; results that threads are still working on must not be lost.
-    wrong = RANGE(2).filter(lambda x: True).apply(di.data.experimental.assert_cardinality(3))
-    before, error = until_error(wrong.map(lambda x: x + 1, num_parallel_calls=calls))
-    assert before == [1, 2]
-    assert isinstance(error, FailedPreconditionError)
-
-
-def test_the_element_at_fault_is_noted_on_threads_too() -> None:
-    dataset = RANGE(3).map(lambda x: 1 // int(x), num_parallel_calls=2, output_signature=di.TensorSpec([], "int64"))
-    assert until_error(dataset)[1].__notes__[0] == "on element np.int64(0)"
