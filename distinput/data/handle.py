@@ -453,6 +453,7 @@ class Handle(Generic[T_co]):
           compression: None, "LZ4" or "ZSTD"; "SNAPPY" and "GZIP" stand for these two, and "AUTO" for None. Only what is not
             compressed is mapped into memory.
           shard_func: element -> the number of its file, an integer from 0 on. The order of the files is that of their numbers.
+            Large ones are several files, which `load(reader_func=)` takes as one.
           checkpoint_args: accepted as TensorFlow's; every save can go on after an interruption.
 
         Returns:

@@ -220,8 +220,8 @@ class Transformations(Handle[T_co]):
         An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
         With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
-        or nothing: a process that is killed leaves nothing that is read, and a pass that ends early is not kept. One pass writes;
-        others that run meanwhile, in any process, make their elements themselves.
+        or nothing: a pass that ends early is not kept. One pass writes; others that run meanwhile, in any process, make their
+        elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
         Args:
           filename: a folder, local or a URL, for a cache on disk; empty: in memory.
@@ -1194,6 +1194,7 @@ class Transformations(Handle[T_co]):
           compression: None, "LZ4" or "ZSTD"; "SNAPPY" and "GZIP" stand for these two, and "AUTO" for None.
           reader_func: a dataset with a dataset for each file -> the dataset that later passes give; None: one file after the other.
           shard_func: element -> the number of its file, an integer from 0 on; None: files of 256 MiB, in order.
+            Where a function deals, the pass after one that was killed begins again: the files do not say in which order they came.
 
         Raises:
           InvalidArgumentError: the compression is unknown; at iteration, `path` is a file, or `shard_func` returns no number.

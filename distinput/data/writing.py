@@ -30,13 +30,11 @@ from distinput.writers.journal import Journal
 from distinput.writers.kept_files import file_numbers
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.open_file import OpenFile
+from distinput.writers.pieces import Pieces
 from distinput.writers.stage import Stage, publish
 from distinput.writers.writer import Writer
 
 __all__ = ["Request", "request_of", "write"]
-
-_MOST_OPEN = 512
-"""Files that may be open at a time."""
 
 
 @dataclass(frozen=True)
@@ -211,16 +209,19 @@ class Writing:
             journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
             passed = BlockPass(self.dataset)
         stage.run = journal.run
+        per_file: list[int] = []
         try:
             if request.shard_func is not None:
-                files, order = self._by_function(passed, request.shard_func), "shard_func"
+                pieces = self._by_function(passed, journal, request.shard_func)
+                files, per_file = pieces.in_order()
+                order = "shard_func"
             elif (request.cut.shards or 1) > 1 and self._total < 0:
                 files, order = self._in_turns(passed, request.cut.shards or 1), "turns"
             else:
                 files, order = self._in_order(passed, journal), "files"
         finally:
             passed.close()
-        done = replace(journal, files=tuple(files), state=None, done=True, order=order)
+        done = replace(journal, files=tuple(files), state=None, done=True, order=order, pieces=tuple(per_file))
         stage.record(done.to_json())
         return done
 
@@ -255,6 +256,7 @@ class Writing:
             run=journal.run,
             job=request.job.name,
             order=journal.order,
+            pieces=() if max(journal.pieces, default=1) == 1 else journal.pieces,
             more=dict(request.more),
         )
 
@@ -264,11 +266,12 @@ class Writing:
 
     # --- names
 
-    def _name(self, index: int) -> str:
+    def _name(self, index: int, piece: int = 0) -> str:
         request = self.request
         prefix = request.prefix if self.old is None and self.stage.local else f"{request.prefix}-{self.stage.run}"
         count = "" if request.cut.shards is None else f"-of-{request.cut.shards:05d}"
-        return f"{request.job.prefix(prefix)}-{index:05d}{count}{request.writer.ending}"
+        part = f"-{piece:05d}" if piece else ""
+        return f"{request.job.prefix(prefix)}-{index:05d}{count}{part}{request.writer.ending}"
 
     def _check_names(self) -> None:
         """Refuse a folder with files that would be overwritten, or taken for files of the dataset."""
@@ -335,47 +338,38 @@ class Writing:
         return self.request.cut.rows(index, total)
 
     def _in_turns(self, passed: BlockPass, shards: int) -> list[WrittenFile]:
-        """Element i to file i modulo `shards`, since nobody knows how many there are."""
+        """Element i to file i modulo `shards`, since nobody knows how many there are; none is complete before the end."""
+        opened: list[OpenFile] = []
         done = 0
-
-        def parts(block: Block) -> Iterator[tuple[int, Block]]:
-            nonlocal done
-            for shard in range(shards):
-                yield shard, block.rows((shard - done) % shards, block.size, shards)
-            done += block.size
-
-        return self._dealt(passed, parts, range(shards))
-
-    def _by_function(self, passed: BlockPass, shard_func: Callable[..., Any]) -> list[WrittenFile]:
-        """Each element to the file that a function names."""
-
-        def parts(block: Block) -> Iterator[tuple[int, Block]]:
-            numbers = file_numbers(shard_func, block)
-            for number in np.unique(numbers).tolist():
-                yield number, block.take(np.flatnonzero(numbers == number))
-
-        return self._dealt(passed, parts, ())
-
-    def _dealt(
-        self, passed: BlockPass, parts: Callable[[Block], Iterator[tuple[int, Block]]], numbers: Any
-    ) -> list[WrittenFile]:
-        """All files at once; none is complete before the end."""
-        opened: dict[int, OpenFile] = {}
         try:
-            for number in numbers:
-                opened[number] = self._open(number, 0)
+            opened += [self._open(number, 0) for number in range(shards)]
             for block in self._blocks(passed, 0):
-                for number, part in parts(block):
-                    if number not in opened:
-                        if len(opened) >= _MOST_OPEN:
-                            raise InvalidArgumentError(
-                                f"{self.request.who}: shard_func may name {_MOST_OPEN} files, which are all open; it named more"
-                            )
-                        opened[number] = self._open(number, 0)
-                    opened[number].write(part)
-            if not opened:
-                opened[0] = self._open(0, 0)
-            return [opened[number].end() for number in sorted(opened)]
+                for shard in range(shards):
+                    opened[shard].write(block.rows((shard - done) % shards, block.size, shards))
+                done += block.size
+            return [file.end() for file in opened]
         finally:
-            for file in opened.values():
+            for file in opened:
                 file.discard()
+
+    def _by_function(self, passed: BlockPass, journal: Journal, shard_func: Callable[..., Any]) -> Pieces:
+        """Each element to the file that a function names; now and then all files end, and are recorded."""
+
+        def begin(number: int, piece: int) -> OpenFile:
+            return OpenFile(self.stage, self.request.writer, self.spec, self._name(number, piece), 0)
+
+        pieces = Pieces(self.request.who, begin, self.request.cut.bytes, journal.files, journal.numbers)
+        try:
+            for block in self._blocks(passed, journal.rows):
+                numbers = file_numbers(shard_func, block)
+                for number in np.unique(numbers).tolist():
+                    pieces.write(number, block.take(np.flatnonzero(numbers == number)))
+                if pieces.full:
+                    pieces.end()
+                    files, state = tuple(pieces.ended), passed.state(block.size)
+                    record = replace(journal, files=files, numbers=tuple(pieces.numbers), state=state)
+                    self.stage.record(record.to_json())
+            pieces.end()
+        finally:
+            pieces.discard()
+        return pieces

@@ -71,8 +71,8 @@ class Cache(SameElements):
     An op that reads by position (`global_shuffle`) makes all elements before its first one.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
-    or nothing: a process that is killed leaves nothing that is read, and a pass that ends early is not kept. One pass writes;
-    others that run meanwhile, in any process, make their elements themselves.
+    or nothing: a pass that ends early is not kept. One pass writes; others that run meanwhile, in any process, make their
+    elements themselves. After a process that was killed, the next pass that would make the same elements goes on where it was.
 
     Args:
       filename: a folder, local or a URL, for a cache on disk; empty: in memory.

@@ -41,5 +41,5 @@ class DiskCache(KeptOnDisk):
     def most_bytes(self) -> int | None:
         return self.max_bytes
 
-    def reader(self, found: WrittenFiles) -> Node:
+    def reader(self, found: WrittenFiles, in_order: bool = False) -> Node:
         return saved_elements(found, self.spec)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.arrow import Ints
 from distinput.core.spec import Spec
 from distinput.errors import DataLossError
 from distinput.files.concurrent_requests import ask_each
@@ -48,7 +49,8 @@ def saved_elements(
         )
     if reader_func is None:
         return Reader(Files.of(table), file_format, table)
-    parts = [_one(table, index, file_format) for index in range(len(table))]
+    ends = np.cumsum(found.pieces or [1] * len(table))
+    parts = [_some(table, rows, file_format) for rows in np.split(np.arange(len(table)), ends[:-1])]
     made = reader_func(Node.handle(from_tensor_slices(parts)))
     node = getattr(made, "node", None)
     if not isinstance(node, Node):
@@ -56,6 +58,6 @@ def saved_elements(
     return node
 
 
-def _one(table: FileTable, index: int, file_format: Elements) -> Node:
-    part = table.take(np.array([index]))
+def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
+    part = table.take(rows)
     return Reader(Files.of(part), file_format, part)

@@ -34,6 +34,7 @@ class Snapshot(KeptOnDisk):
       compression: None, "LZ4" or "ZSTD"; "SNAPPY" and "GZIP" stand for these two, and "AUTO" for None.
       reader_func: a dataset with a dataset for each file -> the dataset that later passes give; None: one file after the other.
       shard_func: element -> the number of its file, an integer from 0 on; None: files of 256 MiB, in order.
+        Where a function deals, the pass after one that was killed begins again: the files do not say in which order they came.
 
     Raises:
       InvalidArgumentError: the compression is unknown; at iteration, `path` is a file, or `shard_func` returns no number.
@@ -82,5 +83,5 @@ class Snapshot(KeptOnDisk):
     def read_by(self) -> Callable[[Any], Any] | None:
         return self.reader_func
 
-    def reader(self, found: WrittenFiles) -> Node:
-        return saved_elements(found, self.spec, self.reader_func)
+    def reader(self, found: WrittenFiles, in_order: bool = False) -> Node:
+        return saved_elements(found, self.spec, None if in_order else self.reader_func)

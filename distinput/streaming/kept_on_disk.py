@@ -2,14 +2,16 @@
 """Steps that keep the elements of the first complete pass in a folder that processes share: caches on disk and snapshots.
 
 One pass writes at a time. Passes that run meanwhile read the input, here and in other processes. What is written has a hidden
-name until it is complete, so a process that is killed leaves nothing that could be read.
+name until it is complete, so a process that is killed leaves nothing that could be taken for a cache. With each file that is
+complete a journal keeps the state of the input, so that the next pass of the same pipeline and seeds reads these files and goes
+on after them. Where a function deals the elements to files it begins again: their order is not in the files.
 """
 
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,16 +24,19 @@ from distinput.core.owned import frozen
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec_json import spec_json
-from distinput.core.state import State
+from distinput.core.state import VERSION, State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.plan.check import normalized
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint
+from distinput.plan.layout import layout
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, Node
 from distinput.plan.same_elements import SameElements
-from distinput.plan.seeds import drawn_seeds
+from distinput.plan.seeds import drawn_seeds, stores
+from distinput.plan.state_form import misfit
 from distinput.writers.elements import ElementsWriter
+from distinput.writers.journal import Journal
 from distinput.writers.kept_files import KEPT, KeptFiles
 from distinput.writers.manifest import WrittenFile, WrittenFiles, read_written
 from distinput.writers.stage import Stage, publish
@@ -39,7 +44,7 @@ from distinput.writers.stage import Stage, publish
 __all__ = ["Described", "DiskStore", "KeptOnDisk"]
 
 
-_Passed = Generator[tuple[Block, State], None, None]
+_Passed = Generator[tuple[Block, State | None], None, None]
 
 
 class Described:
@@ -115,14 +120,18 @@ class KeptOnDisk(SameElements):
         return None
 
     @abstractmethod
-    def reader(self, found: WrittenFiles) -> Node:
-        """What reads the files."""
+    def reader(self, found: WrittenFiles, in_order: bool = False) -> Node:
+        """What reads the files; `in_order`: one after the other, whatever the user asked for."""
 
     @cached_property
     def pipeline(self) -> Fingerprint:
         """The fingerprint of what is kept."""
+        return fingerprint(self._described)
+
+    @property
+    def _described(self) -> Node:
         assert self.described is not None
-        return fingerprint(self.described.node)
+        return self.described.node
 
     def refuse(self, found: WrittenFiles) -> None:
         """Refuse a folder that holds what is not of this pipeline.
@@ -134,8 +143,7 @@ class KeptOnDisk(SameElements):
             raise FailedPreconditionError(
                 f"{self.op}: {self.directory} holds a dataset that write or save made; give {self.op} a folder of its own"
             )
-        assert self.described is not None
-        differs = difference(self.described.node, found.pipeline, when="when the cache was written")
+        differs = difference(self._described, found.pipeline, when="when the cache was written")
         if differs is not None:
             raise FailedPreconditionError(
                 f"{self.op}: {self.directory} was written by another pipeline: {differs}; give this one another folder, or "
@@ -207,9 +215,11 @@ class KeptOnDisk(SameElements):
             if found is not None and made == self._served_word(found):  # another process has just completed it
                 yield from self._served(found, state, run)
                 return
-        source = self.input.open(self.input.start(epoch), run)
+            passing = self._frozen(self.input.open(self.input.start(epoch), run))
+        else:
+            passing = self._kept(stage, epoch, run)
         at = 0
-        with closing(self._frozen(source) if stage is None else self._kept(source, stage, epoch)) as passed:
+        with closing(passing) as passed:
             for block, after in passed:
                 at += block.size
                 if type(block) is Failure:
@@ -226,7 +236,7 @@ class KeptOnDisk(SameElements):
         if self.store.made is None and self.read_by is None:
             self.store.made = self._made_word(epoch)
 
-    def _making(self, row: int, state: State, after: State) -> State:
+    def _making(self, row: int, state: State, after: State | None) -> State:
         return {
             "row": row,
             "epoch": state["epoch"],
@@ -301,23 +311,58 @@ class KeptOnDisk(SameElements):
         if read_written(self.directory) is not None:
             stage.remove()
             return None
-        stage.clear()
         for name in names_in(self.directory) if stage.local else ():
             if KEPT.fullmatch(name):  # of a writer that was killed while it published
                 remove_file(join_path(self.directory, name))
         return stage
 
-    def _kept(self, source: Stream, stage: Stage, epoch: int) -> _Passed:
-        """The stream, written on the way; at its end the folder is complete."""
-        files = KeptFiles(stage, ElementsWriter(self.codec), self.spec, self.shards_by)
+    def _interrupted(self, stage: Stage, epoch: int) -> Journal | None:
+        """What a pass that was killed has completed, if this one would make the same; all else that it left is removed.
+
+        It must have had the same pipeline, seeds and steps, and no memory of elements, of which states hold none.
+        """
+        found = Journal.of_json(stage.journal())
+        if (
+            found is not None
+            and found.key == self._key(epoch)
+            and difference(self._described, found.pipeline) is None
+            and misfit(self.input, found.state) is None
+            and all(map(stage.has, found.files))
+        ):
+            stage.run = found.run
+            return found
+        stage.clear()
+        return None
+
+    def _key(self, epoch: int) -> list[Any]:
+        """What a pass depends on apart from the pipeline."""
+        return [self.op, self._made_word(epoch), self.codec, VERSION, layout(self.input)]
+
+    def _kept(self, stage: Stage, epoch: int, run: Run) -> _Passed:
+        """The elements, written on the way; at its end the folder is complete.
+
+        Those that a pass that was killed has written are read again, and have no state of the input.
+        """
+        begun = self._interrupted(stage, epoch)
+        done = () if begun is None else begun.files
+        files = KeptFiles(stage, ElementsWriter(self.codec), self.spec, self.shards_by, done)
+        goes_on = not stores(self.input)
         try:
-            for made, after in source:
+            if begun is not None:
+                again = self.reader(replace(self._manifest(done, stage, epoch), directory=stage.folder), in_order=True)
+                for made, _ in again.open(again.start(0), run):
+                    yield frozen(made.materialize()), None
+            start = self.input.start(epoch) if begun is None or begun.state is None else begun.state
+            for made, after in self.input.open(start, run):
                 if type(made) is Failure:
+                    goes_on = False  # a pass that goes on would not meet it
                     yield made, after
                     continue
                 block = frozen(made.materialize())  # users and the file look at the same arrays
                 if not self.store.too_large:
                     self._write(files, block)
+                if not self.store.too_large:
+                    self._cut(files, stage, epoch, after if goes_on else None)
                 yield block, after
             if not self.store.too_large:
                 with self._told():
@@ -326,6 +371,14 @@ class KeptOnDisk(SameElements):
         finally:
             files.discard()
             stage.discard()
+
+    def _cut(self, files: KeptFiles, stage: Stage, epoch: int, state: State | None) -> None:
+        """End the file if it is large enough, and keep a state with it, from which another process can go on."""
+        with self._told():
+            done = files.cut()
+            if done is not None and state is not None:
+                journal = Journal(self._key(epoch), stage.run, done, state, pipeline=self.pipeline)
+                stage.record(journal.to_json())
 
     @contextmanager
     def _told(self) -> Iterator[None]:

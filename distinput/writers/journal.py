@@ -25,6 +25,8 @@ class Journal:
       pipeline: its fingerprint.
       done: whether these are all files.
       order: as in `WrittenFiles`.
+      numbers: where a function says which file an element goes to, the number of the file that each of `files` is a piece of.
+      pieces: as in `WrittenFiles`.
       replaces: names of the files of the dataset that is replaced.
     """
 
@@ -35,6 +37,8 @@ class Journal:
     pipeline: Fingerprint = field(default_factory=list)
     done: bool = False
     order: str = "files"
+    numbers: tuple[int, ...] = ()
+    pieces: tuple[int, ...] = ()
     replaces: tuple[str, ...] = ()
 
     @property
@@ -54,7 +58,7 @@ class Journal:
         try:
             given = {name: value for name, value in found.items() if name != "version"}
             given["files"] = tuple([WrittenFile(**file) for file in given["files"]])
-            given["replaces"] = tuple(given["replaces"])
+            given |= {name: tuple(given.get(name, ())) for name in ("numbers", "pieces", "replaces")}
             return Journal(**given)
         except (KeyError, TypeError):
             return None

@@ -2,7 +2,7 @@
 """The files that a pass writes on its way, block by block, for a cache or a snapshot."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ KEPT = re.compile(r"elements-[0-9a-f]{8}-\d{5}\.arrow")
 """The names of the files."""
 
 _MOST_OPEN = 512
+_MOST_OF_A_BLOCK = 2
+"""How many times too large a file must be to end within a block: files that end with one can be gone on after."""
 
 
 class KeptFiles:
@@ -34,17 +36,30 @@ class KeptFiles:
       writer: of exact elements.
       spec: of the elements.
       shard_func: element -> the number of its file; None: one file after the other, of 256 MiB.
+      done: complete files of an interrupted pass, after which this one goes on.
     """
 
-    def __init__(self, stage: Stage, writer: Writer, spec: Spec, shard_func: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        writer: Writer,
+        spec: Spec,
+        shard_func: Callable[..., Any] | None = None,
+        done: Iterable[WrittenFile] = (),
+    ) -> None:
         self._stage, self._writer, self._spec, self._shard_func = stage, writer, spec, shard_func
-        self._done: list[WrittenFile] = []
+        self._done = list(done)
         self._open: dict[int, OpenFile] = {}
 
     @property
     def size(self) -> int:
         """Bytes so far, about."""
-        return sum(file.bytes for file in self._done) + sum(file.size for file in self._open.values())
+        return sum(file.bytes for file in self._done) + self._held
+
+    @property
+    def _held(self) -> int:
+        """Bytes in open files, about."""
+        return sum(file.size for file in self._open.values())
 
     def write(self, block: Block) -> None:
         """Append elements."""
@@ -52,11 +67,19 @@ class KeptFiles:
         for begin in range(0, block.size, step):
             part = block.rows(begin, begin + step)
             if self._shard_func is None:
+                if begin and self._held >= _MOST_OF_A_BLOCK * SHARD_BYTES:
+                    self.end()
                 self._append(len(self._done), part)
                 continue
             numbers = file_numbers(self._shard_func, part)
             for number in np.unique(numbers).tolist():
                 self._append(number, part.take(np.flatnonzero(numbers == number)))
+
+    def cut(self) -> tuple[WrittenFile, ...] | None:
+        """End the open file if it is large enough; then all files, of all blocks so far. Where a function deals: None."""
+        if self._shard_func is not None or self._held < SHARD_BYTES:
+            return None
+        return self.end()
 
     def end(self) -> tuple[WrittenFile, ...]:
         """Complete all files, at least one."""
@@ -73,10 +96,7 @@ class KeptFiles:
         self._open.clear()
 
     def _append(self, number: int, part: Block) -> None:
-        file = self._open.get(number) or self._file(number)
-        file.write(part)
-        if self._shard_func is None and file.size >= SHARD_BYTES:
-            self._done.append(self._open.pop(number).end())
+        (self._open.get(number) or self._file(number)).write(part)
 
     def _file(self, number: int) -> OpenFile:
         if len(self._open) >= _MOST_OPEN:

@@ -54,6 +54,7 @@ class WrittenFiles:
       job: what the workers called the writing together; None: there was one writer.
       order: "files": the elements are in order, one file after the other; "turns": the files took them in turns;
         "shard_func": a function said which file an element goes to.
+      pieces: how many of the files belong together, as one to `reader_func`; empty: each is one by itself.
       more: what the op that wrote it keeps.
       complete: False: these are the files of one worker, and others have not come to their end; there is no manifest yet.
     """
@@ -67,6 +68,7 @@ class WrittenFiles:
     run: str = ""
     job: str | None = None
     order: str = "files"
+    pieces: tuple[int, ...] = ()
     more: dict[str, Any] = field(default_factory=dict)
     complete: bool = True
 
@@ -141,10 +143,12 @@ def read_written(directory: str) -> WrittenFiles | None:
             f"{path}: a manifest of version {version}, this distinput reads {_VERSION}; write the dataset again"
         )
     try:
-        made = WrittenFiles(directory, files=files, **found)
+        made = WrittenFiles(directory, files=files, pieces=tuple(found.pop("pieces", ())), **found)
     except TypeError as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
-    fits = isinstance(made.format, str) and isinstance(made.options, dict) and isinstance(made.more, dict)
+    pieces = made.pieces
+    fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
+    fits &= isinstance(made.format, str) and isinstance(made.options, dict) and isinstance(made.more, dict)
     if not fits or made.rows != rows or len({file.name for file in files}) != len(files):
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
     return made

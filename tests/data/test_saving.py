@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.data import writing
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.testing import check_positions, check_restart, check_spec
 from distinput.testing.elements import exact
 from distinput.testing.pipelines import Pipeline, pipelines
+from distinput.writers import cut, pieces
+from distinput.writers.manifest import MANIFEST
 from tests.depth import cases
 
 Dataset = di.data.Dataset
@@ -80,10 +81,42 @@ def test_shard_func_says_where_an_element_goes(tmp_path: Path, monkeypatch: pyte
             InvalidArgumentError, match="shard_func must return the number of a file, an integer from 0"
         ):
             pairs.save(tmp_path, shard_func=lambda *_, wrong=wrong: wrong)
-    monkeypatch.setattr(writing, "_MOST_OPEN", 4)
+    monkeypatch.setattr(pieces, "_MOST_OPEN", 4)
     with pytest.raises(InvalidArgumentError, match="shard_func may name 4 files, which are all open; it named more"):
         Dataset.range(6).save(tmp_path / "b", shard_func=int)
     assert len(Dataset.load(tmp_path)) == 6
+
+
+def test_shard_func_goes_on_after_the_last_complete_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cut, "SHARD_BYTES", 1)
+    calls: list[int] = []
+
+    fails = [True]
+
+    def checked(x: int) -> int:
+        if fails and x == 10:
+            raise ValueError("element 10")
+        calls.append(int(x))
+        return x
+
+    def checked_dataset() -> Any:
+        made = Dataset.range(4)
+        for begin in range(4, 20, 4):
+            made = made.concatenate(Dataset.range(begin, begin + 4))
+        return made.map(checked, output_signature=di.TensorSpec([], "int64"))
+
+    with pytest.raises(ValueError, match="element 10"):
+        checked_dataset().save(tmp_path, shard_func=lambda x: x % 3)
+    fails.clear()
+    calls.clear()
+    made = checked_dataset().save(tmp_path, shard_func=lambda x: x % 3)
+    assert calls == list(range(8, 20))
+    assert (made.rows, made.order, len(made.pieces), sum(made.pieces)) == (20, "shard_func", 3, len(made.files))
+    assert Dataset.load(tmp_path).to_list() == sorted(range(20), key=lambda x: (x % 3, x))
+    files = Dataset.load(tmp_path, reader_func=lambda files: files.flat_map(lambda file: file.take(2)))
+    assert files.to_list() == [0, 3, 1, 4, 2, 5]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([MANIFEST, *[file.name for file in made.files]])
+    di.io.verify_files(str(tmp_path))
 
 
 @dataclass

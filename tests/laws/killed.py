@@ -18,6 +18,7 @@ from typing import Any
 
 import distinput as di
 from distinput.files.sink import Sink
+from distinput.writers import cut, kept_files
 from distinput.writers.manifest import MANIFEST, read_written
 
 OLD, NEW = list(range(7)), list(range(100, 112))
@@ -26,8 +27,9 @@ _MEMORY = Path("/dev/shm")
 
 
 def dataset(first: int, count: int) -> Any:
-    """Some elements."""
-    return di.data.Dataset.range(first, first + count).map(lambda x: x)
+    """Some elements, in several blocks."""
+    half = first + count // 2
+    return di.data.Dataset.range(first, half).concatenate(di.data.Dataset.range(half, first + count)).map(lambda x: x)
 
 
 def write(folder: str) -> None:
@@ -89,6 +91,7 @@ def run(name: str, folder: str, kill_at: int) -> int | None:
         try:
             os.close(read)
             steps = _killed_at(kill_at, folder)
+            _small_files()
             WRITERS[name](folder)
             os.write(write_end, str(steps()).encode())
             os._exit(0)
@@ -129,6 +132,11 @@ def _killed_at(kill_at: int, folder: str) -> Callable[[], int]:
     sys.addaudithook(hook)
     Sink._put = half  # type: ignore[method-assign]
     return lambda: made
+
+
+def _small_files() -> None:
+    """Have files that end by their size end with every block, so that a writer that was killed has some to go on after."""
+    cut.SHARD_BYTES = kept_files.SHARD_BYTES = 1
 
 
 def check(name: str, folder: str) -> None:

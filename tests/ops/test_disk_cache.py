@@ -15,8 +15,11 @@ import pytest
 import distinput as di
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.files.sink import Sink
+from distinput.testing import check_positions
 from distinput.testing.elements import exact
+from distinput.writers import kept_files
 from distinput.writers.manifest import MANIFEST, read_written
+from distinput.writers.stage import Stage
 
 RANGE = di.data.Dataset.range
 SPEC = di.TensorSpec([], "int64")
@@ -110,6 +113,64 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     assert RANGE(3).cache(tmp_path).to_list() == [0, 1, 2]
     assert len(os.listdir(tmp_path)) == 3
     assert (tmp_path / "mine.arrow").read_text() == "mine"
+
+
+def killed_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, count: int) -> list[int]:
+    """A pass that ends after some elements as a killed one does: nothing is tidied up but the lock."""
+    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Stage, "discard", Stage.release)
+        with iter(make().cache(tmp_path)) as elements:
+            return [int(next(elements)) for _ in range(count)]
+
+
+def in_blocks(calls: list[int], seed: int | None = None) -> Any:
+    made = RANGE(4)
+    for begin in range(4, 20, 4):
+        made = made.concatenate(RANGE(begin, begin + 4))
+    made = made.map(lambda x: (calls.append(int(x)), x)[1], output_signature=SPEC)
+    return made if seed is None else made.shuffle(3, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("skip", [0, 3, 11])
+def test_a_pass_that_was_killed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None, skip: int
+) -> None:
+    calls: list[int] = []
+    expected = in_blocks([], seed).to_list()
+    assert killed_at(tmp_path, monkeypatch, lambda: in_blocks(calls, seed), 10) == expected[:10]
+    assert [name for name in os.listdir(tmp_path) if not name.startswith(".")] == []
+    calls.clear()
+    dataset = in_blocks(calls, seed).cache(tmp_path)
+    assert [int(x) for x in dataset.skip(skip)] == expected[skip:]
+    assert len(calls) < 20
+    di.io.verify_files(str(tmp_path))
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
+    assert [int(x) for x in dataset] == expected
+    check_positions(dataset)
+
+
+def test_states_of_a_pass_that_goes_on_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = list(range(20))
+    for taken in (1, 5, 9, 14):
+        folder = tmp_path / str(taken)
+        killed_at(folder, monkeypatch, lambda: in_blocks([]), 10)
+        with iter(in_blocks([]).cache(folder)) as elements:
+            assert [int(next(elements)) for _ in range(taken)] == expected[:taken]
+            state = elements.state()
+        assert [int(x) for x in in_blocks([]).cache(folder).restore(state)] == expected[taken:]
+
+
+def test_what_another_pass_left_is_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    killed_at(tmp_path / "a", monkeypatch, lambda: in_blocks([], 5), 10)
+    assert in_blocks(calls, 6).cache(tmp_path / "a").to_list() == in_blocks([], 6).to_list()
+    assert len(calls) == 20
+    calls.clear()
+    killed_at(tmp_path / "b", monkeypatch, lambda: in_blocks([]).cache(), 10)  # states hold nothing of the memory below
+    assert in_blocks(calls).cache().cache(tmp_path / "b").to_list() == list(range(20))
+    assert len(calls) == 20
 
 
 def test_what_takes_too_much_is_not_kept(tmp_path: Path) -> None:

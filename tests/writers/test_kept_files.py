@@ -28,17 +28,38 @@ def test_files_end_by_bytes_or_by_function(tmp_path: Path, monkeypatch: pytest.M
     assert stage.take()
     monkeypatch.setattr(module, "SHARD_BYTES", 16)
     files = KeptFiles(stage, ElementsWriter(), SPEC)
-    for number in range(5):
-        files.write(block(number))
+    monkeypatch.setattr(module, "rows_within", lambda *_: 1)
+    files.write(block(*range(5)))
     assert files.size >= 40
     made = files.end()
-    assert [file.rows for file in made] == [2, 2, 1]
+    assert [file.rows for file in made] == [4, 1]
     assert all(KEPT.fullmatch(file.name) for file in made)
     by_function = KeptFiles(stage, ElementsWriter(), SPEC, lambda x: x % 3)
     by_function.write(block(*range(6)))
     by_function.write(block(1, 1))
     assert [file.rows for file in by_function.end()] == [2, 4, 2]
     by_function.discard()
+    stage.discard()
+
+
+def test_files_end_with_a_block_where_a_pass_can_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(str(tmp_path), "cache")
+    assert stage.take()
+    monkeypatch.setattr(module, "SHARD_BYTES", 16)
+    files = KeptFiles(stage, ElementsWriter(), SPEC)
+    found = []
+    for number in range(5):
+        files.write(block(number))
+        found.append(files.cut())
+    assert [None if made is None else len(made) for made in found] == [None, 1, None, 2, None]
+    again = KeptFiles(stage, ElementsWriter(), SPEC, done=found[3] or ())
+    again.write(block(4))
+    assert [file.rows for file in again.end()] == [2, 2, 1]
+    files.discard()
+    dealt = KeptFiles(stage, ElementsWriter(), SPEC, int)
+    dealt.write(block(1, 2, 3))
+    assert dealt.cut() is None
+    dealt.discard()
     stage.discard()
 
 
