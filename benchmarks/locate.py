@@ -49,10 +49,10 @@ def cases(folder: Path, scale: float) -> list[Case]:
         return Work(once, lambda: str(once()))
 
     def permuted() -> Work:
+        from distinput.core.random import key_of
         from distinput.kernels.shuffle import permute
-        from distinput.ops.shuffle import order_key
 
-        key = order_key({"seed": SEED, "epoch": 0, "row": 0}, reshuffle=True)
+        key = key_of(SEED, 0)
         ends, each = np.cumsum([0, *sizes]), STEP // REPLICAS
 
         def once() -> int:

@@ -13,7 +13,7 @@ from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
-from distinput.core.random import fresh_seed, key_of, uniform_at
+from distinput.core.random import uniform_at
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.sizes import rows_within
@@ -22,6 +22,7 @@ from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.seeded import Seeded
 from distinput.plan.state_form import is_count
 
 __all__ = ["Choose", "Draw", "choose_from_datasets", "gathered", "sample_from_datasets", "shares_of"]
@@ -148,7 +149,7 @@ def gathered(
 
 
 @dataclass(frozen=True, eq=False)
-class Draw(Node):
+class Draw(Seeded):
     """An infinite stream of dataset numbers, drawn by weight.
 
     Args:
@@ -163,7 +164,6 @@ class Draw(Node):
     weights: tuple[float, ...]
     seed: int | None = None
     rerandomize_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     @cached_property
     def spec(self) -> Spec:
@@ -174,29 +174,17 @@ class Draw(Node):
         return INFINITE
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
-
-    @property
-    def chooses(self) -> bool:
-        return True
-
-    @property
     def reshuffles(self) -> bool:
         return bool(self.rerandomize_each_iteration)
 
     def start(self, epoch: int) -> State:
-        return {"seed": self.drawn_seed if self.seed is None else self.seed, "epoch": epoch, "row": 0}
+        return self.seeded(epoch)
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        return {**self.start(epoch), "row": row}
-
-    def key(self, state: State) -> int:
-        """The key of the random numbers of this pass."""
-        return key_of(state["seed"], state["epoch"] if self.rerandomize_each_iteration else 0)
+        return self.seeded(epoch, row)
 
     def stream(self, state: State, run: Run) -> Stream:
-        key = self.key(state)
+        key = self.key_of_pass(state)
         edges = np.cumsum(self.weights) / np.sum(self.weights)
         row = state["row"]
         while True:
@@ -222,14 +210,14 @@ class DrawByWeights(Draw):
         return self.rows.cardinality
 
     def start(self, epoch: int) -> State:
-        return {**super().start(epoch), "input": self.rows.start(epoch)}
+        return {**self.seeded(epoch), "input": self.rows.start(epoch)}
 
     def start_at(self, row: int, epoch: int) -> State | None:
         at = self.rows.start_at(row, epoch)
-        return None if at is None else {**super().start(epoch), "row": row, "input": at}
+        return None if at is None else {**self.seeded(epoch, row), "input": at}
 
     def stream(self, state: State, run: Run) -> Stream:
-        key = self.key(state)
+        key = self.key_of_pass(state)
         row = state["row"]
         for block, after in self.rows.open(state["input"], run):
             drawn: list[int] = []

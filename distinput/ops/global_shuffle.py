@@ -14,7 +14,6 @@ from distinput.core.column import Column, Ints
 from distinput.core.concat import joined_columns
 from distinput.core.failure import sound_parts
 from distinput.core.ragged import Ragged
-from distinput.core.random import fresh_seed
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import picked_rows, rows_within
@@ -22,11 +21,10 @@ from distinput.core.state import State
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
-from distinput.ops.shuffle import order_key
-from distinput.plan.check import integer
 from distinput.plan.latest import Latest
 from distinput.plan.node import Node
 from distinput.plan.same_elements import SameElements
+from distinput.plan.seeded import Seeded
 from distinput.streaming.fetched import fetched
 
 __all__ = ["GlobalShuffle"]
@@ -39,7 +37,7 @@ _GROWTH = 16
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalShuffle(SameElements):
+class GlobalShuffle(Seeded, SameElements):
     """All elements in a random order, each order as likely as any other, in constant memory.
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
@@ -69,13 +67,11 @@ class GlobalShuffle(SameElements):
     shuffles: ClassVar[bool] = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     group: int = field(default=1, kw_only=True, repr=False)
     """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            integer("global_shuffle", "seed", self.seed)
+        self.check_seed("global_shuffle")
         n = self.input.cardinality
         if n < 0 or (n and not self.input.random_access and self.input.start_at(0, 0) is None):
             raise InvalidArgumentError(
@@ -89,14 +85,6 @@ class GlobalShuffle(SameElements):
         return self.input.cardinality
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
-
-    @property
-    def chooses(self) -> bool:
-        return True
-
-    @property
     def reshuffles(self) -> bool:
         return self.reshuffle_each_iteration is not False
 
@@ -107,7 +95,7 @@ class GlobalShuffle(SameElements):
         return self.start_at(0, epoch)
 
     def start_at(self, row: int, epoch: int) -> State:
-        return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": row}
+        return self.seeded(epoch, row)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         row = state["row"] + ahead
@@ -155,21 +143,18 @@ class GlobalShuffle(SameElements):
     def _numbers(self, state: State, begin: int, size: int) -> Ints:
         """The positions in the input of elements `begin` to `begin + size` of the order."""
         total = self.input.cardinality
-        return _permuted(np.arange(begin, min(begin + size, total)), self._key(state), total)
-
-    def _key(self, state: State) -> int:
-        return order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
+        return _permuted(np.arange(begin, min(begin + size, total)), self.key_of_pass(state), total)
 
     @property
     def random_access(self) -> bool:
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        key = self._key_of_pass.of(epoch, lambda: self._key(self.start(epoch)))
+        key = self._key_kept.of(epoch, lambda: self.key_of_pass(self.start(epoch)))
         return self.input.fetch(_permuted(rows, key, self.input.cardinality), epoch)
 
     @cached_property
-    def _key_of_pass(self) -> Latest[int, int]:
+    def _key_kept(self) -> Latest[int, int]:
         return Latest()
 
 

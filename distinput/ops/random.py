@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`random`: random integers without an end."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,20 +11,20 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
-from distinput.core.random import fresh_seed, key_of, words_of
+from distinput.core.random import words_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
-from distinput.plan.check import integer
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE
+from distinput.plan.seeded import Seeded
 
 __all__ = ["Random"]
 
 
 @dataclass(frozen=True, eq=False)
-class Random(Node):
+class Random(Seeded):
     """Random integers from 0 to 2 ** 32 - 1, each equally likely, without an end.
 
     Each number is a function of the seed, the pass and its position. They are not the numbers of TensorFlow.
@@ -44,11 +44,9 @@ class Random(Node):
     harmless: ClassVar[bool] = True
     seed: int | None = None
     rerandomize_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            integer("random", "seed", self.seed)
+        self.check_seed("random")
 
     @cached_property
     def spec(self) -> Spec:
@@ -59,22 +57,14 @@ class Random(Node):
         return INFINITE
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
-
-    @property
-    def chooses(self) -> bool:
-        return True
-
-    @property
     def reshuffles(self) -> bool:
         return self.seed is None or bool(self.rerandomize_each_iteration)
 
     def start(self, epoch: int) -> State:
-        return {"seed": self.drawn_seed if self.seed is None else int(self.seed), "epoch": epoch, "row": 0}
+        return self.seeded(epoch)
 
     def start_at(self, row: int, epoch: int) -> State:
-        return {**self.start(epoch), "row": row}
+        return self.seeded(epoch, row)
 
     def stream(self, state: State, run: Run) -> Stream:
         row, most = state["row"], block_rows(8)
@@ -91,5 +81,5 @@ class Random(Node):
 
     def _block(self, rows: Ints, state: State) -> Block:
         """The numbers of these rows: [n] -> [n]."""
-        key = key_of(state["seed"], state["epoch"] if self.reshuffles else 0)
-        return ColumnBlock(LEAF, [Dense((words_of(key, rows) >> np.uint64(32)).astype(np.int64))], len(rows))
+        words = words_of(self.key_of_pass(state), rows)
+        return ColumnBlock(LEAF, [Dense((words >> np.uint64(32)).astype(np.int64))], len(rows))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys for the random numbers of elements: what is below a `map` with `rng=True`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.nest import structure_of
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import key_of
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
-from distinput.plan.check import integer
 from distinput.plan.node import Node, walk
+from distinput.plan.seeded import Seeded
 
 __all__ = ["RandomKeys"]
 
@@ -26,7 +26,7 @@ _PAIR = structure_of((0, 1))
 
 
 @dataclass(frozen=True, eq=False)
-class RandomKeys(Node):
+class RandomKeys(Seeded):
     """Each element behind a key, from which its random numbers follow: (key, element).
 
     A key is two words: one of the seed, the pass and the step, and the position of the element in the whole. So an element
@@ -48,11 +48,9 @@ class RandomKeys(Node):
     input: Node
     seed: int | None = None
     step: int | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if self.seed is not None:
-            integer("map", "seed", self.seed)
+        self.check_seed("map")
         if self.step is None:  # kept, since rewrites may move other steps
             steps = sum(isinstance(below, RandomKeys) for below in walk(self.input))
             object.__setattr__(self, "step", steps)
@@ -67,16 +65,15 @@ class RandomKeys(Node):
         return self.input.cardinality
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
+    def chooses(self) -> bool:
+        return False  # it says what an element's numbers are, and the input which element comes
 
     def start(self, epoch: int) -> State:
-        seed = self.drawn_seed if self.seed is None else int(self.seed)
-        return {"input": self.input.start(epoch), "seed": seed, "epoch": epoch, "row": 0}
+        return {"input": self.input.start(epoch), **self.seeded(epoch)}
 
     def start_at(self, row: int, epoch: int) -> State | None:
         at = self.input.start_at(row, epoch)
-        return None if at is None else {**self.start(epoch), "input": at, "row": row}
+        return None if at is None else {"input": at, **self.seeded(epoch, row)}
 
     def stream(self, state: State, run: Run) -> Stream:
         row = state["row"]

@@ -13,7 +13,7 @@ from distinput.core.calls import MOST_CALLS, called
 from distinput.core.dense import Dense
 from distinput.core.failure import Failure
 from distinput.core.nest import LEAF, structure_of
-from distinput.core.random import fresh_seed, key_of, uniform_at
+from distinput.core.random import uniform_at
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import Spec
@@ -22,8 +22,9 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
-from distinput.plan.check import callable_argument, integer, normalized
+from distinput.plan.check import callable_argument, normalized
 from distinput.plan.node import Node
+from distinput.plan.seeded import Seeded
 from distinput.plan.state_form import is_count
 
 __all__ = ["RejectionResample"]
@@ -39,7 +40,7 @@ Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
-class RejectionResample(Node):
+class RejectionResample(Seeded):
     """Leave out elements at random so that the classes of those that stay are distributed as `target_dist` says.
 
     An element stays with the probability `target_dist[c] / initial_dist[c]` of its class `c`, divided by the largest such
@@ -77,13 +78,11 @@ class RejectionResample(Node):
     initial_dist: Any = None
     seed: int | None = None
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         callable_argument(_OP, "class_func", self.class_func)
         normalized(self, "target_dist", _shares("target_dist", self.target_dist))
-        if self.seed is not None:
-            integer(_OP, "seed", self.seed)
+        self.check_seed(_OP)
         if self.initial_dist is None:
             return
         normalized(self, "initial_dist", _shares("initial_dist", self.initial_dist))
@@ -110,14 +109,6 @@ class RejectionResample(Node):
         return self
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
-
-    @property
-    def chooses(self) -> bool:
-        return True
-
-    @property
     def reshuffles(self) -> bool:
         return True
 
@@ -133,8 +124,7 @@ class RejectionResample(Node):
         return Spec(_PAIR.graft([LEAF, source.structure]), (*classes.leaves, *source.leaves))
 
     def start(self, epoch: int) -> State:
-        made = {"input": self.input.start(epoch), "skip": 0, "epoch": epoch, "row": 0}
-        made["seed"] = self.drawn_seed if self.seed is None else int(self.seed)
+        made = {"input": self.input.start(epoch), "skip": 0, **self.seeded(epoch)}
         return made if self.initial_dist is not None else {**made, "seen": [0] * len(self.target_dist)}
 
     def state_misfit(self, state: State) -> str | None:
@@ -146,7 +136,7 @@ class RejectionResample(Node):
         target = np.array(self.target_dist)
         seen = None if self.initial_dist is not None else np.array(state["seen"], np.int64)
         rates = None if self.initial_dist is None else _rates(target, np.array(self.initial_dist))
-        key, row = key_of(state["seed"], state["epoch"]), state["row"]
+        key, row = self.key_of_pass(state), state["row"]
         upstream = self.input.open(state["input"], run)
         call = partial(_class_of, self._class, calling(self.class_func))
 

@@ -18,7 +18,6 @@ from distinput.core.block import Block, concat_blocks
 from distinput.core.buffers import empty
 from distinput.core.column import Ints
 from distinput.core.failure import Failure
-from distinput.core.random import fresh_seed, key_of
 from distinput.core.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.shuffle_buffer import ShuffleBuffer
@@ -31,10 +30,11 @@ from distinput.plan.check import at_least, integer
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
+from distinput.plan.seeded import Seeded
 from distinput.plan.state_form import is_count, is_mark
 from distinput.streaming.fetched import fetched
 
-__all__ = ["Shuffle", "order_key"]
+__all__ = ["Shuffle"]
 
 _CHUNK = 4096
 
@@ -46,7 +46,7 @@ _LOOKS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(SameElements):
+class Shuffle(Seeded, SameElements):
     """Deliver a random one of `buffer_size` waiting elements, and let the next element of the input take its place.
 
     Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
@@ -77,7 +77,6 @@ class Shuffle(SameElements):
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
-    drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     group: int = field(default=1, kw_only=True, repr=False)
     """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
@@ -88,8 +87,7 @@ class Shuffle(SameElements):
             raise InvalidArgumentError(
                 "shuffle: buffer_size=UNKNOWN_CARDINALITY is a buffer of all elements, and the input has no end; give a number"
             )
-        if self.seed is not None:
-            integer("shuffle", "seed", self.seed)
+        self.check_seed("shuffle")
 
     @property
     def most(self) -> int:
@@ -101,12 +99,8 @@ class Shuffle(SameElements):
         return self.input.cardinality
 
     @property
-    def draws(self) -> bool:
-        return self.seed is None
-
-    @property
     def chooses(self) -> bool:
-        return self.buffer_size > 1
+        return self.most > 1
 
     @property
     def reshuffles(self) -> bool:
@@ -116,8 +110,7 @@ class Shuffle(SameElements):
         return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
-        seed = self.drawn_seed if self.seed is None else int(self.seed)
-        begin = {"seed": seed, "epoch": epoch, "row": 0}
+        begin = self.seeded(epoch)
         if self.input.random_access:
             return begin
         return {**begin, "total": -1, "from": 0, "input": self.input.start(epoch), "skip": 0}
@@ -134,13 +127,13 @@ class Shuffle(SameElements):
 
     def start_at(self, row: int, epoch: int) -> State | None:
         if self.input.random_access:
-            return {**self.start(epoch), "row": row}
+            return self.seeded(epoch, row)
         total = self.input.cardinality
         if total < 0:
             return None
         begin = self.start(epoch)
         slots = _slots(self.most, total)
-        key = order_key(begin, reshuffle=self.reshuffle_each_iteration is not False)
+        key = self.key_of_pass(begin)
         left = slots_at(key, row, total, slots)
         first = int(slots[:left].min()) if left else total
         at = self.input.start_at(first, epoch)
@@ -167,7 +160,7 @@ class Shuffle(SameElements):
                 return self._by_number(state, run)
             # After an error other elements may take the positions of those that follow, so the elements themselves must wait.
             state = {**state, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
-        key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
+        key = self.key_of_pass(state)
         return self._by_slots(state, key, run.by_block())
 
     def _by_number(self, state: State, run: Run) -> Stream:
@@ -183,7 +176,7 @@ class Shuffle(SameElements):
 
     def _numbers(self, state: State, total: int, most: int) -> Iterator[Ints]:
         """The positions from a state on, so many at a time, in an input of `total` elements."""
-        key = order_key(state, reshuffle=self.reshuffle_each_iteration is not False)
+        key = self.key_of_pass(state)
         row = state["row"]
         if not total:
             return
@@ -243,11 +236,6 @@ def _ahead(state: State, number: int) -> tuple[State, int]:
 def _slots(size: int, total: int) -> Ints:
     """ShuffleBuffer for the numbers of waiting rows, at least one, and no more than there are elements if that is known."""
     return np.empty(size if total < 0 else max(1, min(size, total)), np.int64)
-
-
-def order_key(state: State, *, reshuffle: bool) -> int:
-    """The key of the order in this pass."""
-    return key_of(state["seed"], state["epoch"] if reshuffle else 0)
 
 
 class _Buffer:

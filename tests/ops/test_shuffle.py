@@ -30,6 +30,12 @@ def test_a_seed_gives_the_same_order_on_both_ways_to_read() -> None:
     assert RANGE(50).shuffle(7, seed=2).to_list() == through(RANGE(50), False).shuffle(7, seed=2).to_list()
 
 
+def test_a_buffer_of_all_elements_has_another_order_in_each_pass() -> None:
+    dataset = RANGE(50).shuffle(di.data.UNKNOWN_CARDINALITY, seed=2)
+    assert dataset.to_list() != dataset.to_list()
+    assert dataset.node.reshuffles
+
+
 def test_passes_differ_unless_told() -> None:
     anew, kept = RANGE(50).shuffle(50, seed=2), RANGE(50).shuffle(50, seed=2, reshuffle_each_iteration=False)
     assert anew.to_list() != anew.to_list()
