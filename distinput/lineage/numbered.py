@@ -47,7 +47,7 @@ from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.one_for_one import OneForOne
 from distinput.plan.same_elements import SameElements
 
-__all__ = ["Numbered", "numbered"]
+__all__ = ["Numbered", "flat_numbers", "numbered", "only_counts"]
 
 _LEDGER = "keep a Ledger while the job runs, which can give any step again"
 _REGROUPED = (Concatenate, LegacyRebatch, Rebatch, ShardBatches, Unbatch)
@@ -65,6 +65,7 @@ class Numbered:
       sources: the sources.
       assumes: what is taken for granted about functions of the user, in words.
       fills: whether some numbers are -1, which stands for no record.
+      single: whether each element is one number.
       stacked: the elements, where each is a batch of single records that can be reached by their positions.
     """
 
@@ -72,6 +73,7 @@ class Numbered:
     sources: Sequence[RecordNumbers]
     assumes: tuple[str, ...]
     fills: bool = False
+    single: bool = False
     stacked: Batch | None = None
 
     @cached_property
@@ -89,7 +91,7 @@ class Numbered:
         Raises:
           IndexError: there is no such element.
         """
-        return [_flat(element) for element in self.node.fetch(steps, epoch).elements()] if len(steps) else []
+        return [flat_numbers(element) for element in self.node.fetch(steps, epoch).elements()] if len(steps) else []
 
     def element(self, step: int, epoch: int) -> tuple[int, Callable[[Ints], Ints]]:
         """How many rows an element has, and what gives the numbers of the records of some of them: [n] -> [n, of a row].
@@ -176,8 +178,8 @@ class Numbered:
 
 
 def _single(node: Node) -> bool:
-    """Whether its elements are numbers that can be reached by position."""
-    return node.spec.structure.is_leaf and node.spec.leaves[0].shape == () and node.random_access
+    """Whether each of its elements is one number."""
+    return node.spec.structure.is_leaf and node.spec.leaves[0].shape == ()
 
 
 def _only(block: Block) -> Ints:
@@ -187,7 +189,8 @@ def _only(block: Block) -> Ints:
     return column.array
 
 
-def _flat(element: Any) -> Ints:
+def flat_numbers(element: Any) -> Ints:
+    """The numbers in an element, [rows, records of a row], or [records] for a single one."""
     leaves = structure_of(element).flatten(element)
     arrays = [np.asarray(leaf) for leaf in leaves]
     if arrays[0].ndim == 0:
@@ -211,9 +214,10 @@ def numbered(node: Node, *, read: bool = False) -> Numbered:
     made = _Numbering(read)
     tree = made.of(node)
     found = reached(tree)
-    stacked = tree if isinstance(tree, Batch) and _single(tree.input) and found.size != UNKNOWN else None
+    at_once = isinstance(tree, Batch) and _single(tree.input) and tree.input.random_access
+    stacked = tree if isinstance(tree, Batch) and at_once and found.size != UNKNOWN else None
     fills = any(isinstance(step, PaddedBatch) for step in walk(tree))
-    return Numbered(found, made.sources, tuple(made.assumes), fills, stacked)
+    return Numbered(found, made.sources, tuple(made.assumes), fills, _single(tree), stacked)
 
 
 class _Numbering:
@@ -293,7 +297,7 @@ class _Numbering:
 
     def _zip(self, node: Zip) -> Node:
         """Records beside each other; those of a `range` that only counts the others are left out."""
-        told = [source for source in node.sources if any(not _counts(leaf) for leaf in walk(source) if not leaf.inputs)]
+        told = [source for source in node.sources if not only_counts(source)]
         kept = told or list(node.sources)
         n = [source.count_elements() for source in node.sources]
         parts = tuple([self.of(source) for source in kept])
@@ -346,9 +350,9 @@ class _Numbering:
         return [sum(block.size for block, _ in node.format.read(name)) for name in names]
 
 
-def _counts(leaf: Node) -> bool:
-    """Whether a source only counts, as that of `enumerate`."""
-    return leaf.op in ("range", "counter")
+def only_counts(node: Node) -> bool:
+    """Whether all its sources only count, as that of `enumerate`."""
+    return all(leaf.op in ("range", "counter") for leaf in walk(node) if not leaf.inputs)
 
 
 @dataclass(frozen=True, eq=False)

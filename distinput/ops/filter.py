@@ -3,12 +3,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.arrow_expression import is_expression
-from distinput.core.calls import MOST_CALLS, called
+from distinput.core.block import Block
+from distinput.core.calls import MOST_CALLS, called, calls_of
+from distinput.core.column import Ints
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -80,6 +83,10 @@ class Filter(SameElements):
             else:
                 yield rows.take(indices + first), mark
 
+    def kept(self, rows: Block) -> Ints:
+        """Which of some elements it keeps."""
+        return np.flatnonzero(list(calls_of(_predicate("filter", self.predicate), rows, unpack=True)))
+
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(SameElements):
@@ -126,6 +133,11 @@ class TakeWhile(SameElements):
                 yield rows.rows(first, first + kept.index(False)), {**mark, "ended": True}
                 return
             yield rows.rows(first, first + len(kept)), {**mark, "ended": False}
+
+    def kept(self, rows: Block) -> Ints:
+        """Which of some elements it keeps: those before the first one for which the predicate is false."""
+        calls = calls_of(_predicate("take_while", self.predicate), rows, unpack=True)
+        return np.arange(sum(1 for _ in takewhile(bool, calls)))
 
 
 def _predicate(op: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from distinput.core.arrow_expression import Term, check_expression, rows_where, term_of
+from distinput.core.block import Block
+from distinput.core.column import Ints
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
 from distinput.core.run import Run
@@ -65,6 +67,10 @@ class Where(SameElements):
             if type(rows) is Failure or not rows.size:
                 yield rows, at(rows.size)
                 continue
-            assert self._checked
-            kept = rows_where(rows, self.spec, self.expression, self.fields)
+            kept = self.kept(rows)
             yield (rows if len(kept) == rows.size else rows.take(kept)), at(rows.size)
+
+    def kept(self, rows: Block) -> Ints:
+        """Which of some elements it keeps."""
+        assert self._checked
+        return rows_where(rows, self.spec, self.expression, self.fields)

@@ -143,6 +143,9 @@ class Ledger:
     ) -> Located:
         """The file and the record of every row of a step that the model has seen.
 
+        Where they do not follow from positions, as behind `filter`, the step is read again from the state before it on, and
+        records are counted on the way.
+
         Args:
           dataset: the distributed dataset that the job had, built anew.
           number: of the step among all that it has seen, from 0 on; negative: from the last one.
@@ -152,7 +155,8 @@ class Ledger:
         Raises:
           IndexError: there is no such step.
           StateError: the job had another pipeline or distribution.
-          UnimplementedError: the rows cannot be computed; `replay` gives them.
+          UnimplementedError: the records are not known; `replay` gives the rows. Or they are those of a worker with data of its
+            own, whose ledger knows them.
         """
         return self._looked_at(dataset).locate(number, replica, read=read)
 

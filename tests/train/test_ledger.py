@@ -77,6 +77,11 @@ def test_what_was_seen_is_replayed_and_located(drawn: tuple[Corpus, Any], kind: 
     assert len(ledger) == len(model)
     for number, rows in enumerate(model):
         assert flat(strategy, ledger.replay(notebook, number)) == rows
+        if kind == "filter":
+            try:
+                assert told(ledger.locate(notebook, number, read=found.read)) == rows
+            except di.errors.UnimplementedError as error:  # after `cache` and mixtures
+                assert "Ledger.replay gives the step itself" in str(error)  # noqa: PT017
         if kind is None:
             assert told(ledger.locate(notebook, number, read=found.read)) == rows
     if kind is None:
@@ -113,8 +118,7 @@ def test_restarts_on_other_workers(before: int, after: int, saved: int, lost: in
     strategy = mirrored(2)
     notebook, ledger = dataset_of(strategy), di.train.Ledger(folder)
     assert [flat(strategy, ledger.replay(notebook, number)) for number in range(len(ledger))] == model
-    if counted:
-        assert [told(one) for one in ledger.seen(notebook)] == model
+    assert [told(one) for one in ledger.seen(notebook)] == model
     assert os.listdir(folder) == ["worker-0.ledger"]  # one writes for all
 
 

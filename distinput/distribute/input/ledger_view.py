@@ -7,10 +7,12 @@ from distinput.core.state import State
 from distinput.data.seal import place_in
 from distinput.distribute.input.distributed_dataset import DistributedDataset
 from distinput.distribute.input.distributed_iterator import DistributedIterator
+from distinput.distribute.input.kept_records import KeptRecords
 from distinput.distribute.input.replayed import described, looks_back, replayed, resealed, step_from
 from distinput.distribute.input.saved import opened_state
 from distinput.distribute.input.source import WHOLE
 from distinput.distribute.input.step_records import StepRecords
+from distinput.errors import UnimplementedError
 from distinput.lineage.history import History, Part
 from distinput.lineage.located import Located
 
@@ -57,6 +59,7 @@ class LedgerView:
         self._source, self._delivery, self._history = dataset._source, dataset._delivery, history
         self._checked: dict[int, State] = {}
         self._records: dict[tuple[int, bool], StepRecords] = {}
+        self._followed: dict[tuple[int, bool], KeptRecords] = {}
 
     def __len__(self) -> int:
         return len(self._history)
@@ -68,7 +71,15 @@ class LedgerView:
         key = id(part.told), read
         if key not in self._records:
             self._records[key] = StepRecords.with_seeds(self._source, _seeds(state), read=read)
-        return self._records[key].locate(step, replica, part.epoch)
+        if key not in self._followed:
+            try:
+                return self._records[key].locate(step, replica, part.epoch)
+            except UnimplementedError:
+                if not part.told["keeps"]:
+                    raise
+        kept = self._followed.setdefault(key, KeptRecords(self._source, part.epoch))
+        first, states = self._before(part, step)
+        return kept.locate(step, replica, first, states)
 
     def replay(self, number: int) -> Any:
         """See `Ledger.replay`."""
@@ -76,9 +87,14 @@ class LedgerView:
         state = self._state_of(part)
         if not part.told["keeps"]:
             return replayed(self._source, self._delivery, step, part.epoch, _seeds(state))
-        first, kept = part.inputs_before(max(part.began, step - looks_back(self._source, step)))
-        states = [resealed(given, place) for given, place in zip(state["inputs"], kept, strict=True)]
+        first, states = self._before(part, max(part.began, step - looks_back(self._source, step)))
         return step_from(self._source, self._delivery, states, first, step)
+
+    def _before(self, part: Part, step: int) -> tuple[int, list[State]]:
+        """The states that are kept of the last place before a step, and before which step that is."""
+        first, kept = part.inputs_before(step)
+        pairs = zip(self._state_of(part)["inputs"], kept, strict=True)
+        return first, [resealed(given, place) for given, place in pairs]
 
     def _state_of(self, part: Part) -> State:
         """The state at the beginning of a part.

@@ -2,16 +2,15 @@
 """Which records the parts of each step are made of, for every source of steps."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from distinput.core.column import Ints
-from distinput.core.sizes import balanced_slice
 from distinput.distribute.input.cut_batches import CutBatches
-from distinput.distribute.input.dealing import equal_slices
 from distinput.distribute.input.dealt_elements import DealtElements
+from distinput.distribute.input.located_rows import cut_rows, located_part, located_rows
 from distinput.distribute.input.own_pieces import OwnPieces
 from distinput.distribute.input.source import Source
 from distinput.errors import UnimplementedError
@@ -54,7 +53,7 @@ class StepRecords:
             return self._of_batch(step, replica, epoch)
         assert isinstance(self._source, DealtElements)
         found = [
-            self._located(step, epoch, np.full(_rows(numbers), number), np.arange(_rows(numbers)), numbers, tree)
+            located_part(step, epoch, number, numbers, tree, self._assumes(tree))
             for number, numbers, tree in self._dealt(self._source, step, replica, epoch)
         ]
         return Located.joined(found) if found else Located.empty(step, epoch)
@@ -148,12 +147,12 @@ class StepRecords:
         if terms.full_rows and rows < terms.full_rows:
             raise self._behind(step)
         if isinstance(source, DealtElements):
-            cut = _cut(rows, None, 1, 1, False)
+            cut = cut_rows(rows, None, 1, 1, False)
         else:
             assert isinstance(source, OwnPieces | CutBatches)
             replicas = terms.replicas
-            cut = _cut(rows, replica, replicas.total, replicas.workers, source.balanced)
-        return self._located(step, epoch, cut[1], cut[2], numbers_at(cut[0]), tree)
+            cut = cut_rows(rows, replica, replicas.total, replicas.workers, source.balanced)
+        return located_rows(step, epoch, *cut[1:], numbers_at(cut[0]), tree, self._assumes(tree))
 
     def _dealt(
         self, source: DealtElements, step: int, replica: int | None, epoch: int
@@ -188,18 +187,6 @@ class StepRecords:
     def _behind(self, step: int) -> IndexError:
         there = f", there are {self.steps}" if self.steps >= 0 else ""
         return IndexError(f"locate: there is no step {step}{there}")
-
-    def _located(self, step: int, epoch: int, replica: Ints, row: Ints, numbers: Ints, tree: Numbered) -> Located:
-        """The rows of replicas, whose records have these numbers, [n, records of a row] or [records] of a single one."""
-        flat = numbers.reshape(-1)
-        if len(flat) != len(row):
-            records = len(flat) // max(1, len(row))
-            replica, row = np.repeat(replica, records), np.repeat(row, records)
-        if tree.fills and len(flat) and flat.min() < 0:  # what fills short batches of batches
-            there = flat >= 0
-            replica, row, flat = replica[there], row[there], flat[there]
-        file, record = tree.places(flat)
-        return Located(step, epoch, tree.files, file, record, replica, row, self._assumes(tree))
 
     def _assumes(self, tree: Numbered) -> tuple[str, ...]:
         return (*tree.assumes, *self._drawn)
@@ -244,35 +231,3 @@ class StepRecords:
 
 def _drawn(node: Node, seeds: Sequence[int]) -> Node:
     return node if drawn_seeds(node) == list(seeds) else with_drawn_seeds(node, seeds)
-
-
-def _rows(numbers: Ints) -> int:
-    return 1 if numbers.ndim == 1 else len(numbers)
-
-
-@lru_cache(maxsize=256)
-def _cut(rows: int, replica: int | None, total: int, workers: int, balanced: bool) -> tuple[Ints, Ints, Ints]:
-    """Which rows of a global batch a replica gets, or all of them, replica by replica.
-
-    Args:
-      rows: of the batch.
-      replica: None: all.
-      total: how many replicas there are.
-      workers: how many workers they are on.
-      balanced: whether the sizes of parts differ by at most one.
-
-    Returns:
-      The rows in the batch [n], the replicas that get them [n], and the rows in their parts [n]; not to be written to.
-    """
-    numbers = range(total) if replica is None else [replica]
-    if balanced:
-        parts = [balanced_slice(rows, total, number) for number in numbers]
-    else:  # a worker has every W-th piece
-        slices, count = equal_slices(rows, total), total // workers
-        parts = [slices[number // count + number % count * workers] for number in numbers]
-    sizes = [part.stop - part.start for part in parts]
-    at = np.concatenate([np.arange(part.start, part.stop) for part in parts])
-    found = at, np.repeat(np.asarray(numbers), sizes), np.concatenate([np.arange(size) for size in sizes])
-    for array in found:
-        array.flags.writeable = False
-    return found
