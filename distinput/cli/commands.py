@@ -45,6 +45,9 @@ COMMANDS = (
         "the file and the record of every row of a step; or the steps that hold a record",
     ),
     Command("replay", "replay", "datasets", "the very batches of a step again, without the job"),
+    Command(
+        "judge", "judge", "datasets", "does a loader of any library deliver each record once, also after a restart?"
+    ),
     Command("graph", "graph", "datasets", "a picture of a pipeline, as SVG or in Mermaid's language"),
     Command("cluster", "cluster.start", "processes", "start workers and parameter servers on this machine"),
     Command(

@@ -130,6 +130,11 @@ def check_dataset(
     * another process: another process gets the same elements, and goes on from a state of this one;
     * nothing left: no thread, process or open file is left behind.
 
+    How much of a pipeline is looked at: "same elements" and "distributed" read all of it; "spec", "shards" and "policies" all
+    of up to 10,000 elements, or the first 200 if it does not end; the others, which begin anew at many places, the first 200,
+    and "positions" the first 60 of each step. "facts" leaves out steps with more than 1,000. Nothing is known of what happens
+    only later: make the pipeline of few records, with small files and small buffers.
+
     Args:
       make: makes the pipeline, anew at each call and always the same. If it can be pickled, as a function of a module can,
         it is tried in another process as well.

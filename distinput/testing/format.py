@@ -324,6 +324,9 @@ def check_format(
       `DistinputError` that names the file, usually a `DataLossError`; a changed byte may also give another valid record;
     * dataset: `check_dataset` of the dataset that reads the files, with the policies AUTO, BALANCED, DATA and FILE.
 
+    All records are read, from the position after each block; of rows to seek, places to cut a file, and bytes to damage, about
+    40 are tried, the first and the last among them. `check_dataset` says how many it looks at.
+
     Args:
       format: what reads the files.
       files: their paths, or a function that writes them into an empty folder and returns the paths.

@@ -56,6 +56,7 @@ FLOORS: dict[str, int] = {
 ALLOWED: dict[tuple[str, str], str] = {
     ("cli", ""): "the command line is a user of the public names",
     ("cli", "diagnosis"): "the command `doctor` prints what it finds",
+    ("cli", "testing"): "the command `judge` tries loaders as tests do",
     ("cli", "reports"): "the command `graph` draws, and `bench` writes a page",
     ("functions", "streaming"): "threads that call functions are tried and measured as all threads are",
     ("diagnosis", ""): "it tells the version of the whole",

@@ -286,6 +286,44 @@ def test_what_a_law_says_nothing_about_is_not_said_to_be_checked() -> None:
     assert "policies" not in check_dataset(lambda: Dataset.range(5), policies=["FILE"])
 
 
+@pytest.mark.parametrize("count", [199, 200, 201, 450])
+def test_a_pipeline_of_many_elements_keeps_the_laws(count: int) -> None:
+    quick = ("spec", "facts", "positions", "shards", "policies")
+    others = [law for law in LAWS if law not in quick]
+    assert check_dataset(lambda: Dataset.range(count).map(same), leave_out=others) == quick
+
+
+def test_a_pipeline_without_an_end_keeps_the_laws() -> None:
+    endless = Dataset.range(7).repeat()
+    assert check_dataset(
+        lambda: endless, leave_out=[law for law in LAWS if law not in ("shards", "policies", "facts")]
+    ) == (
+        "facts",
+        "shards",
+        "policies",
+    )
+    assert "facts" not in check_dataset(lambda: Dataset.range(1001), leave_out=[law for law in LAWS if law != "facts"])
+
+
+def test_elements_behind_the_first_hundreds_are_looked_at(tmp_path: Path) -> None:
+    lines = di.data.TextLineDataset([str(write_lines(tmp_path, name, 150)) for name in "abc"])
+    with pytest.raises(AssertionError, match=r"^policies: policy FILE, 2 workers: missing \[\], too many"):
+        check_dataset(
+            lambda: Dataset(TakesNoOtherInput(lines.node, same)),
+            policies=["FILE"],
+            leave_out=[law for law in LAWS if law != "policies"],
+        )
+    assert "policies" in check_dataset(
+        lambda: lines, policies=["FILE"], leave_out=[law for law in LAWS if law != "policies"]
+    )
+
+
+def write_lines(folder: Path, name: str, count: int) -> Path:
+    path = folder / name
+    path.write_text("".join([f"{name}{number}\n" for number in range(count)]))
+    return path
+
+
 def test_an_unknown_law_cannot_be_left_out() -> None:
     with pytest.raises(ValueError, match="there is no law 'restarts'; known are same elements, spec, facts"):
         check_dataset(lambda: Dataset.range(5), leave_out=["restarts"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m distinput.testing.judge`: the judge from a shell."""
+"""The judge from a shell: the words of `distinput judge` and of `python -m distinput.testing.judge`."""
 
 import argparse
 import os
@@ -15,19 +15,15 @@ from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.report import Report
 from distinput.testing.judge.tables import SUFFIXES, WRITERS
 
-__all__ = ["main"]
+__all__ = ["add_arguments", "main", "run"]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple([int(word) for word in text.split(",") if word])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m distinput.testing.judge",
-        description="Try loaders in jobs of several ranks, and say which laws they keep. Exit status: 0 if no law is broken, "
-        "1 if one is, 2 for wrong arguments.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words of the judge."""
     parser.add_argument(
         "loaders", nargs="*", metavar="MODULE:FUNCTION", help="functions that make the loader of a rank"
     )
@@ -48,11 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--patience", type=float, default=60.0, help="seconds for one step (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write a file too: .html, .json, .md or .txt")
-    return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command line; the exit status.
+    """The command line; the exit status: 0 if no law is broken, 1 if one is, 2 for wrong arguments.
 
     Args:
       words: its arguments; those of the program when None.
@@ -63,31 +58,52 @@ def main(words: Sequence[str] | None = None) -> int:
     known: Grain, `ElasticIterator`...
     0
     """
-    parser = _parser()
+    parser = argparse.ArgumentParser(
+        prog="python -m distinput.testing.judge",
+        description="Try loaders in jobs of several ranks, and say which laws they keep. Exit status: 0 if no law is broken, "
+        "1 if one is, 2 for wrong arguments.",
+    )
+    add_arguments(parser)
     given = parser.parse_args(words)
+    try:
+        return 0 if run(given) else 1
+    except (ImportError, ValueError) as error:
+        parser.error(str(error))
+
+
+def run(given: argparse.Namespace) -> bool:
+    """Judge, print and write what the words ask for.
+
+    Args:
+      given: the words, as `add_arguments` lets them be parsed.
+
+    Returns:
+      False if a law is broken by a loader that was named.
+
+    Raises:
+      ValueError: the words do not fit together, or a function is not there.
+      ImportError: a module is not there.
+    """
     if given.output is not None and given.output.suffix not in SUFFIXES:
-        parser.error(f"--output must end in {', '.join(SUFFIXES)}, got {given.output}")
+        raise ValueError(f"--output must end in {', '.join(SUFFIXES)}, got {given.output}")
     chosen = [known for known in LOADERS if (given.only or "").lower() in known.name.lower()]
     if given.list:
         print(f"laws: {', '.join(LAWS)}")
         for known in chosen:
             print(f"known: {known.name}" + (f" (not installed: {', '.join(known.missing)})" if known.missing else ""))
-        return 0
+        return True
     if not given.loaders and not given.all:
-        parser.error("name a function, MODULE:FUNCTION, or use --all")
+        raise ValueError("name a function, MODULE:FUNCTION, or use --all")
     reports: list[Report] = []
-    try:
-        for report in _reports(given, chosen):
-            if not given.json:
-                print(f"{report}\n", flush=True)
-            reports.append(report)
-    except (ImportError, ValueError) as error:
-        parser.error(str(error))
+    for report in _reports(given, chosen):
+        if not given.json:
+            print(f"{report}\n", flush=True)
+        reports.append(report)
     if given.json:
         print(WRITERS["json"](reports))
     if given.output is not None:
         given.output.write_text(WRITERS[SUFFIXES[given.output.suffix]](reports), encoding="utf-8")
-    return 0 if given.all or all(report.ok for report in reports) else 1
+    return bool(given.all) or all(report.ok for report in reports)
 
 
 def _reports(given: argparse.Namespace, chosen: Sequence[Known]) -> Iterator[Report]:

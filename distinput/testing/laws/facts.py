@@ -16,7 +16,10 @@ from distinput.testing.laws.trace import elements_from
 __all__ = ["check_facts"]
 
 
-def check_facts(dataset: Dataset, *, most: int = 60) -> None:
+_MOST = 1000
+
+
+def check_facts(dataset: Dataset, *, most: int = _MOST) -> bool:
     """The facts that the steps of a pipeline declare are true; checked for every step whose elements are few enough.
 
     `needs`: with `Needs.ONE` the step over a part of its input gives that part of its elements, with `Needs.EACH` the parts one
@@ -27,16 +30,22 @@ def check_facts(dataset: Dataset, *, most: int = 60) -> None:
       dataset: any pipeline.
       most: steps with more elements are left out.
 
+    Returns:
+      False if every step has more elements.
+
     Raises:
       AssertionError: a fact is false.
 
     >>> import distinput as di
     >>> check_facts(di.data.Dataset.range(9).map(lambda x: x * 2).filter(lambda x: x % 3 > 0).batch(2))
+    True
     """
+    looked = False
     for step in walk(dataset.node):
         elements = _all(step, most)
         if elements is None:
             continue
+        looked = True
         _check_counts(step, elements)
         if len(step.inputs) != 1:
             continue
@@ -44,6 +53,7 @@ def check_facts(dataset: Dataset, *, most: int = 60) -> None:
         if given is not None:
             _check_needs(step, elements, given)
             _check_order(step, elements, given)
+    return looked
 
 
 def _all(step: Node, most: int) -> list[Any] | None:

@@ -10,17 +10,17 @@ from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import DatasetSpec, Spec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import INFINITE, UNKNOWN
-from distinput.testing.laws.trace import MOST
+from distinput.testing.laws.trace import most_of
 
 __all__ = ["check_spec"]
 
 
-def check_spec(dataset: Dataset, *, most: int = MOST) -> None:
+def check_spec(dataset: Dataset, *, most: int | None = None) -> None:
     """Law 4: every element fits `element_spec`, and the cardinality is true.
 
     Args:
       dataset: any pipeline.
-      most: elements looked at when the pipeline is endless.
+      most: elements looked at; None: 200 of a pipeline that does not end, else 10,000.
 
     Raises:
       AssertionError: an element does not fit, or there are more or fewer of them than stated.
@@ -28,6 +28,7 @@ def check_spec(dataset: Dataset, *, most: int = MOST) -> None:
     >>> import distinput as di
     >>> check_spec(di.data.Dataset.range(5).batch(2))
     """
+    most = most_of(dataset) if most is None else most
     spec = Spec.of(dataset.element_spec)
     stated = dataset.cardinality()
     count = 0

@@ -8,15 +8,29 @@ from typing import Any
 
 from distinput.core.run import Run
 from distinput.core.state import State
+from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
-from distinput.plan.node import Node
+from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 from distinput.testing.elements import exact
 
-__all__ = ["MOST", "Trace", "begun", "elements_from", "until_error"]
+__all__ = ["ALL", "MOST", "Trace", "begun", "elements_from", "most_of", "until_error"]
 
 MOST = 200
-"""The most elements looked at of a pipeline that may not end."""
+"""The most elements looked at of a pipeline that does not end, and by laws that begin anew at many elements."""
+
+ALL = 10_000
+"""The most elements of a pipeline that ends, by laws that read it once."""
+
+
+def most_of(dataset: Dataset) -> int:
+    """How many elements a law looks at that reads a pipeline once: all of a few thousand, or the first if it does not end.
+
+    >>> import distinput as di
+    >>> most_of(di.data.Dataset.range(9)), most_of(di.data.Dataset.range(9).repeat())
+    (10000, 200)
+    """
+    return MOST if dataset.cardinality() == INFINITE else ALL
 
 
 @dataclass

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`distinput judge`: what the judge says, with the exit statuses of all commands."""
+
+import json
+
+import pytest
+
+from distinput.cli import main
+
+SOME = ["--records", "17", "--ranks", "1,2", "--law", "equal steps"]
+
+
+def test_the_status_says_whether_a_law_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "tests.testing.judge.toys:right", *SOME]) == 0
+    assert "no law is broken" in capsys.readouterr().out
+    assert main(["judge", "tests.testing.judge.toys:unequal", *SOME, "--json"]) == 3
+    assert not json.loads(capsys.readouterr().out)[0]["ok"]
+
+
+def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "json:nothing"]) == 2
+    assert capsys.readouterr().err == "distinput judge: judge: module 'json' has no function 'nothing'\n"
