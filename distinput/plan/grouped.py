@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from distinput.core.state import State
 from distinput.plan.needs import Needs
-from distinput.plan.node import Node, record_in_words
+from distinput.plan.node import Node
+from distinput.plan.record_places import record_in_words
 
 __all__ = ["Grouped"]
 

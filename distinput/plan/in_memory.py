@@ -24,7 +24,6 @@ from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, merge_s
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.plan.common_spec import common_spec
 from distinput.plan.node import Node
 
 __all__ = ["InMemory", "Rows", "datasets_spec", "leaf_spec", "rows_from"]
@@ -140,6 +139,8 @@ def datasets_spec(items: Sequence[Any]) -> DatasetSpec:
     Raises:
       InvalidArgumentError: their elements differ in structure or dtype.
     """
+    from distinput.plan.common_spec import common_spec
+
     nodes = [node for item in items for node in (item if isinstance(item, tuple) else (item,))]
     shapes = {(len(item),) if isinstance(item, tuple) else () for item in items}
     shape: tuple[int | None, ...] = shapes.pop() if len(shapes) == 1 else (None,)

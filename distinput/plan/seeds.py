@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distinput.core.loader_worker import loader_worker
 from distinput.core.random import key_of
 from distinput.plan.node import Node, walk
 
@@ -83,6 +82,8 @@ def own_draw(node: Node, num_shards: int) -> Node | None:
       node: what is divided.
       num_shards: among how many workers.
     """
+    from distinput.core.loader_worker import loader_worker
+
     worker = loader_worker()
     several = worker is not None and num_shards > worker.count  # of several processes, which drew apart
     for step in walk(node):

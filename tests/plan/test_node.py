@@ -1,68 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node says of itself, and what it says by default."""
-
-import operator
-import pickle
-from functools import partial
+"""What is counted of a node: its elements, its batches and their rows."""
 
 import pytest
 
 import distinput as di
 from distinput.data.dataset import Dataset
-from distinput.plan.batching import Batching
-from distinput.plan.grouped import Grouped
-from distinput.plan.needs import Needs
-from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.plan.one_for_one import OneForOne
-from distinput.plan.same_elements import SameElements
+from distinput.plan.node import INFINITE, UNKNOWN
 from tests.sharding.ops_of_others import Halves, Packed, Squares, Sums, Tripled
 
 RANGE = di.data.Dataset.range
-
-
-def every_class(kind: type[Node] = Node) -> list[type[Node]]:
-    found = [inner for heir in kind.__subclasses__() for inner in every_class(heir)]
-    return [kind, *found]
-
-
-def test_a_step_that_says_nothing_is_cautious() -> None:
-    silent = Sums(RANGE(4).node)
-    assert silent.needs == Needs.ALL
-    facts = (
-        "by_position",
-        "shuffles",
-        "keeps_batches",
-        "view_only",
-        "about_the_whole",
-        "skips_failures",
-        "reads_files",
-    )
-    assert not any(getattr(silent, fact) for fact in facts)
-    assert not any([silent.draws, silent.keeps, silent.drops_rows, silent.spec_given, silent.spec_from_file])
-    assert (silent.own_options, silent.rows_per_batch, silent.for_groups(4), silent.made) == (None, None, None, ())
-    assert silent.over_pieces(RANGE(4).node, 2) is None
-    assert silent.with_full_batches() is silent
-    assert silent.alike_everywhere() is silent
-    assert (silent.random_access, silent.start_at(1, 0)) == (False, None)
-
-
-def test_families_speak_for_their_kind() -> None:
-    assert (OneForOne.needs, Grouped.needs, Batching.needs, SameElements.needs) == (
-        Needs.ONE, Needs.PART, Needs.PART, Needs.ALL,
-    )  # fmt: skip
-    assert SameElements.keeps_batches
-    assert not OneForOne.keeps_batches
-
-
-def test_facts_do_not_contradict_one_another() -> None:
-    for kind in every_class():
-        if not kind.__module__.startswith("distinput."):
-            continue
-        assert not (kind.shuffles and not kind.by_position), f"{kind}: an order of positions is by position"
-        assert not (kind.transparent and kind.needs != Needs.ONE), (
-            f"{kind}: states of the input are places of one for one"
-        )
-        assert not (kind.by_position and not kind.keeps_batches), f"{kind}: elements as they are keep their rows"
 
 
 # --- counts
@@ -160,14 +106,3 @@ def test_full_batches_are_those_of_every_batch_that_is_seen() -> None:
     assert Dataset(both.node.with_full_batches()).to_list() == [[0, 1, 2], [3, 4, 5], [0, 1, 2]]
     mapped = RANGE(7).batch(3).map(lambda x: x)
     assert len(Dataset(mapped.node.with_full_batches()).to_list()) == 3
-
-
-def test_a_node_is_sent_with_its_fields_and_its_spec() -> None:
-    node = Dataset.range(5).map(partial(operator.mul, 2)).node
-    assert "spec" not in vars(pickle.loads(pickle.dumps(node)))
-    spec = node.spec
-    _ = node.inputs, node.lasting, node.in_memory
-    again = pickle.loads(pickle.dumps(node))
-    assert vars(again)["spec"] == spec
-    assert "lasting" not in vars(again)
-    assert str(again) == str(node)
