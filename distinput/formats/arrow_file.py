@@ -62,6 +62,11 @@ class ArrowFile:
         return self.whole is not None and self.batches is not None and not self.batches.compressed
 
     @property
+    def single(self) -> bool:
+        """True if a batch can be read without those before it."""
+        return self.batches is not None and (self.listed or not self.batches.dictionaries)
+
+    @property
     def _schema_part(self) -> str | None:
         """What is read first: of a stream, the schema; of a file, what its end says of all of it."""
         return None if self.listed else "the schema at its beginning"
@@ -99,13 +104,19 @@ class ArrowFile:
         return batch if self.columns is None else batch.select(list(self.columns))
 
     def each(self, row: int) -> Iterator[tuple[int, Any]]:
-        """Numbered record batches, starting with the one that holds `row`; those of a stream start with the first."""
+        """Numbered record batches, from the one that holds `row` on, or from the first one where it needs those before it."""
+        first = 0 if self.batches is None else int(np.searchsorted(self.batches.ends, row, "right")) - 1
         if self.listed:
             assert self.batches is not None
-            first = int(np.searchsorted(self.batches.ends, row, "right")) - 1
             with self._opened(self._fields) as reader:
                 for number in range(first, len(self.batches)):
                     yield number, self._listed(reader, number)
+            return
+        if first and self.single:
+            assert self.batches is not None
+            for number in range(first, len(self.batches)):
+                self.check_unchanged()
+                yield number, self.batch(number)
             return
         number = 0
         with self._opened(self._fields) as reader:

@@ -20,7 +20,7 @@ from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.strings import Strings
-from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
@@ -90,6 +90,17 @@ class ArrowIpc(TableFormat):
 
     def seek(self, path: str, row: int) -> Position | None:
         return {"row": row} if row == 0 or self._file(path).batches is not None else None
+
+    def past(self, path: str, position: Position | None) -> Position | None:
+        """The first row of the next record batch, where it is known where that one lies."""
+        try:
+            file = self._file(path)
+        except (DistinputError, OSError):
+            return None
+        if file.batches is None or not file.single:
+            return None
+        behind = file.batches.ends[file.batches.ends > self.first_row(path, position)][:-1]
+        return {"row": int(behind[0])} if len(behind) else None
 
     def fragments(self, path: str) -> list[Fragment]:
         batches = self._file(path).batches

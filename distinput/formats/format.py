@@ -208,6 +208,10 @@ class Format(ABC):
         del path
         return None
 
+    def stated_rows(self, path: str) -> int | None:
+        """The number of records that the file says it has, though it may be damaged; asked where an error is told."""
+        return self.rows(path) if self.counts_rows else None
+
     def fragments(self, path: str) -> list[Fragment]:
         """The smallest parts of the file that can be read independently, in order; together they cover the file."""
         return [Fragment(path, self.start(), None, self.rows(path), size_of(path))]

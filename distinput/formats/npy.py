@@ -3,7 +3,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
@@ -55,14 +55,19 @@ class Npy(TableFormat):
         return Spec.leaf(header.shape[1:], header.native)
 
     def rows(self, path: str) -> int | None:
+        header = _header(path)
+        return header.shape[0] if header.rows_there == header.shape[0] else None
+
+    def stated_rows(self, path: str) -> int | None:
         return _header(path).shape[0]
 
     def gathers(self, path: str) -> bool:
-        return self._local(path) is not None
+        return self._local(path) is not None and self.rows(path) is not None
 
     def units(self, files: FileTable) -> Ints | None:
         paths = [files.path(number) for number in range(len(files))]
-        return np.array([header.shape[0] for header in ask_each(_header, paths)], np.int64)
+        rows = list(ask_each(self.rows, paths))
+        return None if None in rows else np.array(rows, np.int64)
 
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _header(files.path(0)).row_bytes) if len(files) else 1
@@ -73,7 +78,7 @@ class Npy(TableFormat):
         row = self.first_row(path, position)
         stamp = stamp_of(path)
         header = _header_of(path, stamp)
-        rows = header.shape[0]
+        rows = header.rows_there
         if row > rows:
             raise DataLossError(f"{path}: has {rows} rows, but reading was to go on at row {row}; it changed")
         cuts = cut_rows(rows - row, block_rows(header.row_bytes), size, given)
@@ -83,6 +88,8 @@ class Npy(TableFormat):
             for first, stop in cuts:
                 check_unchanged(path, stamp)
                 yield _block(whole[row + first : row + stop], header), {"row": row + stop}
+            if rows < header.shape[0]:
+                raise _too_short(path, header, size_of(path))
             return
         with Source(path, start=header.start + row * header.row_bytes) as source:
             for first, stop in cuts:
@@ -93,6 +100,8 @@ class Npy(TableFormat):
                 if local_path(path) is not None:
                     check_unchanged(path, stamp)
                 yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
+        if rows < header.shape[0]:
+            raise _too_short(path, header, size_of(path))
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; only these rows are read.
@@ -132,11 +141,19 @@ class _Header:
       shape: of the array.
       dtype: as it is stored.
       start: the byte at which the values begin.
+      size: of the file in bytes; 0 if it is not known.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     start: int
+    size: int = 0
+
+    @property
+    def rows_there(self) -> int:
+        """The rows that are whole; fewer than the shape says if the file was cut short."""
+        rows = self.shape[0]
+        return min(rows, max(0, self.size - self.start) // self.row_bytes) if self.size and self.row_bytes else rows
 
     @property
     def native(self) -> np.dtype[Any]:
@@ -154,7 +171,7 @@ class _Header:
 
     def array(self, file: Bytes) -> np.ndarray[Any, Any]:
         """The whole array, from the bytes of its file."""
-        return self.rows_of(file[self.start : self.start + self.shape[0] * self.row_bytes], self.shape[0])
+        return self.rows_of(file[self.start : self.start + self.rows_there * self.row_bytes], self.rows_there)
 
 
 def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
@@ -189,10 +206,7 @@ def _header_of(path: str, stamp: str) -> _Header:
             f"{path}: is stored column by column (Fortran's order), so that its rows lie scattered; save it again "
             "with numpy.save(path, numpy.ascontiguousarray(array))"
         )
-    size = size_of(path)
-    if size and size < header.start + header.shape[0] * header.row_bytes:
-        raise _too_short(path, header, size)
-    return header
+    return replace(header, size=size_of(path))
 
 
 @lru_cache(maxsize=1024)
@@ -233,5 +247,6 @@ def _parsed(path: str) -> tuple[_Header, bool]:
 def _too_short(path: str, header: _Header, size: int) -> DataLossError:
     return DataLossError(
         f"{path}: has {size} bytes, but an array {header.dtype}{list(header.shape)} behind a header of {header.start} "
-        f"bytes needs {header.start + header.shape[0] * header.row_bytes}; it was cut short"
+        f"bytes needs {header.start + header.shape[0] * header.row_bytes}; it was cut short, "
+        f"and {header.shape[0] - max(0, size - header.start) // header.row_bytes} of its {header.shape[0]} rows are missing"
     )

@@ -240,6 +240,7 @@ class FragmentReader(Node):
             fragment = self.fragments.fragment(number, self.format)
             self.fragments.files.check(int(self.fragments.file[number]))
             place: Place = {"path": fragment.path, "position": position or fragment.start, "fragment": fragment}
+            place["stated_rows"] = self.format.stated_rows
             run.reading = partial("{path} at {position}".format_map, place)
             self.format.check_spec(fragment.path, self.spec)
             return place

@@ -138,6 +138,9 @@ class OnError(SameElements):
         notes = [note for note in getattr(error, "__notes__", ()) if note.startswith("on ")]
         step = getattr(error, "_distinput_step", self.subject)
         record = {"file": None, "row": None, **place, "op": step.op, "made_at": str(step.origin)}
+        lost, rest = getattr(error, "_distinput_lost", (1, False))
+        if rest or lost != 1:
+            record |= {"lost": lost, "rest_of_file": rest}
         return {**record, "error": type(error).__name__, "message": str(error), "element": notes[0] if notes else None}
 
     def _too_many(self, errors: int, elements: int, first: list[str]) -> DataLossError:
@@ -160,7 +163,14 @@ def _is_own(error: Exception, foreign: frozenset[int]) -> bool:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}{_lost_with(*getattr(error, '_distinput_lost', (1, False)))}"
+
+
+def _lost_with(lost: int | None, rest: bool) -> str:
+    """What is lost of a file beside the record that an error is of."""
+    if rest:
+        return "; the rest of the file is lost" + ("" if lost is None else f", {lost} records")
+    return "" if lost in (1, None) else f"; {lost} records are lost"
 
 
 def _where(record: dict[str, Any]) -> str:

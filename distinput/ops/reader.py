@@ -299,7 +299,7 @@ class Reader(Node):
             stamps = StampsAhead(self.format.spec, run, stack) if self.format.spec_from_file else None
 
             def opened(name: Any, position: Position | None) -> Place:
-                place: Place = {"path": _path(name), "position": position}
+                place: Place = {"path": _path(name), "position": position, "stated_rows": self.format.stated_rows}
                 if self.table is not None:
                     self.table.check(self.table.index(place["path"]))
                 run.reading = partial(_told, place)

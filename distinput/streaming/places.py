@@ -18,7 +18,7 @@ Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
 
 Also the mark "behind" the file, where reading resumes after an "error" before its first record, or once the file is "lost"
-because of a later error.
+because of a later error; and "stated_rows", which tells how many records a file says it has.
 """
 
 PlacedPortion = tuple[Mark, Place, Portion | Failure]
@@ -99,19 +99,40 @@ def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None) 
             behind = past(place["path"], place["position"]) if past is not None and run.past_damage else None
             if behind is None or not run.tolerant:
                 raise
-            failure = failure_at(error, place)
+            failure = failure_at(error, place, behind)
             place["position"] = behind
             yield failure, {**mark, "position": behind}
 
 
-def failure_at(error: Exception, place: Place) -> Failure:
-    """A failure of reading, which says in which file it was, and from which record on."""
+def failure_at(error: Exception, place: Place, behind: Any = None) -> Failure:
+    """A failure of reading, which says in which file it was, from which record on, and how much is lost with it.
+
+    Args:
+      error: what was raised.
+      place: where.
+      behind: the position in the file from which on it is read; None: the rest of the file, or fragment, is lost.
+    """
     if "path" in place:
         position = place["position"]
         if "fragment" in place and "row" not in place["fragment"].start:  # rows are counted from its beginning
             position = {**(position or {}), "row": None}
         error._distinput_place = place["path"], position  # type: ignore[attr-defined]
+        if "error" not in place:
+            error._distinput_lost = _lost(place, position, behind), behind is None  # type: ignore[attr-defined]
     return Failure(error)
+
+
+def _lost(place: Place, position: Any, behind: Any) -> int | None:
+    """The records from a position to the one where reading goes on, or to the end; None: nobody knows."""
+    fragment = place.get("fragment")
+    end = behind if behind is not None or fragment is None else fragment.stop
+    first, stop = [at.get("row") if isinstance(at, dict) else None for at in (position or {"row": 0}, end)]
+    if end is None and "stated_rows" in place:
+        try:
+            stop = place["stated_rows"](place["path"])
+        except Exception:  # noqa: BLE001 - the file is damaged: it need not be able to tell
+            stop = None
+    return None if first is None or stop is None or stop < first else int(stop - first)
 
 
 def portions_in(

@@ -70,13 +70,13 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         except Exception as error:
             if not run.tolerant:
                 raise
-            failure = failure_at(error, place)
             if not run.past_damage or rest.past is None or not isinstance(error, DAMAGE):
                 place["lost"] = True
-                yield failure, place["behind"]
+                yield failure_at(error, place), place["behind"]
                 return
-            rest, place["position"] = rest.past(place["position"])
-            yield failure, {**mark, "position": place["position"]}
+            rest, behind = rest.past(place["position"])
+            failure, place["position"] = failure_at(error, place, behind), behind
+            yield failure, {**mark, "position": behind}
 
 
 class _Pulled:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,21 @@ def test_a_file_cut_short_is_an_error(tmp_path: Path) -> None:
     np.save(path, np.arange(6))
     for damaged in cut_short(path.read_bytes()):
         path.write_bytes(damaged)
-        found, error = records_until_error(Npy(), path)
-        assert found == []
-        assert isinstance(error, DataLossError)
-        assert str(path) in str(error)
+        for memory_map in (True, False):
+            found, error = records_until_error(Npy(memory_map), path)
+            assert found == list(range(max(0, len(damaged) - 128) // 8))  # the whole rows that are there
+            assert isinstance(error, DataLossError)
+            assert str(path) in str(error)
+
+
+def test_a_file_cut_short_is_counted_by_nobody_and_says_what_it_had(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npy")
+    np.save(path, np.zeros((6, 2)))
+    os.truncate(path, os.path.getsize(path) - 17)
+    assert (Npy().rows(path), Npy().stated_rows(path), Npy().gathers(path)) == (None, 6, False)
+    assert Npy().units(FileTable.of([path])) is None
+    with pytest.raises(DataLossError, match="it was cut short, and 2 of its 6 rows are missing"):
+        records(Npy(), path, {"row": 4})
 
 
 def test_a_flipped_bit_of_the_header_is_an_error_or_another_array(tmp_path: Path) -> None:

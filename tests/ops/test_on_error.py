@@ -3,6 +3,7 @@ import gzip
 import io
 import json
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.formats.arrow_ipc import write_arrow
+from distinput.formats.arrow_messages import batches_of_file, batches_of_stream
 
 Dataset = di.data.Dataset
 SkipErrors = di.data.SkipErrors
@@ -316,6 +319,109 @@ def sharded(dataset: Any, worker: int) -> Any:
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
     return di.data.experimental.auto_shard_dataset(dataset.with_options(options), 2, worker)
+
+
+def damaged_arrow(path: Path, stream: bool) -> list[int]:
+    """Four record batches of which the second one has wrong offsets of texts."""
+    words = [b"w%02d" % i for i in range(40)]
+    write_arrow(path, {"n": np.arange(40), "w": words}, batch_rows=10, stream=stream)
+    data = bytearray(path.read_bytes())
+    places = batches_of_stream("", np.frombuffer(bytes(data), np.uint8)) if stream else batches_of_file(str(path))
+    offsets = data.index(np.array([0, 3, 6, 9], "<i4").tobytes(), int(places.starts[1]))
+    data[offsets + 4 : offsets + 8] = np.array([1 << 30], "<i4").tobytes()
+    path.write_bytes(data)
+    return [*range(10), *range(20, 40)]
+
+
+def damaged_npy(path: Path) -> list[int]:
+    with path.open("wb") as file:
+        np.save(file, np.arange(40))
+        file.truncate(file.tell() - 60)
+    return list(range(32))
+
+
+def damaged_gzip(path: Path) -> list[int]:
+    """Records behind which the end of the compressed data is missing."""
+    with di.io.TFRecordWriter(path) as writer:
+        for number in range(40):
+            writer.write(str(number).encode())
+    compressor = zlib.compressobj(wbits=31)
+    sound = path.read_bytes()[: 10 * 17 + 10 * 18]
+    path.write_bytes(compressor.compress(sound) + compressor.flush(zlib.Z_SYNC_FLUSH))
+    return list(range(20))
+
+
+DAMAGED: dict[str, tuple[Any, Any, int, int | None, bool]] = {
+    "arrow file": (
+        lambda path: damaged_arrow(path, False),
+        lambda paths, **more: di.data.ArrowDataset(paths, **more).map(lambda row: row["n"]),
+        10,
+        10,
+        False,
+    ),
+    "arrow file, not mapped": (
+        lambda path: damaged_arrow(path, False),
+        lambda paths, **more: di.data.ArrowDataset(paths, memory_map=False, **more).map(lambda row: row["n"]),
+        10,
+        10,
+        False,
+    ),
+    "arrow stream": (
+        lambda path: damaged_arrow(path, True),
+        lambda paths, **more: di.data.ArrowDataset(paths, **more).map(lambda row: row["n"]),
+        10,
+        10,
+        False,
+    ),
+    "npy": (damaged_npy, di.data.NpyDataset, 32, 8, True),
+    "npy, not mapped": (
+        damaged_npy,
+        lambda paths, **more: di.data.NpyDataset(paths, memory_map=False, **more),
+        32,
+        8,
+        True,
+    ),
+    "tfrecord.gz": (
+        damaged_gzip,
+        lambda paths, **more: di.data.TFRecordDataset(paths, "GZIP", **more).map(int, output_signature=INT),
+        20,
+        None,
+        True,
+    ),
+}
+"""By name: makes a damaged file, which has these sound numbers; reads files; the row, the lost records, if it is the rest."""
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_what_is_lost_of_a_damaged_file_is_told_and_states_lead_past_it(tmp_path: Path, name: str) -> None:
+    make, read, row, lost, rest = DAMAGED[name]
+    log, paths = tmp_path / "bad.jsonl", [tmp_path / "a", tmp_path / "b"]
+    good = make(paths[0])
+    assert make(paths[1]) == good
+
+    def build() -> Any:
+        return read(list(map(str, paths)), on_error=SkipErrors(None, quarantine=log))
+
+    whole = build()
+    assert [int(x) for x in whole] == good * 2
+    assert total(whole) == 2
+    text = whole.stats()["2:on_error"]["last_error"]
+    count = "" if lost is None else f", {lost} records"
+    assert text.endswith(f"; the rest of the file is lost{count}" if rest else f"; {lost} records are lost")
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["file"], line["row"], line["lost"], line["rest_of_file"]) for line in told] == [
+        (str(path), row, lost, rest) for path in paths
+    ]
+    for at in (0, row - 1, row, row + 1, len(good), len(good) + row, 2 * len(good)):
+        with iter(build()) as iterator:
+            seen = [int(next(iterator)) for _ in range(at)]
+            state = json.loads(json.dumps(iterator.state()))
+        assert seen + [int(x) for x in build().restore(state)] == good * 2
+    assert len(log.read_text().splitlines()) == 2
+    parts = [list(sharded(build(), worker)) for worker in range(2)]
+    assert sorted(map(int, parts[0] + parts[1])) == sorted(good * 2)
+    with pytest.raises(di.errors.DataLossError):
+        read(list(map(str, paths))).to_list()
 
 
 def test_a_sample_of_an_archive_that_lacks_a_member(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.lib import format as npy_format
 from pyarrow import ipc
 
 
@@ -95,10 +96,33 @@ def packed(content: bytes, size: int) -> Iterator[bytes]:
 
 
 def npy(content: bytes) -> Iterator[Any]:
-    array = np.load(io.BytesIO(content), allow_pickle=False)
+    try:
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError):
+        yield from npy(_whole_rows(content))
+        raise
     if not isinstance(array, np.ndarray):
         raise DamagedError("no array")
     yield from array.tolist() if array.dtype.kind not in "mM" else array.view(np.int64).tolist()
+
+
+def _whole_rows(content: bytes) -> bytes:
+    """A file of the rows that are whole in one that was cut short; of none if it is not that."""
+    out, file = io.BytesIO(), io.BytesIO(content)
+    try:
+        read = {(1, 0): npy_format.read_array_header_1_0}.get(
+            npy_format.read_magic(file), npy_format.read_array_header_2_0
+        )
+        (_, *inner), by_columns, dtype = read(file)
+        values = np.frombuffer(content, np.uint8, offset=file.tell())
+        size = int(np.prod(inner, dtype=object)) * dtype.itemsize
+        if dtype.hasobject or (by_columns and inner) or not size:
+            raise ValueError("no rows")
+        rows = len(values) // size
+        np.save(out, values[: rows * size].view(dtype).reshape(rows, *inner), allow_pickle=False)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the header
+        np.save(out, np.empty(0))
+    return out.getvalue()
 
 
 def _aligned(content: bytes) -> Any:
