@@ -106,7 +106,11 @@ class Numbered:
             raise IndexError(f"there is no element {step} among {self.node.size}")
         size, source = int(self.stacked.batch_size), self.stacked.input
         begin, n = step * size, source.cardinality
-        return size if n < 0 else min(size, n - begin), lambda rows: _only(source.fetch(rows + begin, epoch))
+
+        def numbers_at(rows: Ints) -> Ints:
+            return _only(source.fetch(rows + begin, epoch)) if len(rows) else rows  # some steps cannot fetch nothing
+
+        return size if n < 0 else min(size, n - begin), numbers_at
 
     def elements_with(self, elements: Ints, numbers: Ints, epoch: int) -> list[int]:
         """Which of these elements, in ascending order, hold one of these records; those behind the end hold none."""
@@ -140,6 +144,8 @@ class Numbered:
         size, n = int(node.batch_size), node.input.cardinality
         rows = (batches[:, None] * size + np.arange(size)).reshape(-1)
         rows = rows if n < 0 else rows[rows < n]
+        if not len(rows):
+            return []
         hit = np.isin(_only(node.input.fetch(rows, epoch)), numbers)
         return np.unique(rows[hit] // size).tolist()  # type: ignore[no-any-return]
 

@@ -25,6 +25,9 @@ MAY_DIFFER = ("functions", "root", "sizes", "times")
 """What a caller may allow to differ: what functions do and read; the common folder of all files, and their times; the sizes and
 times of files; their times alone."""
 
+_EVERYTHING = "shard#3de8fb"
+"""The word of `shard(1, 0)`, which keeps everything: sharding for one worker puts it in, and a rule takes it out again."""
+
 
 def fingerprint(node: Node) -> Fingerprint:
     """The fingerprint of this tree. Files are examined now, up to a limit; everything else once for each step."""
@@ -73,6 +76,8 @@ def difference(
 ) -> str | None:
     """How the pipeline of this tree differs from another one, in words; None: it does not.
 
+    A `shard` that keeps everything makes no difference.
+
     Args:
       node: the tree of the one here.
       there: the fingerprint of the other.
@@ -87,6 +92,8 @@ def difference(
     here, allowed = fingerprint(node), allowances(may_differ)
     if here == there:
         return None
+    steps = [step for step, entry in zip(node.steps, here, strict=True) if entry != _EVERYTHING]
+    here, there = _without_idle(here), _without_idle(there)
     pairs = [(_parts(a), _parts(b)) for a, b in zip(here, there, strict=False)]
     for number, (a, b) in enumerate(pairs, 1):
         if _op(a) != _op(b):
@@ -95,10 +102,14 @@ def difference(
         return f"it has {len(here)} steps here and had {len(there)} {when}"
     for look in (_of_files, _of_step):
         for number, (a, b) in enumerate(pairs, 1):
-            said = next(look(node.steps[number - 1], a, b, allowed, when), None)
+            said = next(look(steps[number - 1], a, b, allowed, when), None)
             if said is not None:
                 return f"step {number} ({_op(a)}) {said}"
     return None
+
+
+def _without_idle(entries: Fingerprint) -> Fingerprint:
+    return [entry for entry in entries if entry != _EVERYTHING]
 
 
 def _parts(entry: Any) -> dict[str, Any]:

@@ -254,3 +254,11 @@ def test_a_fingerprint_in_64_bits() -> None:
     ds = di.data.Dataset.range(4)
     assert ds.batch(2).fingerprint() == di.data.Dataset.range(4).batch(2).fingerprint() != ds.batch(3).fingerprint()
     assert ds.fingerprint().dtype == np.uint64
+
+
+def test_a_shard_that_keeps_everything_makes_no_difference(folder: Path) -> None:
+    plain, shard = texts(folder, "ab").batch(2), texts(folder, "ab").shard(1, 0).batch(2)
+    assert told(plain, shard) is None
+    assert told(shard, plain) is None
+    assert told(shard.take(3), plain.take(4)) == "step 4 (take) has other arguments than then"
+    assert told(plain, texts(folder, "ab").shard(2, 0).batch(2)) == "step 3 is batch here and was shard then"

@@ -226,6 +226,9 @@ def _of_own_elements(
     spec = Spec.of(rebatched.element_spec)
     if counts is not None:
         terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and StandIn(spec).watches)
+    if replicas.total == replicas.workers == 1:  # its own part is everything, and its elements are the global batches
+        elements = int(mine.cardinality())
+        return DealtElements(replace(terms, steps=elements if elements >= 0 else None), [mine], spec, whole=True)
     return DealtElements(terms, [mine], spec, tree_of=tree_of)
 
 

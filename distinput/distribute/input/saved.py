@@ -11,6 +11,9 @@ from distinput.plan.state_form import is_count
 
 __all__ = ["opened_state", "sealed_state"]
 
+_ALONE: Mapping[str, Any] = {"replicas": 1, "workers": 1, "cut": "per_worker"}
+"""What states say of a lone replica whose policy was not DATA, if an older release saved them; it has global batches."""
+
 
 def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, inputs: Sequence[State]) -> State:
     """The state of an iteration.
@@ -41,13 +44,14 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
             "DistributedDataset.restore: this is no state of a distributed iterator; take it with iterator.state()"
         )
     found = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"})
-    for key, want in layout.items():
+    if all(found.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
+        layout = _ALONE
+    for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
         if found.get(key) != want:
             raise StateError(
                 f"DistributedDataset.restore: the state was taken with {key}={found.get(key)!r}, this dataset has "
-                f"{key}={want!r}; "
-                "distribute with the same strategy and options, or use policy DATA or balanced_split, whose states go on on "
-                "any number of workers and replicas"
+                f"{key}={want!r}; distribute with the same strategy and options as the job that saved it, or have jobs use "
+                "policy DATA or balanced_split from their beginning, whose states go on on any number of workers and replicas"
             )
     seen = found["seen"]
     shapes = seen is None or (isinstance(seen, list) and all(_is_shape(shape) for shape in seen))

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+import distinput as di
 from distinput.distribute.input.saved import opened_state, sealed_state
 from distinput.errors import StateError
+from tests.distribute.workers import on_workers
+from tests.lineage.carried import corpus, ids
 
 LAYOUT = {"replicas": 4, "workers": 2, "cut": "per_worker"}
 
@@ -41,3 +44,47 @@ def test_the_state_of_a_dataset_is_none_of_an_iterator(state: Any) -> None:
 def test_a_state_of_another_number_of_pipelines_is_damaged() -> None:
     with pytest.raises(StateError, match="the state is damaged"):
         opened_state(saved(), LAYOUT, 2)
+
+
+def test_a_lone_replica_of_an_older_release_was_at_a_place_in_the_global_batches() -> None:
+    old = {"replicas": 1, "workers": 1, "cut": "per_worker"}
+    state = json.loads(json.dumps(sealed_state(old, 3, False, None, [{"row": 7}])))
+    assert opened_state(state, {"cut": "batches"}, 1)["step"] == 3
+    cure = r"policy DATA or balanced_split from their beginning"
+    with pytest.raises(StateError, match=rf"taken with replicas=1, this dataset has replicas=4; .*{cure}"):
+        opened_state(state, LAYOUT, 1)
+    with pytest.raises(StateError, match=r"taken with cut='per_worker', this dataset has cut='batches'"):
+        opened_state(saved(), {"cut": "batches"}, 1)
+
+
+@pytest.mark.parametrize("sizes", [(12,), (7, 3, 12)])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_a_lone_replica_with_any_policy_goes_on_where_batches_are_divided(
+    sizes: tuple[int, ...], balanced: bool
+) -> None:
+    """Policy AUTO divides one file by batches; with `balanced_split` all policies do."""
+    found = corpus("parquet", sizes)
+    options = di.distribute.InputOptions(balanced_split=balanced)
+
+    def dataset_of(strategy: Any) -> Any:
+        return strategy.experimental_distribute_dataset(found.dataset().shuffle(5, seed=1).batch(4), options)
+
+    def begin(strategy: Any, worker: int) -> Any:
+        with iter(dataset_of(strategy)) as iterator:
+            return ids(strategy.experimental_local_results(next(iterator))), json.loads(json.dumps(iterator.state()))
+
+    def go_on(strategy: Any, worker: int) -> Any:
+        rest = dataset_of(strategy).restore(state)
+        return [ids(strategy.experimental_local_results(step)) for step in rest]
+
+    ((first, state),) = on_workers([1], begin)
+    ((alone),) = on_workers([1], go_on)
+    two = on_workers([1, 1], go_on)
+    if sizes == (12,) or balanced:
+        assert [a + b for a, b in zip(*two, strict=True)] == alone
+        assert sorted(first + [x for step in alone for x in step]) == sorted(ids(found.dataset()))
+    else:  # two workers read files of their own
+        for result in two:
+            assert isinstance(result, StateError)
+            assert "cut='batches', this dataset has cut='per_worker'" in str(result)
+            assert "balanced_split from their beginning" in str(result)

@@ -243,6 +243,14 @@ def test_steps_that_are_not_there_hold_no_record() -> None:
     assert dealt.when(found.files[2], 11, steps=range(100)) == (Seen(0, 10, 1, 0),)
 
 
+def test_a_replica_without_rows_has_no_records() -> None:
+    found = corpus("parquet", (1, 1, 20, 2))
+    ds = found.dataset().global_shuffle(seed=2).repeat(2).batch(47)
+    dataset = mirrored(2).experimental_distribute_dataset(ds)
+    assert list(dataset.locate(1, 1)) == []
+    assert len(dataset.locate(1)) == 1
+
+
 def test_wrong_numbers_are_refused() -> None:
     dataset = mirrored(2).experimental_distribute_dataset(di.data.Dataset.range(8).batch(4))
     for call in (lambda: dataset.locate(-1), lambda: dataset.locate(0, 2), lambda: dataset.replay(-1)):
