@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files as TensorFlow reads them: every record is a tuple, and each field has a type and perhaps a default."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,14 +20,17 @@ from distinput.files.compression import as_compression
 from distinput.files.source import stamp_of
 from distinput.formats.csv import first_record
 from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
+from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.text_table import MARK, BadRecordError, Bytes, Decoded, Head, Piece, TextTable
 from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records
+from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
 from distinput.plan.check import normalized
 
 __all__ = ["CsvTuples"]
 
 _TYPES = ("int32", "int64", "float32", "float64", "object")
+_PLAIN = {"int32": INT32, "int64": INT64, "float32": FLOAT32, "float64": FLOAT64, "object": TEXT}
 _QUOTE = 34
 _HEXADECIMAL = np.frombuffer(b"xX", np.uint8)
 
@@ -146,12 +149,8 @@ class CsvTuples(TextTable):
         whole = len(self._fields(first))
         if whole > 1 and count > self._full_lines(data):
             raise BadRecordError  # pyarrow takes an empty line for a record of empty fields
-        numbers = range(whole) if self._numbers is None else self._numbers
-        if (
-            len(numbers) != len(self.types)
-            or numbers[-1] >= whole
-            or (self.excluded and whole != len(numbers) + len(self.excluded))
-        ):
+        numbers = self._read_of(whole)
+        if numbers is None:
             raise BadRecordError
         names = [str(number) for number in range(whole)]
         kinds = {str(number): kind for number, kind in zip(numbers, self.wanted.arrow.types, strict=True)}
@@ -174,6 +173,9 @@ class CsvTuples(TextTable):
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
         import pyarrow as pa
 
+        columns = self._plain_columns(data, count)
+        if columns is not None:
+            return ColumnBlock(self._spec.structure, columns, count)
         try:
             batch = self._read(data, count) if self._is_plain(data) else None
         except (pa.ArrowInvalid, FieldError, BadRecordError):
@@ -187,6 +189,36 @@ class CsvTuples(TextTable):
                     raise BadRecordError
                 fill[name] = self.defaults[place]
         return ColumnBlock(self._spec.structure, list(columns_of(batch, fill).values()), count)
+
+    def _plain_columns(self, data: Bytes, count: int) -> list[Column] | None:
+        """The columns of records without empty fields, see `kernels.plain_csv`; None: they are not as plain as that."""
+        if self.na_value or self.delimiter == '"':
+            return None  # any text may count as empty
+        returns = np.flatnonzero(data == 13)
+        if len(returns) and (returns[-1] + 1 == len(data) or (data[returns + 1] != 10).any()):
+            return None  # one that ends a line alone
+        try:
+            whole = len(self._fields(data[: self.scan(data, 0, len(data), 1)[1]].tobytes()))
+        except FieldError:
+            return None
+        numbers = self._read_of(whole)
+        if numbers is None:
+            return None
+        kinds = {str(number): _PLAIN[kind] for number, kind in zip(numbers, self.types, strict=True)}
+        rows = PlainRows(tuple(map(str, range(whole))), kinds, ord(self.delimiter), self._quote)
+        columns = rows.columns(data, count)
+        if columns is None:
+            return None
+        for column, default in zip(columns.values(), self.defaults, strict=True):
+            if isinstance(column, Strings) and default != b"" and not column.sizes.all():
+                return None
+        return list(columns.values())
+
+    def _read_of(self, whole: int) -> Sequence[int] | None:
+        """The numbers of the fields that are read of a record with so many; None: that is no right number."""
+        numbers = range(whole) if self._numbers is None else self._numbers
+        right = len(numbers) == len(self.types) and numbers[-1] < whole
+        return numbers if right and (not self.excluded or whole == len(numbers) + len(self.excluded)) else None
 
     def _full_lines(self, data: Bytes) -> int:
         rules = MULTILINE | RETURNS

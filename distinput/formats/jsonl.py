@@ -3,14 +3,17 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, Source
 from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
+from distinput.formats.plain_objects import PlainObjects
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
 from distinput.formats.text_table import MARK, Bytes, Head, TextTable
@@ -79,6 +82,10 @@ class JsonLines(TextTable):
     def problem(self, data: Bytes, place: int) -> str:
         line = data[place:].tobytes().partition(b"\n")[0]
         return f"expected an object on a line of its own, {{...}}, got {_shown(line)}"
+
+    def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
+        objects = _plain(schema)
+        return None if objects is None else objects.columns(data, count, others=self.columns is not None)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
         return self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
@@ -154,6 +161,12 @@ class JsonLines(TextTable):
                     "schema="
                 )
         return None, f"the record cannot be read: {_shown(record)}"
+
+
+@lru_cache(maxsize=256)
+def _plain(schema: RowSchema) -> PlainObjects | None:
+    """The quick way for values that are numbers, truth values and text; None for others."""
+    return PlainObjects.of(schema.arrow)
 
 
 def _lists(schema: Any) -> Any:

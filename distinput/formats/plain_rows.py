@@ -5,23 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.buffers import empty
 from distinput.core.column import Column
-from distinput.core.dense import Dense
-from distinput.core.strings import Strings
-from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, WIDTHS, plain_csv
+from distinput.formats.plain_columns import PlainColumns
+from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
 
 __all__ = ["PlainRows"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
-_DTYPES: dict[int, np.dtype[Any]] = {
-    INT64: np.dtype(np.int64),
-    FLOAT64: np.dtype(np.float64),
-    FLOAT32: np.dtype(np.float32),
-    INT32: np.dtype(np.int32),
-}
-_BYTE = np.dtype(np.uint8)
 
 
 class PlainRows:
@@ -56,20 +46,13 @@ class PlainRows:
           data: whole records.
           count: how many there are.
         """
-        places, size = [], 0
-        for _, kind in self._order:
-            places.append(size)
-            size += -(-WIDTHS[kind] * count // 8) * 8
-        layout = np.array([(kind, place) for (_, kind), place in zip(self._order, places, strict=True)], np.int64)
-        out = empty((size,), _BYTE)
+        kinds = [kind for _, kind in self._order]
+        room = PlainColumns(kinds, count)
+        layout = np.array(list(zip(kinds, room.places, strict=True)), np.int64)
         data = np.ascontiguousarray(data)
-        if plain_csv(data, count, self._delimiter, self._quote, layout.reshape(-1), out)[0] != OK:
+        if plain_csv(data, count, self._delimiter, self._quote, layout.reshape(-1), room.out)[0] != OK:
             return None
-        made: dict[str, Column] = {}
-        for (name, kind), place in zip(self._order, places, strict=True):
-            if kind == TEXT:
-                # The text is copied, so that neither the numbers around it nor the buffer of the file stay in memory.
-                made[name] = Strings(data, *np.ndarray((2, count), np.int64, out, place)).compact()
-            elif kind != LEFT_OUT:
-                made[name] = Dense(np.ndarray((count,), _DTYPES[kind], out, place))
+        made = {
+            name: column for (name, _), column in zip(self._order, room.made(data), strict=True) if column is not None
+        }
         return {name: made[name] for name in self._kinds}

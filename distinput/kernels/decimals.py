@@ -71,15 +71,22 @@ def _digits(data: Bytes, at: int, stop: int, value: np.uint64) -> tuple[np.uint6
 
 
 @inlined
-def whole_number(data: Bytes, at: int, stop: int) -> tuple[int, bool]:
-    """The whole number data[at:stop], and whether it is one: up to 18 digits, perhaps behind a minus."""
+def whole_prefix(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """The whole number that begins at `at`, and where it ends; -1: it has no digit, or more than 18."""
     negative = at < stop and load_u8(data, at) == _MINUS
     first = at + 1 if negative else at
-    if first == stop or stop - first > MOST_DIGITS - 1:
-        return 0, False
     value, after = _digits(data, first, stop, _ZERO)
+    if after == first or after - first > MOST_DIGITS - 1:
+        return 0, -1
     number = signed(value)
-    return -number if negative else number, after == stop
+    return -number if negative else number, after
+
+
+@inlined
+def whole_number(data: Bytes, at: int, stop: int) -> tuple[int, bool]:
+    """The whole number data[at:stop], and whether it is one: up to 18 digits, perhaps behind a minus."""
+    number, after = whole_prefix(data, at, stop)
+    return number, after == stop
 
 
 @inlined
@@ -121,10 +128,10 @@ def nearest_float64(w: np.uint64, q: int) -> np.uint64:
 
 
 @inlined
-def decimal_number(data: Bytes, at: int, stop: int) -> np.uint64:
-    """The bits of the float64 nearest to the decimal number data[at:stop]; `NO_DECIMAL` if it is none, or left to others.
+def decimal_prefix(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
+    """The bits of the float64 nearest to the decimal number that begins at `at`, and where it ends.
 
-    It has a minus or nothing, digits, perhaps a point and more digits, and perhaps an exponent of up to three digits.
+    The bits are `NO_DECIMAL` if there is none, or it is left to others.
     """
     sign = _ZERO
     if at < stop and load_u8(data, at) == _MINUS:
@@ -133,35 +140,42 @@ def decimal_number(data: Bytes, at: int, stop: int) -> np.uint64:
     value, at = _digits(data, at, stop, _ZERO)
     count, q = at - first, 0
     if count == 0:
-        return NO_DECIMAL
+        return NO_DECIMAL, at
     if at < stop and load_u8(data, at) == _POINT:
         point = at + 1
         value, at = _digits(data, point, stop, value)
         q = point - at
         count -= q
         if q == 0:
-            return NO_DECIMAL
+            return NO_DECIMAL, at
     if count > MOST_DIGITS:  # unless the first ones are zeros
         begin = first
         while begin < at and (load_u8(data, begin) == _ZERO_DIGIT or load_u8(data, begin) == _POINT):
             count -= load_u8(data, begin) == _ZERO_DIGIT
             begin += 1
         if count > MOST_DIGITS:
-            return NO_DECIMAL
-    if at < stop:
-        if load_u8(data, at) | 32 != 101:
-            return NO_DECIMAL
+            return NO_DECIMAL, at
+    if at < stop and load_u8(data, at) | 32 == 101:
         at += 1
         minus = at < stop and load_u8(data, at) == _MINUS
         if at < stop and (minus or load_u8(data, at) == _PLUS):
             at += 1
-        if at == stop or stop - at > 3:
-            return NO_DECIMAL
-        exponent, at = _digits(data, at, stop, _ZERO)
-        if at < stop:
-            return NO_DECIMAL
+        begin = at
+        exponent, at = _digits(data, begin, stop, _ZERO)
+        if at == begin or at - begin > 3:
+            return NO_DECIMAL, at
         q += -signed(exponent) if minus else signed(exponent)
     if value == _ZERO:
-        return sign
+        return sign, at
     bits = nearest_float64(value, q)
-    return bits if bits == NO_DECIMAL else bits | sign
+    return (bits if bits == NO_DECIMAL else bits | sign), at
+
+
+@inlined
+def decimal_number(data: Bytes, at: int, stop: int) -> np.uint64:
+    """The bits of the float64 nearest to the decimal number data[at:stop]; `NO_DECIMAL` if it is none, or left to others.
+
+    It has a minus or nothing, digits, perhaps a point and more digits, and perhaps an exponent of up to three digits.
+    """
+    bits, after = decimal_prefix(data, at, stop)
+    return bits if after == stop else NO_DECIMAL

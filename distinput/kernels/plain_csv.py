@@ -50,7 +50,7 @@ def _read_float(text: bytes) -> np.float64 | None:
     return value if fits and abs(value).view(np.uint64) >= SMALLEST else None
 
 
-def _read_number(text: bytes, kind: int) -> np.generic | None:
+def read_number(text: bytes, kind: int) -> np.generic | None:
     """The number in a value; None: it is none, or left to others."""
     if kind in (INT64, INT32):
         number = int(text) if _WHOLE.match(text) else None
@@ -138,7 +138,7 @@ def plain_csv_reference(
                 both = out[place : place + 16 * n].view(np.int64)
                 both[row], both[n + row] = start, stop - start
             elif kind != LEFT_OUT:
-                number = _read_number(content[start:stop], kind)
+                number = read_number(content[start:stop], kind)
                 if number is None:
                     return NOT_PLAIN, 0
                 out[place : place + WIDTHS[kind] * n].view(number.dtype)[row] = number
@@ -243,6 +243,18 @@ def _put_wholes(
 
 
 @inlined
+def nearest_float32(bits: np.uint64) -> np.uint64:
+    """The bits of the float32 nearest to the text of a float64; `NO_DECIMAL`: that text decides, or it is no normal one."""
+    sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_MINUS_BIT
+    last = bits & _LAST_29
+    if bits != _ZERO:
+        if bits < _LEAST_32 or bits > _MOST_32 or last == _HALF:
+            return NO_DECIMAL
+        bits = (bits >> _29) - _BIAS + (_ONE if last > _HALF else _ZERO)
+    return bits | sign
+
+
+@inlined
 def _put_decimals(
     data: Bytes, kind: int, place: int, j: int, k: int, quote: int, firsts: Ints, ends: Ints, out: BytesOut
 ) -> bool:
@@ -255,13 +267,10 @@ def _put_decimals(
         if kind == FLOAT64:
             store_u64(out, place + 8 * row, bits)
             continue
-        sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_MINUS_BIT
-        last = bits & _LAST_29
-        if bits != _ZERO:
-            if bits < _LEAST_32 or bits > _MOST_32 or last == _HALF:
-                return False
-            bits = (bits >> _29) - _BIAS + (_ONE if last > _HALF else _ZERO)
-        store_u32(out, place + 4 * row, np.uint32(bits | sign))
+        rounded = nearest_float32(bits)
+        if rounded == NO_DECIMAL:
+            return False
+        store_u32(out, place + 4 * row, np.uint32(rounded))
     return True
 
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.formats import text_table
 from distinput.formats.csv_tuples import CsvTuples
 from distinput.testing import check_format
+from tests.depth import cases
 
 ANSWERS = json.loads((Path(__file__).parent / "csv_answers.json").read_text())
 OPTIONS: dict[str, Any] = {"i": di.int32, "s": di.string, "S": ["d"], "I": [7]}
@@ -51,9 +54,9 @@ def test_records(case: list[Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["int32", "int64", "float32", "float64", "string"])
 def test_fields(kind: str, tmp_path: Path) -> None:
     mine = [case for case in ANSWERS["fields"] if case[0] == kind]
-    for _, given, field, rows, error in mine:
+    for _, way, field, rows, error in mine:
         dtype = di.string if kind == "string" else np.dtype(kind)
-        default = dtype if given == "required" else "dflt" if kind == "string" else np.array([7], kind)
+        default = dtype if way == "required" else "dflt" if kind == "string" else np.array([7], kind)
         found = answer(tmp_path / "a.csv", field + ",z\n", [default, di.string])
         assert (field, found[0], found[1] is None) == (field, rows, error is None)
 
@@ -69,6 +72,70 @@ def test_the_quick_way_gives_the_same_as_the_exact_one(tmp_path: Path, monkeypat
     monkeypatch.setattr(CsvTuples, "_is_plain", lambda self, data: False)
     assert [row for block, _ in made.read(str(path)) for row in block.elements()] == quick
     assert len(quick) == 300
+
+
+FIELDS = [
+    "1",
+    "-5",
+    "",
+    '"7"',
+    " 8",
+    "007",
+    "0x10",
+    "2.5",
+    "1e5",
+    "+1",
+    "-0",
+    "123456789012345678901",
+    "nan",
+    "a",
+    '"',
+    '""',
+]
+FIELDS += ['"a\nb"', '"a\r\nb"', '"a\rb"', '"a""b"', "a\rb", "\ufeff1", '"a"b', "\r"]
+
+
+@st.composite
+def tuples(draw: Any) -> tuple[CsvTuples, bytes]:
+    width = draw(st.integers(1, 3))
+    types = draw(
+        st.lists(st.sampled_from(["int32", "int64", "float32", "float64", "object"]), min_size=width, max_size=width)
+    )
+    defaults = [draw(st.sampled_from([None, b"", b"none"] if kind == "object" else [None, 7])) for kind in types]
+    extra = draw(st.sampled_from([0, 0, 1]))
+    strange, lines = draw(st.sampled_from([False, False, True])), []
+    for _ in range(draw(st.integers(1, 5))):
+        fields = draw(
+            st.lists(st.sampled_from(FIELDS if strange else FIELDS[:2]), min_size=width + extra, max_size=width + extra)
+        )
+        lines.append(",".join(fields) + draw(st.sampled_from(["\n", "\n", "\r\n", "\n\n" if strange else "\n"])))
+    chosen = {"chosen": tuple(range(extra, width + extra))} if extra else {}
+    excluded = {"excluded": (0,)} if extra and draw(st.booleans()) else None
+    made = CsvTuples(
+        tuple(types), tuple(defaults), quoted=draw(st.sampled_from([True, True, False])), **(excluded or chosen)
+    )
+    return made, "".join(lines).encode()
+
+
+def test_plain_tuples_are_those_read_one_by_one() -> None:
+    plain = []
+
+    @settings(max_examples=cases(200, 8000), deadline=None, derandomize=True, database=None)
+    @given(tuples())
+    def compare(given: tuple[CsvTuples, bytes]) -> None:
+        made, content = given
+        data = np.frombuffer(content, np.uint8)
+        count = made.scan(data, 0, len(data), len(data))[0]
+        found = made._plain_columns(data, count)
+        plain.append(found is not None)
+        if found is not None:
+            for column, expected in zip(found, made._by_record(data, count).columns, strict=True):
+                assert column.dtype == expected.dtype
+                one, other = column.whole(), expected.whole()  # type: ignore[attr-defined]
+                assert one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+
+    compare()
+    assert sum(plain) > len(plain) / 4
 
 
 def test_the_laws_of_formats(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from distinput.kernels import (  # noqa: F401 - they fill KERNELS
     lines,
     packing,
     plain_csv,
+    plain_json,
     ragged,
     sequence_example,
     shuffle,
@@ -608,6 +609,57 @@ def plain_rows(draw: Draw) -> list[Any]:
     ]
 
 
+@st.composite
+def plain_objects(draw: Draw) -> list[Any]:
+    kinds = draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))
+    names = [b'"%s"' % name for name in (b"a", b"long key of bytes", b"bb", b"c\xc3\xa9")][: len(kinds)]
+    wholes = [b"0", b"-0", b"7", b"-12", b"1234567", b"123456789012345678", b"2147483648", b"-2147483648"]
+    decimals = [b"1e5", b"-1.5E-3", b"16777217", b"0.12345678901234567", b"1.7976931348623157e308", b"0.0"]
+    odd = [
+        b"007",
+        b"1.",
+        b".5",
+        b"-",
+        b"1e1234",
+        b"0e5",
+        b"NaN",
+        b"null",
+        b"[1]",
+        b"{}",
+        b"12345678901234567890",
+        b"1x",
+    ]
+    texts = [b"", b"some words", b"x" * 70, b"\xff\xc3\xa9", b"12345678"]
+    escapes = [rb"a\nb\"c\\", rb"\u00e9\u20AC\/", rb"\ud83d\ude00 far", rb"abcdefgh\t"]
+    broken_texts = [rb"\ud83d", rb"\udc00", rb"\u12g4", rb"\x", rb"\u0000", b"a\tb", rb"\ud83d\u0041"]
+    strings = [b'"%s"' % each for each in texts * 3 + (escapes if draw(st.booleans()) else [])]
+    values = [strings + wholes + [b"true", b"null"], wholes, wholes + decimals, wholes + decimals, wholes, strings]
+    values += [[b"true", b"false"]]
+    strange = [*odd, *(b'"%s"' % each for each in broken_texts), b"tru", b"fals", b'"open']
+    blanks = st.sampled_from([b"", b"", b" ", b"\t \r"])
+    written, count = [], draw(st.integers(0, 5))
+    for _ in range(count):
+        fields = []
+        for name, kind in zip(names, kinds, strict=True):
+            value = draw(st.sampled_from(values[kind] if draw(st.integers(0, 30)) else strange))
+            fields.append(draw(blanks) + name + draw(blanks) + b":" + draw(blanks) + value + draw(blanks))
+        if draw(st.integers(0, 5)) == 0:
+            fields = draw(st.permutations(fields))
+        if draw(st.integers(0, 30)) == 0:
+            fields = draw(st.sampled_from([fields[1:], [*fields, fields[0]], [*fields, b'"new":1'], [*fields, b""]]))
+        written.append(
+            b"{" + b",".join(fields) + b"}" + draw(st.sampled_from([b"\n", b"\n", b" \r\n", b"\n\n \n", b"}\n"]))
+        )
+    content = draw(broken(st.just(b"".join(written))))
+    n, columns, size, ends = count + draw(st.sampled_from([0] * 9 + [1, -1])), [], 0, np.cumsum([*map(len, names)])
+    for kind, end in zip(kinds, ends.tolist(), strict=True):
+        columns += [end, kind, size]
+        size += -(-max(0, n) * plain_json.WIDTHS[kind] // 8) * 8
+    out = out_of(max(0, size - draw(st.sampled_from([0] * 19 + [8]))), np.uint8)
+    text = to_array(content).copy()[: draw(st.sampled_from([0, None, None, 1]))]
+    return [to_array(content), n, to_array(b"".join(names)), draw(spoilt(st.just(ints(columns)))), out, text]
+
+
 STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "choose_fairly": fair_choices(),
     "count_values": counts(),
@@ -639,6 +691,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "permute": permutes(),
     "place_rows": placed_rows(),
     "plain_csv": plain_rows(),
+    "plain_json": plain_objects(),
     "plan_rows": row_plans(),
     "scan_lines": texts(),
     "scan_records": scans(),
@@ -657,6 +710,7 @@ WITH_STATUS = {
     "locate_features",
     "locate_steps",
     "plain_csv",
+    "plain_json",
 }
 
 
