@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.buffers import empty
+from distinput.decoders.orientation import orientation_of_exif, orientation_of_jpeg, turned
 from distinput.errors import EngineMissing, InvalidArgumentError, UnimplementedError
 
 __all__ = ["MOST_PIXELS", "decode_gray", "decode_image", "decode_jpeg", "decode_png", "decode_rgb"]
@@ -29,11 +30,12 @@ def decode_image(
     expand_animations: bool = True,
     *,
     max_pixels: int = MOST_PIXELS,
+    exif_orientation: bool = False,
 ) -> Any:
     """The pixels of a JPEG, PNG, GIF, BMP or WebP image, `[height, width, channels]`.
 
-    The GIL is released while an image is decoded, so threads of `map` decode several at a time. What a camera said about the
-    orientation is not looked at. Transparency is left out where 1 or 3 channels are wanted, not mixed with a background.
+    The GIL is released while an image is decoded, so threads of `map` decode several at a time.
+    Transparency is left out where 1 or 3 channels are wanted, not mixed with a background.
 
     Args:
       contents: the bytes of the file.
@@ -42,6 +44,8 @@ def decode_image(
       name: accepted as TensorFlow's.
       expand_animations: true if a GIF becomes `[frames, height, width, channels]`; otherwise its first frame is taken.
       max_pixels: the most pixels that an image may say it has, all frames together.
+      exif_orientation: true to turn the image as the camera was held (EXIF), which TensorFlow does not do; what cannot be read
+        of that is passed over. This is `PIL.ImageOps.exif_transpose`.
 
     Raises:
       InvalidArgumentError: it is no such image, damaged, or larger than `max_pixels`; or an argument has no meaning.
@@ -70,8 +74,9 @@ def decode_image(
     if found == "JPEG" and wanted != 4:
         pixels = _with_simplejpeg(data, wanted, max_pixels)
         if pixels is not None:
-            return _scaled(pixels, kind)
-    return _with_pillow(data, found, wanted, kind, expand_animations, max_pixels)
+            pixels = _scaled(pixels, kind)
+            return turned(pixels, orientation_of_jpeg(data)) if exif_orientation else pixels
+    return _with_pillow(data, found, wanted, kind, expand_animations, max_pixels, exif_orientation)
 
 
 def decode_jpeg(
@@ -85,6 +90,7 @@ def decode_jpeg(
     name: str | None = None,
     *,
     max_pixels: int = MOST_PIXELS,
+    exif_orientation: bool = False,
 ) -> Any:
     """The pixels of a JPEG image, uint8 `[height, width, channels]`; of PNGs and single images in GIFs too, as in TensorFlow.
 
@@ -98,6 +104,7 @@ def decode_jpeg(
       dct_method: accepted as TensorFlow's: the exact one is always used.
       name: accepted as TensorFlow's.
       max_pixels: the most pixels that an image may say it has.
+      exif_orientation: as for `decode_image`.
 
     Raises:
       InvalidArgumentError: it is no image, damaged, or larger than `max_pixels`.
@@ -111,7 +118,9 @@ def decode_jpeg(
             f"decode_jpeg: ratio={ratio}, try_recover_truncated={try_recover_truncated} and acceptable_fraction="
             f"{acceptable_fraction} must be 1, False and 1; resize images once they are decoded, and leave damaged ones out"
         )
-    return decode_image(contents, channels, expand_animations=False, max_pixels=max_pixels)
+    return decode_image(
+        contents, channels, expand_animations=False, max_pixels=max_pixels, exif_orientation=exif_orientation
+    )
 
 
 def decode_png(
@@ -194,7 +203,7 @@ def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> Any:
         raise InvalidArgumentError(f"decode_image: the JPEG image is damaged: {error}") from error
 
 
-def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int) -> Any:
+def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int, turns: bool) -> Any:
     try:
         from PIL import Image, ImageSequence, UnidentifiedImageError
     except ImportError:
@@ -205,12 +214,18 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
             _check_size(image.height * (getattr(image, "n_frames", 1) if frames else 1), image.width, max_pixels)
             if found == "GIF" and frames:
                 return np.stack([_pixels(frame, data, channels or 3, dtype) for frame in ImageSequence.Iterator(image)])
-            return _pixels(image, data, channels, dtype)
+            pixels = _pixels(image, data, channels, dtype)
+            return turned(pixels, _orientation(image, data, found)) if turns else pixels
     except (InvalidArgumentError, UnimplementedError):
         raise
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
         what = "is damaged" if not isinstance(error, UnidentifiedImageError) else "cannot be read"
         raise InvalidArgumentError(f"decode_image: the {found} image {what}: {error}") from error
+
+
+def _orientation(image: Any, data: bytes, found: str) -> int:
+    exif = image.info.get("exif")
+    return orientation_of_jpeg(data) if found == "JPEG" else orientation_of_exif(exif) if isinstance(exif, bytes) else 1
 
 
 def _size(data: bytes, found: str) -> tuple[int, int]:
