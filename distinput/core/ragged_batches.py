@@ -17,7 +17,8 @@ from distinput.core.dense import Dense
 from distinput.core.leaves import STRING, dtype_name
 from distinput.core.objects import Arrays, Objects, column_of
 from distinput.core.ragged import Ragged
-from distinput.core.ragged_tensor import RaggedTensor, row_numbers, splits_of
+from distinput.core.ragged_rows import row_numbers, splits_of
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.core.spec import RaggedTensorSpec, Spec
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError

@@ -2,14 +2,28 @@
 """Sums over the dimensions of ragged tensors, with the rules of `tf.reduce_sum` and `tf.reduce_mean`."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from distinput.core.ragged_tensor import Array, RaggedTensor
+from distinput.core.column import Array
+from distinput.core.ragged_tensor import RaggedTensor
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["counts_over", "sums_over"]
+__all__ = ["axes_of", "counts_over", "mean_over", "sums_over"]
+
+
+def axes_of(ragged: RaggedTensor, axis: Any) -> tuple[int, ...]:
+    """The axes that the argument `axis` names, from 0 on.
+
+    Raises:
+      InvalidArgumentError: one of them is not there.
+    """
+    rank = ragged.ndim
+    given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not given or not all(isinstance(a, SupportsIndex) and -rank <= int(a) < rank for a in given):
+        raise InvalidArgumentError(f"RaggedTensor: axis must be from {-rank} to {rank - 1}, or a tuple, got {axis!r}")
+    return tuple({int(a) % rank for a in given})
 
 
 def sums_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any]) -> Any:
@@ -51,6 +65,26 @@ def sums_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any])
 def counts_over(ragged: RaggedTensor, axes: Collection[int]) -> Any:
     """How many values `sums_over` adds to each of its results."""
     return sums_over(ragged.with_flat_values(np.ones(ragged.flat_values.shape, np.int64)), axes, np.dtype(np.int64))
+
+
+def mean_over(ragged: RaggedTensor, axes: Collection[int], dtype: np.dtype[Any] | None) -> Any:
+    """The mean over some axes, as `sums_over`; NaN where there are no values.
+
+    Args:
+      ragged: the values.
+      axes: from 0 to below the rank, at least one.
+      dtype: of the mean; None: that of the values, or float64 for integers.
+    """
+    wanted = dtype if dtype is not None else ragged.dtype if ragged.dtype.kind in "fc" else np.dtype(np.float64)
+    total, counts = sums_over(ragged, axes, wanted), counts_over(ragged, axes)
+    if isinstance(total, RaggedTensor):
+        return RaggedTensor(_quotient(total.flat_values, counts.flat_values, wanted), total.row_splits)
+    return _quotient(total, counts, wanted)
+
+
+def _quotient(total: Any, counts: Any, dtype: np.dtype[Any]) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):  # on purpose: no warning
+        return np.true_divide(total, counts).astype(dtype)[()]
 
 
 def _over(values: Any, axes: Collection[int], dtype: np.dtype[Any]) -> Any:

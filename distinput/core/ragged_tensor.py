@@ -12,17 +12,15 @@ from typing import Any, NoReturn, Self, SupportsIndex
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from distinput.core.buffers import empty
+from distinput.core.column import Array, Ints
 from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, zero
+from distinput.core.ragged_rows import padded_rows, places_of, row_numbers, rows_of_lists, splits_of
 from distinput.core.shape import TensorShape
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
-from distinput.kernels.ragged import pad_spans
 
-__all__ = ["RaggedTensor", "row_numbers", "splits_of", "without_rows"]
+__all__ = ["RaggedTensor", "without_rows"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 Values = Any
 """An array [m, ...], or a `RaggedTensor` of m rows."""
 
@@ -137,29 +135,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.ragged.constant`.
         """
-        if ragged_rank is not None and ragged_rank < 1:
-            raise InvalidArgumentError(f"RaggedTensor: ragged_rank must be at least 1, got {ragged_rank}")
-        level: list[Any] = list(rows)
-        lengths: list[Ints] = []
-        while not lengths or (level and isinstance(level[0], _ROWS) and len(lengths) != ragged_rank):
-            if not all(isinstance(row, _ROWS) for row in level):
-                wrong = next(row for row in level if not isinstance(row, _ROWS))
-                raise TypeError(f"RaggedTensor: every row must be a list or an array, got {wrong!r} among them")
-            lengths.append(np.fromiter(map(len, level), np.int64, len(level)))
-            if level and any(isinstance(row, np.ndarray) for row in level):
-                values = np.concatenate(
-                    [as_leaf(row) if isinstance(row, np.ndarray) else as_leaf(list(row)) for row in level]
-                )
-                break
-            level = [item for row in level for item in row]
-        else:
-            if any(isinstance(item, _ROWS) for item in level) and len(lengths) != ragged_rank:
-                raise TypeError("RaggedTensor: lists and values must not stand on one level")
-            values = as_leaf(level)
-        if ragged_rank is not None and len(lengths) != ragged_rank:
-            raise InvalidArgumentError(
-                f"RaggedTensor: ragged_rank must be from 1 to the depth of the lists, {len(lengths)}, got {ragged_rank}"
-            )
+        lengths, values = rows_of_lists(rows, ragged_rank)
         made: Any = values if dtype is None else _cast(values, as_dtype(dtype))
         for counts in reversed(lengths):
             made = RaggedTensor(made, splits_of(counts))
@@ -290,7 +266,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
             values = values.to_padded(fill, (None, *wanted[2:]))
         lengths = self.row_lengths()
         width = wanted[1] if wanted[1] is not None else int(lengths.max(initial=0))
-        made = _padded(values, self._row_splits[:-1], np.minimum(lengths, width), width, fill)
+        made = padded_rows(values, self._row_splits[:-1], np.minimum(lengths, width), width, fill)
         rows = wanted[0]
         if rows is None or rows == len(made):
             return made
@@ -337,16 +313,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.to_sparse`.
         """
-        places: Any = np.arange(self.nrows())[:, None]
-        values: Any = self
-        while isinstance(values, RaggedTensor):
-            lengths = values.row_lengths()
-            each = np.arange(lengths.sum()) - np.repeat(values.row_splits[:-1], lengths)
-            places, values = np.concatenate((np.repeat(places, lengths, 0), each[:, None]), 1), values.values
-        inner = values.shape[1:]
-        if inner:
-            more = np.stack(np.unravel_index(np.arange(int(np.prod(inner))), inner), 1)
-            places = np.concatenate((np.repeat(places, len(more), 0), np.tile(more, (len(places), 1))), 1)
+        values = self.flat_values
+        places = places_of(self.nested_row_splits, values.shape[1:])
         return SparseTensor(places, values.reshape(-1), self.dense_shape)
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
@@ -368,9 +336,9 @@ class RaggedTensor(NDArrayOperatorsMixin):
         Source: `tf.reduce_sum`.
         """
         del out
-        from distinput.core.ragged_sums import sums_over
+        from distinput.core.ragged_sums import axes_of, sums_over
 
-        return sums_over(self, self._axes(axis), self.dtype if dtype is None else as_dtype(dtype))
+        return sums_over(self, axes_of(self, axis), self.dtype if dtype is None else as_dtype(dtype))
 
     def mean(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         """The mean over an axis or several, as `sum`; NaN where there are no values. Integers become float64.
@@ -382,26 +350,9 @@ class RaggedTensor(NDArrayOperatorsMixin):
         Source: `tf.reduce_mean`.
         """
         del out
-        from distinput.core.ragged_sums import counts_over, sums_over
+        from distinput.core.ragged_sums import axes_of, mean_over
 
-        axes = self._axes(axis)
-        wanted = (
-            as_dtype(dtype) if dtype is not None else self.dtype if self.dtype.kind in "fc" else np.dtype(np.float64)
-        )
-        total, counts = sums_over(self, axes, wanted), counts_over(self, axes)
-        if isinstance(total, RaggedTensor):
-            return RaggedTensor(_quotient(total.flat_values, counts.flat_values, wanted), total.row_splits)
-        return _quotient(total, counts, wanted)
-
-    def _axes(self, axis: Any) -> tuple[int, ...]:
-        """The axes from 0 on."""
-        rank = self.ndim
-        given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        if not given or not all(isinstance(a, SupportsIndex) and -rank <= int(a) < rank for a in given):
-            raise InvalidArgumentError(
-                f"RaggedTensor: axis must be from {-rank} to {rank - 1}, or a tuple, got {axis!r}"
-            )
-        return tuple({int(a) % rank for a in given})
+        return mean_over(self, axes_of(self, axis), None if dtype is None else as_dtype(dtype))
 
     def copy(self) -> "RaggedTensor":
         """The same rows in memory of their own."""
@@ -511,13 +462,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         return f"RaggedTensor({what}, dtype={dtype_name(self.dtype)})"
 
 
-def _quotient(total: Any, counts: Any, dtype: np.dtype[Any]) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):  # on purpose: no warning
-        return np.true_divide(total, counts).astype(dtype)[()]
-
-
 _SHOWN_VALUES = 100
-_ROWS = (list, tuple, np.ndarray)
 
 
 def without_rows(dtype: np.dtype[Any], ragged_rank: int, inner: tuple[int, ...] = ()) -> RaggedTensor:
@@ -531,44 +476,6 @@ def without_rows(dtype: np.dtype[Any], ragged_rank: int, inner: tuple[int, ...] 
     for _ in range(ragged_rank):
         made = RaggedTensor(made, np.zeros(1, np.int64))
     return made  # type: ignore[no-any-return]
-
-
-def splits_of(lengths: Ints) -> Ints:
-    """The row splits [n + 1] of rows of these lengths [n]."""
-    splits = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=splits[1:])
-    return splits
-
-
-def row_numbers(starts: Ints, lengths: Ints) -> Ints:
-    """The numbers starts[i], starts[i] + 1, ... of each span, one after the other.
-
-    >>> row_numbers(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    numbers: Ints = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    return numbers
-
-
-def _padded(values: Array, starts: Ints, lengths: Ints, width: int, fill: Any) -> Array:
-    """The rows values[starts[i]:starts[i] + lengths[i]] as an array [n, width, ...]."""
-    shape = (len(starts), width, *values.shape[1:])
-    dtype = values.dtype
-    if dtype.hasobject or 0 in shape:
-        out = np.full(shape, fill, dtype)
-        if 0 not in shape:
-            out[np.arange(width) < lengths[:, None]] = values[row_numbers(starts, lengths)]
-        return out
-    out = empty(shape, dtype)
-    item = np.full(values.shape[1:], fill, dtype)
-    counts, widths = np.array([len(starts)]), np.array([width])
-    flat = np.ascontiguousarray(values)
-    pad_spans(_bytes(flat), np.ascontiguousarray(starts), lengths, counts, widths, _bytes(out), _bytes(item))
-    return out
-
-
-def _bytes(array: Array) -> Any:
-    return array.reshape(-1).view(np.uint8)
 
 
 def _as_values(values: Any) -> Values:

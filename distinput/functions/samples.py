@@ -122,7 +122,8 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
 
 def _made_up_ragged(leaf: TensorSpec, value: int, size: int, fill: str) -> Any:
     """A ragged tensor: rows of unknown lengths have `size` values or a few less."""
-    from distinput.core.ragged_tensor import RaggedTensor, splits_of
+    from distinput.core.ragged_rows import splits_of
+    from distinput.core.ragged_tensor import RaggedTensor
 
     assert leaf.shape is not None
     assert leaf.ragged_rank is not None
