@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of the columns of files, in one pass: what is missing, lengths, ranges, means and histograms."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING
 from distinput.errors import DataLossError, UnimplementedError
+from distinput.formats.example_scan import ExampleScan, FeatureValues
 from distinput.formats.table_batches import table_batches
 from distinput.inspect.columns import Part, numbers_of, parts_of
+from distinput.inspect.examples import Scanned, scanned
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.histogram import Histogram
-from distinput.inspect.records import record_kind, records_of
+from distinput.inspect.records import record_kind
+from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 
 __all__ = ["ColumnStatistics", "Range", "statistics"]
 
-_MESSAGES = 1024
+_TYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
+_KINDS = {type: kind for kind, type in _TYPES.items()}
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass
@@ -158,7 +161,7 @@ def statistics(
     """
     files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
     found: dict[str, ColumnStatistics] = {}
-    rows = 0
+    rows, scan = 0, ExampleScan()
     for path in files.paths:
         kind = record_kind(files, path, records)
         if kind == "sequence_example":
@@ -166,7 +169,9 @@ def statistics(
                 f"{path}: statistics of SequenceExamples are not there; take those of the bytes: records='bytes'"
             )
         if kind == "example":
-            rows += _add_messages(found, records_of(files, path, kind))
+            for part in scanned(files, path, scan):
+                _add_messages(found, part)
+                rows += part.size
         else:
             for batch in table_batches(files.format, path):
                 _add_batch(found, batch)
@@ -200,36 +205,54 @@ def _add_part(column: ColumnStatistics, part: Part) -> None:
         column.add_values(numbers)
 
 
-def _add_messages(found: dict[str, ColumnStatistics], records: Iterator[Any]) -> int:
-    """Take in messages, some at a time; how many there were."""
-    number, waiting = 0, dict[str, list[Any]]()
-    for record in records:
-        for key, values in record.value.items():
-            if values is not None:
-                waiting.setdefault(key, []).append(values)
-        number += 1
-        if number % _MESSAGES == 0:
-            _add_features(found, waiting)
-            waiting = {}
-    _add_features(found, waiting)
-    return number
+def _add_messages(found: dict[str, ColumnStatistics], part: Scanned) -> None:
+    """Take in messages."""
+    for key, feature in part.features.items():
+        there = np.flatnonzero(feature.kinds)
+        if not len(there):
+            continue
+        column = found.get(key)
+        kind = _kind_of(part, key, feature, column)
+        if column is None:
+            column = found.setdefault(key, ColumnStatistics(key, _TYPES[kind]))
+        elif column.type != _TYPES[kind]:  # so far it had lists without values only
+            column.type, column.lengths, column.values = _TYPES[kind], None, None
+            if kind != BYTES:
+                column.add_lengths(np.zeros(column.rows, np.int64))
+        before, column.rows = column.rows, column.rows + len(there)
+        lengths, values = feature.counts[there], feature.values.get(kind, _NONE)
+        if kind == BYTES:
+            column.add_lengths(values)
+            continue
+        if (lengths != 1).any() or column.lengths is not None:
+            if column.lengths is None and before:
+                column.add_lengths(np.ones(before, np.int64))
+            column.add_lengths(lengths)
+        column.add_values(values)
 
 
-def _add_features(found: dict[str, ColumnStatistics], waiting: dict[str, list[Any]]) -> None:
-    for key, lists in waiting.items():
-        kinds = {each.dtype for each in lists if len(each)}
-        if len(kinds) > 1:
-            told = " and ".join(sorted(map(str, kinds)))
-            raise DataLossError(f"feature {key!r} is {told}; it must be of one kind in all messages")
-        kind = kinds.pop() if kinds else lists[0].dtype
-        column = found.setdefault(key, ColumnStatistics(key, "string" if kind == STRING else str(kind)))
-        column.rows += len(lists)
-        lengths = np.array([len(each) for each in lists], np.int64)
-        if kind == STRING:
-            column.add_lengths(np.array([len(text) for each in lists for text in each], np.int64))
-        else:
-            if (lengths != 1).any() or column.lengths is not None:
-                if column.lengths is None and column.rows > len(lists):
-                    column.add_lengths(np.ones(column.rows - len(lists), np.int64))
-                column.add_lengths(lengths)
-            column.add_values(np.concatenate(lists))
+def _kind_of(part: Scanned, key: str, feature: FeatureValues, column: ColumnStatistics | None) -> int:
+    """The kind of the values of a feature.
+
+    Raises:
+      DataLossError: it has another kind in a message than before.
+    """
+    filled = np.flatnonzero(feature.counts)
+    known = column.type if column is not None and _has_values(column) else None
+    if not len(filled):
+        kinds = feature.kinds[feature.kinds != MISSING]
+        return int(kinds[0]) if column is None else _KINDS[column.type]
+    kinds = feature.kinds[filled]
+    kind = _KINDS[known] if known is not None else int(kinds[0])
+    odd = np.flatnonzero(kinds != kind)
+    if len(odd):
+        raise DataLossError(
+            f"{part.file}: record {part.row + int(filled[odd[0]])}: feature {key!r} is {_TYPES[int(kinds[odd[0]])]}, and "
+            f"{_TYPES[kind]} in a record before; it must be of one kind in all messages"
+        )
+    return kind
+
+
+def _has_values(column: ColumnStatistics) -> bool:
+    numbers = column.lengths if column.type == "string" else column.values
+    return numbers is not None and numbers.count + numbers.nan > 0

@@ -12,9 +12,10 @@ from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
 from distinput.errors import InvalidArgumentError
 from distinput.inspect.counts import count
-from distinput.inspect.features import declaration, features_in
+from distinput.inspect.examples import features_of
+from distinput.inspect.features import declaration
 from distinput.inspect.files import Files, open_files
-from distinput.inspect.records import record_kind, records_of
+from distinput.inspect.records import record_kind
 from distinput.ops.identity import AssertCardinality
 from distinput.writers.manifest import WrittenFiles
 
@@ -121,9 +122,7 @@ def records_as_dataset(files: Files, records: str | None = None, scan: int | Non
         )
     if kind != "example":
         return dataset
-    paths = files.paths if scan is None else files.paths[:1]
-    messages = (record.value for path in paths for record in _first(files, path, scan))
-    found, number = features_in(messages)
+    found, number = features_of(files, scan)
     mixed = [key for key, feature in found.items() if feature.dtype == "mixed"]
     if mixed:
         raise InvalidArgumentError(
@@ -131,13 +130,6 @@ def records_as_dataset(files: Files, records: str | None = None, scan: int | Non
             "bytes with records='bytes'"
         )
     return dataset.parse_example({key: declaration(feature, number) for key, feature in found.items()})
-
-
-def _first(files: Files, path: str, scan: int | None) -> Any:
-    for record in records_of(files, path, "example"):
-        if scan is not None and record.row >= scan:
-            return
-        yield record
 
 
 @dataclass(frozen=True)

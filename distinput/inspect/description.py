@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What files are: their format, their size, and the columns or features of their records."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from distinput.core.spec import TensorSpec
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.parquet import Parquet
 from distinput.formats.parquet_file import footer_of
-from distinput.inspect.features import as_code, features_in
+from distinput.inspect.examples import features_of
+from distinput.inspect.features import as_code
 from distinput.inspect.files import Files, open_files
-from distinput.inspect.records import record_kind, records_of
+from distinput.inspect.records import record_kind
 
 __all__ = ["Column", "Description", "describe"]
 
@@ -118,7 +117,7 @@ def describe(
 
 
 def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
-    found, messages = features_in(_messages(files, scan))
+    found, messages = features_of(files, scan)
     made = [
         Column(
             key, one.dtype, one.shape(messages), None if one.dtype == "mixed" else as_code(one, messages), one.present
@@ -126,12 +125,6 @@ def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
         for key, one in found.items()
     ]
     return tuple(made), messages
-
-
-def _messages(files: Files, scan: int | None) -> Iterator[dict[str, Any]]:
-    paths = files.paths if scan is None else files.paths[:1]
-    for path in paths:
-        yield from (record.value for record in islice(records_of(files, path, "example"), scan))
 
 
 def _columns(files: Files) -> tuple[Column, ...]:

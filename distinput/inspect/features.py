@@ -5,10 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from distinput.core.leaves import STRING
 from distinput.formats.features import FixedLenFeature, VarLenFeature
+from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 
 __all__ = ["FeatureFound", "as_code", "declaration", "features_in"]
+
+
+_DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 
 
 @dataclass
@@ -38,6 +44,21 @@ class FeatureFound:
         self.fewest = size if not self.present else min(self.fewest, size)
         self.most = max(self.most, size)
         self.present += 1
+
+    def add_all(self, kinds: Any, counts: Any) -> None:
+        """Look at the feature in consecutive messages: kinds [n], `MISSING` where it has none, and counts [n] of values."""
+        there = np.flatnonzero(kinds != MISSING)
+        if not len(there):
+            return
+        kinds, counts = kinds[there], counts[there]
+        if self.dtype == "none":
+            self.dtype = _DTYPES[int(kinds[0])]
+        if any(_DTYPES[kind] != self.dtype for kind in np.unique(kinds[counts > 0]).tolist()):
+            self.dtype = "mixed"
+        least = int(counts.min())
+        self.fewest = least if not self.present else min(self.fewest, least)
+        self.most = max(self.most, int(counts.max()))
+        self.present += len(there)
 
     def shape(self, messages: int) -> tuple[int | None, ...]:
         """[] where every message has one value, [n] where every one has n, else [None]."""

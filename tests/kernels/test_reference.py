@@ -273,6 +273,21 @@ def locates(draw: Draw) -> list[Any]:
 
 
 @st.composite
+def key_searches(draw: Draw) -> list[Any]:
+    contents = draw(alike() | st.lists(broken(messages()), max_size=4))
+    data, starts, lengths = pack(contents, draw(st.binary(max_size=3)))
+    keys = draw(st.lists(st.sampled_from(WANTED + OTHERS), unique=True) | st.just(WANTED + OTHERS))
+    return [
+        data,
+        draw(spoilt(st.just(starts))),
+        draw(spoilt(st.just(lengths))),
+        draw(st.sampled_from([0, 0, 0, 1, 5, -1])),
+        to_array(b"".join(keys)),
+        draw(spoilt(st.just(offsets_of([len(each) for each in keys])))),
+    ]
+
+
+@st.composite
 def lists(draw: Draw, kind: int) -> list[Any]:
     """data, kinds, starts, lengths."""
     n = draw(st.integers(0, 4))
@@ -699,6 +714,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "shuffle_steps": steps(),
     "slots_at": rebuilds(),
     "spans_to_offsets": sums(),
+    "unknown_key": key_searches(),
 }
 MANY = 200
 # Those whose first result is a status: unless it is OK, what the outputs hold is not told.
