@@ -67,7 +67,7 @@ TYPES = {
     "tuple[int, int, int, int]": "UniTuple(int64, 4)",
 }
 MODES = ("auto", "compiled", "reference")
-MOST_BRIEF = 2 << 20  # bytes of arrays for which a brief look uses the reference
+MOST_BRIEF = 64 << 20  # bytes of arrays for which a brief look uses the reference: few records, however large
 LONGEST_EXIT = 5.0  # seconds that the end of the program waits for an interrupted compilation
 LONGEST_LOAD = 5.0  # seconds that a call waits for a cached kernel: importing numba from a slow disk takes this long
 LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled

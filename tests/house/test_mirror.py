@@ -112,6 +112,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "kernels/even_deal",
         "kernels/example_columns",
         "kernels/example_keys",
+        "kernels/example_unknown",
         "kernels/example_values",
         "kernels/fair_choice",
         "kernels/gather",
