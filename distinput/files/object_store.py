@@ -56,6 +56,19 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
                 raise
             return {"name": key, "size": 0, "type": "directory"}
 
+    def beginning(self, path: str, start: int, stop: int) -> tuple[dict[str, Any], Any]:
+        """What `info` says of a file, and its bytes from `start` to `stop` or its end: one request for both.
+
+        Raises:
+          OSError: the file ends before `start`, is empty, or is not there.
+        """
+        import obstore
+
+        key = self._strip_protocol(path)
+        with self._naming(key):
+            got = obstore.get(self._store, key, options={"range": (start, stop)})
+            return _described(got.meta), memoryview(got.bytes())
+
     def _listed(self, key: str) -> list[dict[str, Any]]:
         import obstore
 

@@ -25,6 +25,7 @@ __all__ = [
     "RemoteFile",
     "RemoteStream",
     "asked",
+    "beginning",
     "facts_of",
     "fetch",
     "near",
@@ -71,10 +72,31 @@ class Facts(NamedTuple):
 
 def facts_of(system: Any, name: str) -> Facts:
     """Ask for the size of a file and its version."""
-    found = system.info(name)
+    return _facts_in(system.info(name))
+
+
+def _facts_in(found: Any) -> Facts:
     size = found.get("size")
     known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
     return Facts(None if size is None or not found.get("partial", True) else int(size), " ".join([str(size), *known]))
+
+
+def beginning(path: str, start: int, size: int) -> tuple[Facts, Buffer] | None:
+    """What the server says of a file, and `size` bytes of it from `start` on, or fewer where it ends: one request for both.
+
+    None if that cannot be had, for whatever reason: whoever asks again for what the server says is told what is wrong.
+    """
+    system, name = file_system(path)
+    ask = getattr(system, "beginning", None)
+    if ask is None or local_cache() is not None:  # where the bytes may be here already
+        return None
+    try:
+        found, got = ask(name, start, start + size)
+    except Exception:  # noqa: BLE001 - told by the next request, and asked again where it may pass
+        return None
+    facts = _facts_in(found)
+    whole = facts.size is not None and len(got) == min(size, facts.size - start)
+    return (facts, got) if whole else None
 
 
 def remote_size(system: Any, name: str) -> int | None:
@@ -359,6 +381,11 @@ class RemoteStream(RemoteFile):
         self._passed = 0  # bytes read in order, which say how far ahead reading pays
         self._coming: deque[tuple[int, int, Future[Buffer]]] = deque()
         self._pool: ThreadPoolExecutor | None = None
+
+    def begin(self, start: int, data: Buffer) -> None:
+        """Take the first bytes that will be read, which are there already."""
+        self._kept = [(start, data)]
+        self._requested = self._passed = len(data)
 
     def close(self) -> None:
         """Give up what is requested, and wait for it to end."""

@@ -18,11 +18,15 @@ from distinput.core.buffers import Buffers, Bytes
 from distinput.errors import DataLossError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.paths import file_system, local_path
-from distinput.files.remote import RemoteFile, RemoteStream, asked, facts_of, fetch
+from distinput.files.remote import Buffer as RemoteBytes
+from distinput.files.remote import Facts, RemoteFile, RemoteStream, asked, beginning, facts_of, fetch
 
 __all__ = [
     "EMPTY",
+    "Begun",
     "Source",
+    "beginning_with",
+    "begun",
     "check_unchanged",
     "naming",
     "open_binary",
@@ -32,6 +36,7 @@ __all__ = [
     "stamp_of",
     "stamped",
     "version_of",
+    "wanted_until",
 ]
 
 EMPTY: Bytes = np.empty(0, np.uint8)
@@ -39,12 +44,15 @@ EMPTY: Bytes = np.empty(0, np.uint8)
 
 _BYTE = np.dtype(np.uint8)
 
-_KNOWN = threading.local()  # on each thread, the stamp of a remote file
+_KNOWN = threading.local()  # on each thread, the stamp of a remote file, and the beginning of one
 _POOL = Buffers(step_bits=0)
 """Bytes read from files have a buffer pool of their own, so that they do not evict arrays of users. Chunks have many
 similar sizes, so the pool rounds them up to the next power of two."""
 
 _INFLATED_FROM = 64 * 1024  # bytes of a compressed file read at a time
+
+_BEGINNING_BYTES = 1 << 20
+"""What is asked for together with the size of a remote file: as much as comes within the time of one more request."""
 
 _MOST_INFLATED, _MOST_RATIO = 256 << 20, 100
 """The most bytes of one record of a compressed file, or so many times the bytes of the file that were read, if that is more. A
@@ -217,6 +225,54 @@ def read_range(path: str, start: int, stop: int) -> bytes:
             return file.read(max(0, stop - start))
 
 
+Begun = tuple[Facts, RemoteBytes]
+"""What a server says of a file, and the first bytes of it."""
+
+
+def begun(path: str, start: int = 0) -> Begun | None:
+    """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
+    stop = getattr(_KNOWN, "stop", None)
+    size = _BEGINNING_BYTES if stop is None else min(stop - start, _BEGINNING_BYTES)
+    return beginning(path, start, size) if size > 0 else None
+
+
+@contextmanager
+def beginning_with(path: str, found: Begun | None) -> Iterator[None]:
+    """On this thread a `Source` of the file does not ask for its beginning again, which is there; None: it does."""
+    before = getattr(_KNOWN, "begun", None)
+    _KNOWN.begun = before if found is None else (path, found)
+    try:
+        yield
+    finally:
+        _KNOWN.begun = before
+
+
+@contextmanager
+def wanted_until(stop: int | None) -> Iterator[None]:
+    """On this thread a `Source` that is opened asks for nothing from this byte on; None: it does."""
+    before = getattr(_KNOWN, "stop", None)
+    _KNOWN.stop = stop
+    try:
+        yield
+    finally:
+        _KNOWN.stop = before
+
+
+def _opened(path: str, start: int) -> RemoteStream | None:
+    """Open a remote file that is read on from this byte; None for any other file."""
+    if local_path(path) is not None or path.startswith("memory://"):
+        return None
+    known = getattr(_KNOWN, "begun", None)
+    found = known[1] if known is not None and known[0] == path and start == 0 else begun(path, start)
+    if found is None:
+        return cast(RemoteStream | None, _remote(path, RemoteStream))
+    facts, data = found
+    assert facts.size is not None
+    stream = RemoteStream(path, facts.size, facts.version)
+    stream.begin(start, data)
+    return stream
+
+
 class Source:
     """A file read from front to back.
 
@@ -224,6 +280,7 @@ class Source:
       path: a local path or a URL.
       compression: "" for none, "AUTO" for the one that the suffix stands for, or a codec.
       start: the byte to begin at; always 0 for a compressed file.
+      first: the byte that `go_to` names next, if that is known and another one.
 
     Attributes:
       offset: decompressed bytes returned so far, counted from the beginning of the file.
@@ -234,10 +291,10 @@ class Source:
       DataLossError: the file ends before `start`, or becomes shorter while it is read.
     """
 
-    def __init__(self, path: str, compression: Compression = "", start: int = 0) -> None:
+    def __init__(self, path: str, compression: Compression = "", start: int = 0, first: int | None = None) -> None:
         self.path = path
         self.offset = start
-        self._file: Any = _remote(path, RemoteStream) or open_binary(path)
+        self._file: Any = _opened(path, start if first is None else first) or open_binary(path)
         codec = compression_of(compression, path)
         self._inflater = Inflater(codec, path, self._compressed) if codec else None
         self._damage: DataLossError | None = None  # found after bytes that are still good; raised by the next call

@@ -118,7 +118,8 @@ class FixedLengthRecords(SpanFormat):
 
     def open(self, path: str, position: Position) -> tuple[Source, int]:
         if not self.compression:
-            source = Source(path, start=0)
+            first = self.header_bytes + position["row"] * self.record_bytes
+            source = Source(path, first=first)
             try:
                 if source.size is None:
                     raise InvalidArgumentError(f"{path}: a pipe has no size, so its last record cannot be determined")
@@ -127,7 +128,7 @@ class FixedLengthRecords(SpanFormat):
                     raise DataLossError(
                         f"{path}: has {rows} records, but reading was to go on at record {row}; it changed"
                     )
-                source.go_to(self.header_bytes + row * self.record_bytes)
+                source.go_to(first)
             except BaseException:
                 source.close()
                 raise

@@ -18,7 +18,7 @@ from distinput.core.spec import Spec
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.source import EMPTY, Source, size_of
+from distinput.files.source import EMPTY, Source, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 
 __all__ = ["Found", "Piece", "SpanFormat"]
@@ -134,7 +134,8 @@ class SpanFormat(Format):
     ) -> Iterator[tuple[Block, Position]]:
         """The records from a position on; bytes after `until` are only read to complete a record."""
         check_position(path, wanted)
-        source, row = self.open(path, wanted)
+        with wanted_until(until):
+            source, row = self.open(path, wanted)
         with source:
             over = wanted["row"] - row
             chunks = _Chunks(group, given - over, first=not given or source.size is None)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`interleave`: the elements of several datasets, one made of each element, taking turns."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer,
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_mark, misfit, taken_up
+from distinput.streaming.buffered import Buffer, buffered
 
 __all__ = ["Interleave", "default_cycle"]
 
@@ -174,17 +176,29 @@ def _is_slot(slot: Any) -> bool:
 
 
 class _Slot:
-    """One open dataset of a cycle: the mark of its element, and its rows."""
+    """One open dataset of a cycle: the mark of its element, its rows, and the buffer in which a thread makes them."""
 
-    __slots__ = ("mark", "rows")
+    __slots__ = ("buffer", "counted", "mark", "rows")
 
-    def __init__(self, stream: Stream, mark: Mark, inner: Mark) -> None:
-        self.mark = mark
+    def __init__(self, stream: Stream, mark: Mark, inner: Mark, buffer: Buffer | None) -> None:
+        self.mark, self.buffer, self.counted = mark, buffer, False
         self.rows = RowQueue(stream, inner)
 
 
+class _Next(NamedTuple):
+    """What comes of the next element: its mark, and the dataset that it made, or the error in its place."""
+
+    mark: Mark
+    made: _Slot | Failure | Exception
+
+
 class _Cycle:
-    """The open datasets of one interleave, whose turn it is, and how much of the turn is over."""
+    """The open datasets of one interleave, whose turn it is, and how much of the turn is over.
+
+    Where all of them are read ahead, those that come next are opened before their turn, so that what each of them waits for is
+    waited for once: as many as the cycle has room for, and one more for each dataset that has been read to its end. Only
+    elements that are there already make them: none is asked for before its turn.
+    """
 
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
         run = run.one_by_one()
@@ -194,6 +208,8 @@ class _Cycle:
         self.queue = RowQueue(op.input.open(state["input"], run), state)
         self.cycle = state["cycle"]  # it may have been saved on a machine with more cores
         self.slots: list[_Slot | None] = [None] * len(state["slots"])  # they are added as elements come, up to `cycle`
+        self.waiting: deque[_Next] = deque()  # opened before their turn
+        self.room = self.cycle  # how many more may be opened
         for index, saved in enumerate(state["slots"]):
             if saved is not None:
                 stream = op.input.open(saved["element"]["input"], run)
@@ -208,39 +224,76 @@ class _Cycle:
         if run.resumed:
             _ = op.spec  # the first element of all decides, not the first after a restart
 
+    def _reads_ahead(self, index: int) -> bool:
+        calls = self.op.num_parallel_calls
+        return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
+
     def _opened(self, index: int, node: Node, given: Any, mark: Mark, inner: Mark | None) -> _Slot:
-        op, run, calls = self.op, self.run, self.op.num_parallel_calls
-        ahead = calls is not None and (calls == AUTOTUNE or index < calls)
+        op, run = self.op, self.run
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
-        reader = Prefetch(node, _READ_AHEAD_ROWS, most_bytes=MOST_BYTES, origin=node.origin) if ahead else node
-        stream = reader.open(inner["input"], run)
+        state = inner["input"]
+        ahead = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if self._reads_ahead(index) else None
+        stream = node.open(state, run if ahead is None else run.by_block())
+        buffer = None if ahead is None else Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
+        if ahead is not None and buffer is not None:
+            stream = run.watch(ahead, buffered(stream, buffer, run, run.counter(ahead), at_once=True), state)
         checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
-        return _Slot(checked, mark, inner)
+        self.room -= 1
+        return _Slot(checked, mark, inner, buffer)
+
+    def _made(self, index: int) -> _Next:
+        """What comes of the next element, which must be there."""
+        mark = self.queue.mark()
+        try:
+            node, given = next_made(self.queue, self.op.call, self.run)
+            return _Next(mark, node if isinstance(node, Failure) else self._opened(index, node, given, mark, None))
+        except Exception as error:  # noqa: BLE001 - raised when its turn has come
+            return _Next(mark, error)
+
+    def _open_ahead(self) -> None:
+        """Open datasets whose turn has not come, as far as there is room for them."""
+        while self.room > 0 and self.queue.size and len(self.waiting) < self.cycle:
+            if (self.waiting and isinstance(self.waiting[-1].made, Exception)) or not self._reads_ahead(self.cycle - 1):
+                return
+            self.waiting.append(self._made(self.cycle - 1))
+
+    def _more(self) -> bool:
+        """Whether there is another element, or a failure in its place."""
+        return bool(self.waiting) or self.queue.fill(1) or self.queue.failure is not None
+
+    def _look(self, slot: _Slot, *, ended: bool = False) -> None:
+        """Make room for another dataset once this one has been read to its end."""
+        if (slot.buffer is not None and slot.buffer.complete) or ended:
+            self.room += not slot.counted
+            slot.counted = True
 
     def blocks(self) -> Any:
         """The elements, turn by turn."""
         while True:
             if self.turn == len(self.slots):
-                if not self.queue.fill(1) and self.queue.failure is None:
+                if not self._more():
                     if all(other is None for other in self.slots):
                         return
                     self.turn = 0
                     continue
                 self.slots.append(None)
             slot = self.slots[self.turn]
-            if slot is None and (self.queue.fill(1) or self.queue.failure is not None):
-                mark = self.queue.mark()
-                node, given = next_made(self.queue, self.op.call, self.run)
-                if isinstance(node, Failure):  # the next element makes the dataset of this turn
-                    yield node
+            if slot is None and self._more():
+                made = (self.waiting.popleft() if self.waiting else self._made(self.turn)).made
+                if isinstance(made, Exception):
+                    raise made
+                if isinstance(made, Failure):  # the next element makes the dataset of this turn
+                    yield made
                     continue
-                slot = self.slots[self.turn] = self._opened(self.turn, node, given, mark, None)
+                slot = self.slots[self.turn] = made
             if slot is None:
                 if all(other is None for other in self.slots):
                     return
                 self._pass_on()
                 continue
+            self._look(slot)
+            self._open_ahead()
             rounds = self._whole_rounds() if self.done == 0 else 0
             if rounds > 1:
                 yield self._rounds(rounds)
@@ -253,6 +306,7 @@ class _Cycle:
             elif slot.rows.failure is not None:  # its turn is not over
                 yield slot.rows.passed()
             else:
+                self._look(slot, ended=True)
                 self.slots[self.turn] = None
                 self._pass_on()
 
@@ -261,7 +315,7 @@ class _Cycle:
 
     def _whole_rounds(self) -> int:
         """For how many rounds every open dataset has a full turn waiting; 0 if an ended one could be replaced."""
-        if not self.queue.ended and (len(self.slots) < self.cycle or None in self.slots):
+        if (self.waiting or not self.queue.ended) and (len(self.slots) < self.cycle or None in self.slots):
             return 0
         return min(slot.rows.size for slot in self.slots if slot is not None) // self.block_length
 
@@ -269,6 +323,8 @@ class _Cycle:
         """The elements of so many whole rounds from the current turn on, after which it is the same turn again."""
         order = self.slots[self.turn :] + self.slots[: self.turn]
         open_slots = [slot for slot in order if slot is not None]
+        for slot in open_slots:
+            self._look(slot)
         parts = [slot.rows.take(rounds * self.block_length) for slot in open_slots]
         # rows stand as [slot, round, place in the turn] and leave as [round, slot, place]
         places = np.arange(len(parts) * rounds * self.block_length)
@@ -279,7 +335,7 @@ class _Cycle:
         """Where the next element stands, and the state of every open dataset."""
         slots = [None if s is None else {"element": s.mark, "inner": s.rows.mark()} for s in self.slots]
         place = {"turn": self.turn, "done": self.done, "cycle": self.cycle, "slots": slots}
-        return {"epoch": self.epoch, **self.queue.mark(), **place}
+        return {"epoch": self.epoch, **(self.waiting[0].mark if self.waiting else self.queue.mark()), **place}
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

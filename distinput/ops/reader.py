@@ -22,7 +22,7 @@ from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
-from distinput.files.source import stamped
+from distinput.files.source import beginning_with, stamped
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
@@ -32,6 +32,7 @@ from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
 from distinput.plan.state_form import is_position
+from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.follows import Follows
 from distinput.streaming.places import Place, blocks_in, places, portions_in
@@ -296,6 +297,7 @@ class Reader(Node):
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
+            beginnings = BeginningsAhead(run, stack) if self.format.reads else None
             stamps = StampsAhead(self.format.spec, run, stack) if self.format.spec_from_file else None
 
             def opened(name: Any, position: Position | None) -> Place:
@@ -306,6 +308,9 @@ class Reader(Node):
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
                     self.format.check_spec(place["path"], self.spec)
+                if beginnings is not None:
+                    following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
+                    place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])
                 if stamps is not None and queue.size:
                     stamps.ask(_path(queue.peek(1).row(0)))
                 return place
@@ -317,7 +322,14 @@ class Reader(Node):
 
         def read(place: Place) -> Iterator[tuple[Block, Position]]:
             nonlocal rows
-            for block, after in self.format.read_groups(place["path"], place["position"], self.group, rows):
+            blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
+            begun = place.pop("begun", None)
+            if begun is not None:
+                with beginning_with(place["path"], begun):
+                    first = next(blocks, None)
+                blocks = chain([] if first is None else [first], blocks)
+                del begun, first  # their memory is not held while the rest is read
+            for block, after in blocks:
                 rows += block.size
                 yield block, after
 

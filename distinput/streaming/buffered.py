@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from math import inf
+from typing import Any
 from weakref import ref as weakref
 
 from distinput.core.block import Block
@@ -42,6 +43,8 @@ class Buffer:
         self.was_full = False
         self.late, self.since = 0.0, Run.clock()
         self.closed = self.stopping = False
+        self.complete = False
+        """True once the stream has ended, or failed: what is still to come waits here."""
         self.changed = threading.Condition()
 
     def _is_full(self) -> bool:
@@ -59,6 +62,7 @@ class Buffer:
             if self.closed:
                 return False
             self.items.append(item)
+            self.complete = not isinstance(item, tuple)
             self._count(item, 1)
             self.changed.notify_all()
             return not self.stopping
@@ -154,16 +158,33 @@ def _fill(source: "weakref[_Source]", buffer: Buffer) -> None:
         stream.close()
 
 
-def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter) -> Iterator[tuple[Block, State]]:
+def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter, *, at_once: bool = False) -> Stream:
     """The blocks of a stream, made on a thread.
+
+    Args:
+      upstream: the stream.
+      buffer: where the blocks wait.
+      run: ends the thread.
+      counter: counts how long the consumer waits.
+      at_once: True to start the thread now, not when the first block is asked for.
 
     Raises:
       Stopped: the buffer was stopped; the caller can go on with the stream itself.
     """
+    blocks = _buffered(upstream, buffer, run, counter, at_once)
+    if at_once:
+        next(blocks)
+    return blocks
+
+
+def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: Counter, at_once: bool) -> Iterator[Any]:
+    """The blocks, and with `at_once` something before them, which comes when the thread has started."""
     source = _Source(upstream)
     thread = threading.Thread(target=_fill, args=(weakref(source), buffer), name="distinput-prefetch", daemon=True)
     with ExitStack() as stack:
         counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start
+        if at_once:
+            yield None
         while True:
             item = counter.waits(buffer.get)
             counter.holds(buffer.rows)

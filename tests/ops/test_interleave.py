@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,64 @@ def test_workers_with_other_cores_have_one_order(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("distinput.ops.interleave.cores", lambda cores=cores: cores)
         parts += di.data.experimental.auto_shard_dataset(ds, 3, worker).to_list()
     assert sorted(x for batch in parts for x in batch) == sorted(x for a in range(40) for x in range(a, a + 3))
+
+
+def _seen(iterator: Any, states: list[Any]) -> list[Any]:
+    """The elements, and the error at their end if there is one; adds the state behind each element to `states`."""
+    found: list[Any] = []
+    try:
+        for element in iterator:
+            found.append(int(element))
+            states.append(iterator.state())
+    except ZeroDivisionError as error:
+        found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize("cycle", [1, 3, 5])
+@pytest.mark.parametrize("fails", [-1, 4])
+@pytest.mark.parametrize("tolerant", [False, True])
+def test_opening_datasets_before_their_turn_changes_nothing(cycle: int, fails: int, tolerant: bool) -> None:
+    def several(x: int) -> di.data.Dataset:
+        return RANGE(10 * x, 10 * x + 1 + 6 // int(x - fails) % 3)
+
+    one, other = (
+        RANGE(9).interleave(several, cycle, 2, num_parallel_calls=calls, name="turns") for calls in (None, cycle)
+    )
+    if tolerant:
+        one, other = one.ignore_errors(), other.ignore_errors()
+    states: list[Any] = []
+    found = _seen(iter(other), states)
+    assert found == _seen(iter(one), [])
+    for at, state in enumerate(states, 1):
+        assert _seen(other.restore(state), []) == found[at:]
+
+
+def test_all_datasets_of_the_cycle_are_opened_at_once() -> None:
+    together = threading.Barrier(3)
+
+    def waits(x: int) -> di.data.Dataset:
+        return Dataset.from_tensors(x).map(
+            lambda y: together.wait(20) * 0 + y, output_signature=di.TensorSpec([], "int64")
+        )
+
+    assert RANGE(6).interleave(waits, 3, num_parallel_calls=3).to_list() == list(range(6))  # successors also
+
+
+def test_elements_are_not_asked_for_before_their_turn() -> None:
+    asked = []
+
+    def elements() -> Any:
+        for n in range(9):
+            asked.append(n)
+            yield n
+
+    source = Dataset.from_generator(elements, output_signature=di.TensorSpec([], "int64"))
+    turns = source.interleave(three, 1, num_parallel_calls=1)
+    with iter(turns) as iterator:
+        plain = iter(source.interleave(three, 1))
+        next(plain)
+        before = list(asked)
+        asked.clear()
+        next(iterator)
+        assert asked == before

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beginnings of the next remote files are on their way while one is read, each asked for once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import distinput as di
+from distinput.core.run import Run
+from distinput.files import mounts
+from distinput.files.source import EMPTY, Source, wanted_until
+from distinput.files.storage import stored
+from distinput.streaming import beginnings_ahead
+from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
+from distinput.testing.range_server import RangeServer
+from tests.ops.iterating import until_error
+
+NAMES = [f"https://example.com/{n}" for n in range(8)]
+OPTIONS: dict[str, Any] = {"filesystem": "obstore", "storage_options": {"client_options": {"allow_http": True}}}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were asked for."""
+    found: list[str] = []
+
+    def begun(path: str) -> Any:
+        found.append(path)
+        return path, b""
+
+    monkeypatch.setattr(beginnings_ahead, "begun", begun)
+    return found
+
+
+@pytest.fixture
+def ahead() -> Iterator[BeginningsAhead]:
+    with Run() as run, ExitStack() as stack:
+        yield BeginningsAhead(run, stack)
+
+
+def test_nothing_is_asked_for_before_a_file_was_read(ahead: BeginningsAhead, asked: list[str]) -> None:
+    assert ahead.of(NAMES[0], NAMES[1:]) is None
+    assert not asked
+
+
+def test_each_beginning_is_asked_for_once(ahead: BeginningsAhead, asked: list[str]) -> None:
+    found = [ahead.of(name, NAMES[at + 1 :][:FILES_AHEAD]) for at, name in enumerate(NAMES)]
+    assert found == [None, None, *((name, b"") for name in NAMES[2:])]  # the first two are asked for by who reads them
+    assert sorted(asked) == NAMES[2:]
+
+
+def test_a_file_that_was_not_expected_is_asked_for_by_who_reads_it(ahead: BeginningsAhead, asked: list[str]) -> None:
+    ahead.of(NAMES[0], NAMES[1:])
+    ahead.of(NAMES[1], NAMES[2:4])
+    assert ahead.of(NAMES[7], ()) is None
+    assert ahead.of(NAMES[3], ()) is None  # all that was expected before it is given up
+
+
+def test_local_files_are_not_asked_for(ahead: BeginningsAhead, asked: list[str]) -> None:
+    for _ in range(3):
+        assert ahead.of("a", ["a", "a"]) is None
+    assert not asked
+
+
+def test_files_that_took_long_and_old_beginnings_do_not_count(
+    ahead: BeginningsAhead, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(beginnings_ahead, "monotonic", lambda: now[0])
+    ahead.of(NAMES[0], NAMES[1:3])
+    ahead.of(NAMES[1], NAMES[2:4])
+    now[0] = 11.0
+    assert ahead.of(NAMES[2], NAMES[3:]) is None
+    assert ahead.of(NAMES[3], ()) is None
+    assert set(asked) <= set(NAMES[2:4])
+
+
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_a_small_file_takes_one_request(tmp_path: Path, parallel: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    for n in range(7):
+        (tmp_path / f"{n}.txt").write_text("".join(f"{n} {i}\n" for i in range(50)))
+    (tmp_path / "empty.txt").write_text("")
+    names = [*map(str, range(4)), "empty", *map(str, range(4, 7))]
+    local = di.data.TextLineDataset([f"{tmp_path}/{name}.txt" for name in names], num_parallel_reads=parallel)
+    with RangeServer(tmp_path) as server:
+        remote = di.data.TextLineDataset(
+            [f"{server.url}/{name}.txt" for name in names], num_parallel_reads=parallel, **OPTIONS
+        )
+        assert remote.to_list() == local.to_list()
+        assert Counter(name for name, *_ in server.requests) == {f"{n}.txt": 1 for n in range(7)}
+        with iter(remote) as iterator:
+            for _ in range(120):
+                next(iterator)
+            state = iterator.state()
+            assert list(remote.restore(state)) == local.to_list()[120:]
+
+
+def test_a_file_that_is_missing_is_an_error_behind_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    for n in range(4):
+        (tmp_path / f"{n}.txt").write_text(f"{n}\n")
+    with RangeServer(tmp_path) as server:
+        names = [f"{server.url}/{name}.txt" for name in (0, 1, 2, "missing", 3)]
+        found, error = until_error(di.data.TextLineDataset(names, **OPTIONS))
+    assert found == [b"0", b"1", b"2"]
+    assert isinstance(error, di.errors.NotFoundError)
+    assert "missing.txt" in str(error)
+
+
+def test_a_part_of_a_file_asks_for_nothing_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    (tmp_path / "a").write_bytes(bytes(1000))
+    with RangeServer(tmp_path) as server:
+        stored([f"{server.url}/a"], OPTIONS["storage_options"], "obstore")
+        with wanted_until(300), Source(f"{server.url}/a", first=200) as source:
+            source.go_to(200)
+            assert len(source.more(EMPTY, 100)[0]) == 100
+        assert server.requests == [("a", 200, 300)]
