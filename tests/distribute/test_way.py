@@ -25,8 +25,8 @@ POLICY = di.data.experimental.AutoShardPolicy
 ROOMS = (
     "context", "rehearsal", "strategies", "strategy", "strategy_extended", "run", "cross_replica", "input/distribution",
     "input/checks", "input/unbuilt", "input/ledger_view", "input/kept_records", "input/distributed_dataset",
-    "input/distributed_iterator", "input/explanation", "input/watched", "input/replayed", "input/step_records",
-    "input/delivery", "input/steps_ahead", "input/located_rows", "input/own_pieces", "input/cut_batches",
+    "input/distributed_iterator", "input/explanation", "input/watched", "input/replayed", "input/skipped",
+    "input/step_records", "input/delivery", "input/steps_ahead", "input/located_rows", "input/own_pieces", "input/cut_batches",
     "input/dealt_elements", "input/source", "input/step_builder", "input/terms", "input/own_batches",
     "input/lockstep", "input/drawing", "input/tail", "input/dealing", "input/comparison", "input/saved", "input/facts",
     "input/names", "input/spec", "input/options", "input/input_context", "input/consumer", "replica_context", "modes",

@@ -8,9 +8,10 @@ from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.handle import Handle
 from distinput.distribute.input.delivery import Delivery
-from distinput.distribute.input.distributed_iterator import DistributedIterator, Ranges
+from distinput.distribute.input.distributed_iterator import DistributedIterator
 from distinput.distribute.input.explanation import explanation
 from distinput.distribute.input.replayed import replayed
+from distinput.distribute.input.skipped import Ranges
 from distinput.distribute.input.source import Source
 from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
@@ -108,11 +109,13 @@ class DistributedDataset:
           state: the saved state.
           may_differ: as for `Dataset.restore`.
           skip: a range of steps of this pass that are left out, such as those before which the loss jumped, or several; the
-            same on all workers. The other steps keep their numbers, and the records in them.
+            same on all workers. `lineage.Records(file, records)` stands for the whole steps that hold these records. The other
+            steps keep their numbers, and the records in them.
 
         Raises:
           StateError: the state belongs to another dataset, number of replicas or version, or was modified.
-          ValueError: `skip` is no range of steps.
+          ValueError: `skip` is no range of steps; or it names a file that is not read, or a record that is not there.
+          UnimplementedError: it names records that cannot be located, as after `filter`.
 
         >>> import distinput as di
         >>> strategy = di.distribute.OneDeviceStrategy("CPU:0")

@@ -13,6 +13,7 @@ from distinput.distribute.input.comparison import Beginning, compare_beginnings
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.saved import opened_state, sealed_state
+from distinput.distribute.input.skipped import Ranges, ranges_of_steps, steps_left_out
 from distinput.distribute.input.source import Source, Steps
 from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
@@ -21,26 +22,7 @@ from distinput.errors import OutOfRangeError
 from distinput.lineage.located import Located
 from distinput.plan.latest import Latest
 
-__all__ = ["DistributedIterator", "Ranges"]
-
-Ranges = range | Iterable[range]
-"""One range of steps, or several."""
-
-
-def ranges_of_steps(skip: Ranges) -> tuple[tuple[int, int], ...]:
-    """Ranges as pairs, sorted, without empty ones.
-
-    Raises:
-      ValueError: one has gaps, or begins before step 0.
-
-    >>> ranges_of_steps([range(7, 9), range(2, 3)]), ranges_of_steps(range(4, 4))
-    (((2, 3), (7, 9)), ())
-    """
-    given = [skip] if isinstance(skip, range) else list(skip)
-    for each in given:
-        if not isinstance(each, range) or each.step != 1 or (len(each) and each.start < 0):
-            raise ValueError(f"skip: expected ranges of steps, such as range(7310, 7321), got {each!r}")
-    return tuple(sorted([(each.start, each.stop) for each in given if len(each)]))
+__all__ = ["DistributedIterator"]
 
 
 class DistributedIterator:
@@ -79,7 +61,7 @@ class DistributedIterator:
         *,
         ended: bool = False,
         restored: bool = False,
-        skip: Ranges = (),
+        skip: Iterable[range] = (),
     ) -> None:
         self._source, self._delivery, self._steps = source, delivery, delivery.steps(source, steps)
         self._strategy, self._peers = delivery.consumer.strategy, source.terms.replicas.peers
@@ -105,7 +87,8 @@ class DistributedIterator:
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
-        return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=skip)
+        left_out = steps_left_out(skip, source, found["inputs"])
+        return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=left_out)
 
     @property
     def element_spec(self) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which records the parts of each step are made of, for every source of steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -60,11 +60,8 @@ class StepRecords:
 
     def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
         """See `DistributedDataset.when`."""
-        wanted = range(self.steps) if steps is None and self.steps >= 0 else steps
-        if wanted is None:
-            known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
-            raise ValueError(f"when: {known}; pass steps=, a range of the steps to look at")
-        at = self._steps_with(file, record, wanted, epoch)
+        wanted = self._all_steps("pass steps=, a range of the steps to look at") if steps is None else steps
+        at = self._steps_with(file, [record], wanted, epoch)[0]
         found = []
         for step in at:
             try:
@@ -74,6 +71,33 @@ class StepRecords:
             found += [Seen(epoch, step, p.replica, p.row) for p in located if (p.file, p.record) == (file, record)]
         return tuple(found)
 
+    def steps_with(self, file: str, records: Sequence[int], epoch: int) -> list[int]:
+        """The steps of a pass that hold one of these records, in their order.
+
+        Raises:
+          ValueError: no such file is read, it has no such record, or the number of steps is not known.
+        """
+        found, lacking = self._steps_with(file, records, self._all_steps("give ranges of steps"), epoch)
+        if lacking:
+            raise ValueError(f"{file} has no record {min(lacking):,}")
+        return found
+
+    def _all_steps(self, cure: str) -> range:
+        sizes = [] if self._batches or self.steps != UNKNOWN else self._sizes()
+        if sizes and min(sizes) >= 0:
+            terms = self._source.terms
+            return range(max(sizes) if terms.keeps_partial or terms.replicas.workers > 1 else min(sizes))
+        if self.steps < 0:
+            known = "the data have no end" if self.steps == -1 else "the number of steps is not known beforehand"
+            raise ValueError(f"when: {known}; {cure}")
+        return range(self.steps)
+
+    def _sizes(self) -> list[int]:
+        """The number of steps with an element of each pipeline; negative if it is not known."""
+        whole = self._source.terms.keeps_partial or self._source.terms.replicas.workers > 1
+        found = [(self._tree(number).node.size, each) for number, each in self._trees]
+        return [size if size < 0 else -(-size // each) if whole else size // each for size, each in found]
+
     @cached_property
     def steps(self) -> int:
         """The number of steps: -1 infinite, -2 if it is known only at the end."""
@@ -82,14 +106,17 @@ class StepRecords:
             return known
         return self._tree(0).node.size
 
-    def _steps_with(self, file: str, record: int, steps: range, epoch: int) -> list[int]:
-        """The steps that hold a record, in their order.
+    def _steps_with(
+        self, file: str, records: Sequence[int], steps: range, epoch: int
+    ) -> tuple[list[int], Collection[int]]:
+        """The steps that hold one of these records, in their order, and the records that are not in the file.
 
         Raises:
           ValueError: no pipeline reads that file.
         """
         there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
         found: set[int] = set()
+        missing = set(records)
         known: list[str] = []
         read = False
         for number, each in self._trees:
@@ -98,13 +125,22 @@ class StepRecords:
             if file not in tree.files:
                 continue
             read = True
-            numbers = np.array(tree.numbers(file, record), np.int64)
+            numbers = np.array(
+                [n for record in records for n in self._numbers_of(tree, file, record, missing)], np.int64
+            )
             if len(numbers):
                 elements = (there[:, None] * each + np.arange(each)).reshape(-1)
                 found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
         if not read:
             raise self._unknown(file, known)
-        return [step for step in steps if step in found]
+        return [step for step in steps if step in found], missing
+
+    @staticmethod
+    def _numbers_of(tree: Numbered, file: str, record: int, missing: set[int]) -> list[int]:
+        numbers = tree.numbers(file, record)
+        if numbers:
+            missing.discard(record)
+        return numbers
 
     @property
     def _trees(self) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from distinput.core.state import State
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.distribute.input.distributed_iterator import Ranges
+from distinput.distribute.input.skipped import Ranges
 
 __all__ = ["UnbuiltDataset", "UnbuiltDatasetsFromFunction"]
 

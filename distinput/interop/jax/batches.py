@@ -17,10 +17,11 @@ from distinput.distribute.engines import open_collectives
 from distinput.distribute.input.checks import check_dataset
 from distinput.distribute.input.consumer import Consumer
 from distinput.distribute.input.distributed_dataset import DistributedDataset
-from distinput.distribute.input.distributed_iterator import DistributedIterator, Ranges
+from distinput.distribute.input.distributed_iterator import DistributedIterator
 from distinput.distribute.input.distribution import pieces_of_batches
 from distinput.distribute.input.drawing import END
 from distinput.distribute.input.options import InputOptions
+from distinput.distribute.input.skipped import Ranges
 from distinput.distribute.input.source import Source, Steps
 from distinput.distribute.input.steps_ahead import StepsAhead
 from distinput.distribute.input.tail import Padding
