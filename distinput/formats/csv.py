@@ -15,7 +15,9 @@ from distinput.files.source import EMPTY, Source, stamp_of
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
-from distinput.formats.text_table import MARK, MOST_RECORD_BYTES, Bytes, Head, TextTable
+from distinput.formats.text_piece import MARK, Bytes, Head
+from distinput.formats.text_records import MOST_RECORD_BYTES
+from distinput.formats.text_table import TextTable
 from distinput.kernels.csv_records import MULTILINE, csv_records
 from distinput.plan.check import normalized
 

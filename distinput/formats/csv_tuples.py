@@ -22,7 +22,8 @@ from distinput.formats.csv import first_record
 from distinput.formats.csv_fields import FieldError, fields_of, record_values, splits_as_tensorflow
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.text_table import MARK, BadRecordError, Bytes, Decoded, Head, Piece, TextTable
+from distinput.formats.text_piece import MARK, Bytes, Head, Piece
+from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.csv_records import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
 from distinput.plan.check import normalized

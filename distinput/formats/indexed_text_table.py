@@ -15,7 +15,9 @@ from distinput.formats.format import Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.portion import Portion
-from distinput.formats.text_table import BadRecordError, Bytes, Ints, Piece, TextTable
+from distinput.formats.text_piece import Bytes, Piece
+from distinput.formats.text_records import Ints
+from distinput.formats.text_table import BadRecordError, TextTable
 
 __all__ = ["IndexedCsv", "IndexedJsonLines"]
 

@@ -16,7 +16,8 @@ from distinput.formats.json_types import NO_TYPE, arrow_type, merged, type_of
 from distinput.formats.plain_objects import PlainObjects
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
-from distinput.formats.text_table import MARK, Bytes, Head, TextTable
+from distinput.formats.text_piece import MARK, Bytes, Head
+from distinput.formats.text_table import TextTable
 from distinput.kernels.json_lines import json_lines
 from distinput.plan.check import normalized
 

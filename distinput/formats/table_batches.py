@@ -16,7 +16,8 @@ from distinput.formats.format import Format
 from distinput.formats.parquet import Parquet
 from distinput.formats.parquet_file import footer_of, opened, reading
 from distinput.formats.tables import checked_batch
-from distinput.formats.text_table import FIRST_BYTES, TextTable
+from distinput.formats.text_records import FIRST_BYTES
+from distinput.formats.text_table import TextTable
 
 __all__ = ["is_table", "table_batches"]
 

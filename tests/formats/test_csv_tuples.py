@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
-from distinput.formats import text_table
+from distinput.formats import text_records
 from distinput.formats.csv_tuples import CsvTuples
 from distinput.testing import check_format
 from tests.depth import cases
@@ -139,8 +139,8 @@ def test_plain_tuples_are_those_read_one_by_one() -> None:
 
 
 def test_the_laws_of_formats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_table, "FIRST_BYTES", 40)
-    monkeypatch.setattr(text_table, "CHUNK_BYTES", 40)
+    monkeypatch.setattr(text_records, "FIRST_BYTES", 40)
+    monkeypatch.setattr(text_records, "CHUNK_BYTES", 40)
 
     def write(folder: Path) -> list[Path]:
         (folder / "a").write_bytes(b'x,y\n1,a\n2,"b\n""c"""\r\n,\n3,d\r4,e\n5,f\n')

@@ -7,7 +7,7 @@ from distinput.files.source import Source, stamp_of
 from distinput.formats import line_starts
 from distinput.formats.csv import Csv
 from distinput.formats.line_starts import LineStarts, count_newlines
-from distinput.formats.text_table import MOST_RECORD_BYTES
+from distinput.formats.text_records import MOST_RECORD_BYTES
 
 TEXT = b'a,b\n1,"x\ny"\n\n2,"z\n\n\nz"\n3,w'
 

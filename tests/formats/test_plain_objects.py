@@ -15,7 +15,7 @@ import distinput as di
 from distinput.core.arrow import block_of
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.plain_objects import PlainObjects
-from distinput.formats.text_table import Head
+from distinput.formats.text_piece import Head
 from tests.depth import cases
 from tests.formats.test_plain_rows import DECIMAL, WHOLE
 

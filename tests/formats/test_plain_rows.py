@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from distinput.core.arrow import block_of
 from distinput.formats.csv import Csv
 from distinput.formats.plain_rows import PlainRows
-from distinput.formats.text_table import Head
+from distinput.formats.text_piece import Head
 from tests.depth import cases
 
 TYPES = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
-from distinput.formats import text_table
+from distinput.errors import InvalidArgumentError
+from distinput.formats import text_records
 from distinput.formats.csv import Csv
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.text_table import TextTable
@@ -24,8 +24,8 @@ FORMATS = [Csv, JsonLines]
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_table, "FIRST_BYTES", 40)
-    monkeypatch.setattr(text_table, "CHUNK_BYTES", 40)
+    monkeypatch.setattr(text_records, "FIRST_BYTES", 40)
+    monkeypatch.setattr(text_records, "CHUNK_BYTES", 40)
 
 
 def written(kind: type[TextTable], rows: list[dict[str, Any]]) -> bytes:
@@ -142,33 +142,3 @@ def test_a_byte_order_mark_is_passed_over(kind: Any, tmp_path: Path) -> None:
     assert [
         row for part in parts for block, _ in kind(schema=SCHEMA).read_fragment(part) for row in block.elements()
     ] == ROWS
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_compressed_file_says_so(kind: Any, tmp_path: Path) -> None:
-    file = tmp_path / "a.gz"
-    file.write_bytes(gzip.compress(written(kind, ROWS)))
-    with pytest.raises(DataLossError, match=r"looks like a GZIP file; pass compression_type='GZIP' or 'AUTO'"):
-        records(kind(schema=SCHEMA), file)
-    assert records(kind(schema=SCHEMA, compression_type="AUTO"), file) == ROWS
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_record_may_be_longer_than_a_chunk_but_not_without_end(
-    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "a"
-    file.write_bytes(written(kind, [ROWS[1], {**ROWS[2], "t": b"x" * 5000}, ROWS[3]]))
-    assert len(records(kind(), file)) == 3
-    monkeypatch.setattr(text_table, "MOST_RECORD_BYTES", 1000)
-    found, error = records_until_error(kind(schema=SCHEMA), file)
-    assert len(found) == 1
-    assert "the record that begins here does not end" in str(error)
-
-
-def test_a_position_behind_the_end_is_an_error(tmp_path: Path) -> None:
-    file = tmp_path / "a"
-    file.write_bytes(written(Csv, ROWS))
-    for position in ({"byte": 9999, "row": 20}, {"row": 20}):
-        with pytest.raises(DistinputError, match="it changed"):
-            records(Csv(schema=SCHEMA), file, position)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the records of text files are: files cut into pieces, each of which ends where a record does."""
+
+import sys
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from distinput.errors import DataLossError, DistinputError
+from distinput.files.compression import Compression, as_compression
+from distinput.files.source import EMPTY, Source, size_of, stamp_of
+from distinput.files.table import FileTable
+from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position
+from distinput.formats.line_starts import LineStarts, count_newlines
+from distinput.formats.text_piece import Bytes, Head, Piece
+
+__all__ = ["MOST_RECORD_BYTES", "TextRecords"]
+
+FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first rows do not wait for many others
+CHUNK_BYTES = 1 << 20
+_FRAGMENT_BYTES = 4 << 20
+MOST_RECORD_BYTES = 256 << 20
+"""A record that is longer is an error, so that a quote that is never closed does not fill the memory."""
+_MARKS = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd", "LZ4": b"\x04\x22\x4d\x18", "BZ2": b"BZh9"}
+"""The first bytes of compressed files."""
+_NEWLINE = np.array([10], np.uint8)
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class TextRecords(Format):
+    """A format whose files are text that a scan cuts into records."""
+
+    __slots__ = ()
+    resumes: ClassVar[bool] = True
+    refusal: ClassVar[type[DistinputError]] = DataLossError
+    """The error of what is not text of this format."""
+    endless: ClassVar[str] = "the record that begins here does not end"
+    """What is said of a record that goes on to the end of the file."""
+    compression_type: str | None
+
+    @abstractmethod
+    def head(self, path: str) -> Head:
+        """Where the records of this file begin."""
+
+    @abstractmethod
+    def scan(self, data: Bytes, start: int, until: int, rows: int) -> tuple[int, int, int, int]:
+        """Count records from `start` on, see `kernels.csv_records`: records, offset of the next line, newlines, problem."""
+
+    @abstractmethod
+    def problem(self, data: Bytes, place: int) -> str:
+        """What is wrong at the offset that `scan` gives as a problem."""
+
+    @property
+    def lines_are_records(self) -> bool:
+        """Whether each newline ends a record, so that a record can be found from anywhere."""
+        return True
+
+    @property
+    def compression(self) -> Compression:
+        """The compression of the file."""
+        return as_compression(self.compression_type)
+
+    @property
+    def dialect(self) -> Hashable:
+        """What determines where records begin."""
+        return self.name
+
+    def ends_at(self, path: str, position: Position | None) -> bool:
+        try:
+            return next(self._pieces(path, position or self.start(), None, self.head(path)), None) is None
+        except (DistinputError, OSError):
+            return False
+
+    def past(self, path: str, position: Position | None) -> Position | None:
+        """The next record, unless this one does not end."""
+        at = position or self.start()
+        try:
+            head = self.head(path)
+            piece = next(self._pieces(path, at, None, head), None)
+        except (DistinputError, OSError):
+            return None
+        return None if piece is None else self._after(piece, self._offset(piece.data, 1), 1)
+
+    def start(self) -> Position:
+        return {"row": 0} if self.compression else {"byte": 0, "row": 0}
+
+    def units(self, files: FileTable) -> Ints | None:
+        return None if self.compression else files.sizes
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        """The records that begin at or after byte `start` and before byte `stop`."""
+        if self.compression:
+            return super().part(path, start, stop)
+        begin = {"near": start} if start else self.start()
+        return Fragment(path, begin, None if stop is None else {"near": stop}, None, (stop or start) - start)
+
+    def fragments(self, path: str) -> list[Fragment]:
+        size = size_of(path)
+        if self.compression or not size:
+            return super().fragments(path)
+        cuts = range(0, size, _FRAGMENT_BYTES)
+        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
+
+    def _pieces(self, path: str, at: Position, stop: Position | None, head: Head) -> Iterator[Piece]:
+        """The records from a position on, in pieces."""
+        until = sys.maxsize if stop is None else stop["near"]
+        row = at.get("row", 0)
+        if self.compression or "byte" not in at:
+            begin, line, over = head.byte, head.lines + 1, row
+            if "near" in at:
+                begin, line, over = self._line_from(path, at["near"], head), 0, 0
+        else:
+            begin, line, over = max(at["byte"], head.byte), 0 if at["byte"] > head.byte else head.lines + 1, 0
+        row -= over  # the rows before are found again, and passed over
+        if begin >= until:
+            return
+        with Source(path, self.compression, 0 if self.compression else begin) as source:
+            if self.compression and source.skip(begin) < begin:
+                raise DataLossError(f"{path}: ends before byte {begin}; it changed")
+            yield from self._found(source, begin, row, line, over, until)
+
+    def _found(self, source: Source, byte: int, row: int, line: int, over: int, until: int) -> Iterator[Piece]:
+        """Read chunks and cut them where records end.
+
+        Args:
+          source: the file, at a line.
+          byte: the offset of that line.
+          row: the number of the record there.
+          line: the number of that line; 0 if unknown.
+          over: records to pass over.
+          until: lines that begin here or later are not read.
+        """
+        path, data, at, ended, size = source.path, EMPTY, 0, False, FIRST_BYTES
+        if until < sys.maxsize:
+            source.expect_end(until)
+        while byte < until:
+            room = over or BLOCK_ROWS
+            count, after, lines, problem = self.scan(data, at, at + until - byte, room)
+            taken = data[at:after]
+            if over:
+                over -= count
+            elif count:
+                yield Piece(path, taken, byte, row, count, line, source.offset)
+            row, byte, at = row + count, byte + len(taken), after
+            line += lines if line else 0
+            if problem >= 0:
+                self._refuse(path, data, problem, at, byte, line)
+            if count == room:
+                continue
+            if ended:
+                break
+            kept = data[at:]
+            if len(kept) > MOST_RECORD_BYTES:
+                self._refuse(path, data, -1, at, byte, line)
+            # If no record has ended, it is at least longer than the bytes at hand.
+            more = max(size, len(kept))
+            if source.size is not None:  # one more byte detects the end of the file
+                more = min(more, max(source.size - source.offset + 1, 4096))
+                more = min(more, max(until - source.offset, 4096, len(kept)))
+            data, ended = source.more(kept, more)
+            at, size = 0, min(2 * size, CHUNK_BYTES)
+            if ended and len(data) and data[-1] != 10:
+                data = np.concatenate([data, _NEWLINE])
+        if byte < until and at < len(data):
+            self._refuse(path, data, -1, at, byte, line)
+        if over:
+            raise DataLossError(
+                f"{path}: has {row} records, but reading was to go on at record {row + over}; it changed"
+            )
+
+    def _refuse(self, path: str, data: Bytes, problem: int, at: int, byte: int, line: int) -> NoReturn:
+        """Raise the error of the bytes at `problem`, or of a record that begins at `at` and does not end."""
+        line = line or self.line_at(path, byte)
+        line += 0 if problem < 0 else int(np.count_nonzero(data[at:problem] == 10))
+        what = self.endless if problem < 0 else self.problem(data, problem)
+        raise self.refusal(f"{path}: line {line}: {what}")
+
+    def check_plain(self, path: str, data: Bytes) -> None:
+        """Refuse a compressed file that is read as it is.
+
+        Raises:
+          DataLossError: it begins as compressed files do.
+        """
+        found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
+        if found and not self.compression:
+            raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
+
+    def line_at(self, path: str, byte: int) -> int:
+        """The number of the line at this byte of a file that is not compressed, from 1."""
+        return count_newlines(path, byte) + 1
+
+    def _line_from(self, path: str, near: int, head: Head) -> int:
+        """The offset of the first line that begins at or after `near`."""
+        if near <= head.byte:
+            return head.byte
+        starts = LineStarts.of(path, stamp_of(path), self.dialect)
+        return starts.first_from(near, head.byte, self.scan, self.lines_are_records, MOST_RECORD_BYTES)
+
+    def _after(self, piece: Piece, size: int, rows: int) -> Position:
+        row = piece.row + rows
+        return {"row": row} if self.compression else {"byte": min(piece.byte + size, piece.end), "row": row}
+
+    def _offset(self, data: Bytes, records: int) -> int:
+        return self.scan(data, 0, sys.maxsize, records)[1] if records else 0
