@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 from distinput.core.digest import Digest
-from distinput.plan.describe import given
 from distinput.plan.facts import Facts
 from distinput.plan.origin import Origin, caller
 
@@ -106,6 +105,8 @@ class Tree(Facts, ABC, Generic[N]):
         return {}
 
     def __str__(self) -> str:
+        from distinput.plan.describe import given
+
         label = "" if self.name is None else f"[{self.name}]"
         return f"{self.op}{label}({', '.join(f'{name}={text}' for name, text in given(self).items())})"
 
