@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns and rows that nobody wants are not read from files."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from distinput.ops.fragment_reader import FragmentReader
+from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.select import Select
+from distinput.ops.shuffle import Shuffle
 from distinput.ops.where import Where
 from distinput.plan.node import Node
 
@@ -29,6 +32,24 @@ def select_before_filter(node: Node) -> Node | None:
             below = replace(where, input=Select(reader, wanted, origin=node.origin))
             return replace(node, input=below)
     return None
+
+
+def select_before_order(node: Node) -> Node | None:
+    """Rows are shuffled, and made ahead, with the columns that stay, so that a reader below need not read the others.
+
+    Neither looks at the rows, and a selection has no state of its own: order and states are the same.
+    """
+    match node:
+        case Select(Prefetch() | Shuffle() as moved, columns) if _leaves_out(moved.input, columns):
+            return replace(moved, input=replace(node, input=moved.input))
+    return None
+
+
+def _leaves_out(node: Node, columns: Sequence[str]) -> bool:
+    """Whether a selection would come down to a reader that can leave out columns."""
+    while isinstance(node, Prefetch | Shuffle) or (isinstance(node, Where) and node.fields is not None):
+        node = node.input
+    return isinstance(node, Reader | FragmentReader) and node.format.with_columns(columns) is not None
 
 
 def _fewer(wanted: tuple[str, ...], reader: Reader) -> bool:

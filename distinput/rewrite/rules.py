@@ -60,6 +60,7 @@ RULES: list[Rule] = [
     _rule("rewrite.identities", "take_everything", "take"),
     _rule("rewrite.identities", "take_of_take", "take"),
     _rule("rewrite.files", "select_before_filter", "select"),
+    _rule("rewrite.files", "select_before_order", "select"),
     _rule("rewrite.files", "select_in_files", "select"),
     _rule("rewrite.files", "filter_in_files", "where"),
     _rule("rewrite.ranges", "part_of_range", "take"),

@@ -100,6 +100,7 @@ pipelines = {
     "read_after_shuffle": lambda: di.data.Dataset.from_source([1, 2]).global_shuffle(),
     "select_in_files": lambda: rows().select(["x"]),
     "select_before_filter": lambda: rows().filter(field("x") > 0).select(["x"]),
+    "select_before_order": lambda: rows().shuffle(2).select(["x"]),
     "filter_in_files": lambda: rows().filter(field("x") > 0),
 }
 path = str(Path(tempfile.mkdtemp()) / "a.parquet")

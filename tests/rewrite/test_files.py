@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.core.run import Run
 from distinput.data.dataset import Dataset
 from distinput.formats.parquet import Parquet
 from distinput.ops.reader import Reader
@@ -120,6 +121,47 @@ def test_columns_that_stay_and_those_of_the_condition_are_read(files: list[str])
 def test_a_selection_becomes_part_of_the_reader(files: list[str]) -> None:
     assert ops_after(whole(files).select(["x", "v"]), "select_in_files") == ["slices", "parquet"]
     assert not fires(di.data.Dataset.from_tensor_slices({"x": [1], "y": [2]}).select(["x"]), "select_in_files")
+
+
+@pytest.mark.parametrize("condition", [False, True])
+def test_a_selection_goes_below_what_changes_the_order(files: list[str], condition: bool) -> None:
+    below = whole(files).filter(X > 20) if condition else whole(files)
+    dataset = below.shuffle(16, seed=3).prefetch(2).shuffle(5, seed=4).select(["s", "x"])
+    running, fired = rewrite(dataset.node)
+    (reader,) = [step for step in walk(running) if isinstance(step, Reader)]
+    assert reader.format.columns == ("s", "x")  # type: ignore[attr-defined]
+    assert fired.count("select_before_order") == 3
+    plain = [element for element, _ in _streamed(dataset.node)]
+    assert str(dataset.to_list()) == str(plain)
+
+
+def test_states_of_either_order_lead_on_in_the_other(files: list[str]) -> None:
+    dataset = whole(files).shuffle(16, seed=3).select(["x"])
+    node, moved = dataset.node, rewrite(dataset.node)[0]
+    expected = [row["x"] for row in dataset.to_list()]
+    for one, other in ((node, moved), (moved, node)):
+        rows: list[int] = []
+        with Run() as run:
+            for block, after in one.open(one.start(0), run):
+                rows += [int(row["x"]) for row in block.elements()]
+                with Run() as again:
+                    rest = [int(row["x"]) for found, _ in other.open(after, again) for row in found.elements()]
+                assert rows + rest == expected
+                if len(rows) > 30:
+                    break
+
+
+def test_a_selection_below_a_shuffle_keeps_the_laws(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    di.io.write_parquet(path, {"x": np.arange(9), "y": np.ones(9)}, row_group_size=3)
+    dataset = di.data.ParquetDataset(path).shuffle(4, seed=1).prefetch(1).select(["x"])
+    assert ops_after(dataset, "select_before_order")[-2:] == ["shuffle", "prefetch"]
+
+
+def test_a_selection_stays_where_nothing_is_read_for_it(files: list[str]) -> None:
+    slices = di.data.Dataset.from_tensor_slices({"x": [1], "y": [2]})
+    assert not fires(slices.shuffle(3).select(["x"]), "select_before_order")
+    assert not fires(whole(files).map(lambda row: row).shuffle(3).select(["x"]), "select_before_order")
 
 
 def test_arrow_files_leave_out_columns(tmp_path: Path) -> None:
