@@ -13,6 +13,7 @@ from fsspec import AbstractFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from distinput.errors import InvalidArgumentError
+from distinput.files.multipart import PART_BYTES, MultipartUpload
 
 __all__ = ["ObjectStoreFiles"]
 
@@ -35,7 +36,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         self._store, self._shown = store, shown
 
     @property
-    def _is_web(self) -> bool:
+    def store(self) -> Any:
+        """The store of `obstore.store`."""
+        return self._store
+
+    @property
+    def is_web(self) -> bool:
         """True for a web server, of which obstore would ask what only WebDAV answers."""
         return type(self._store).__name__ == "HTTPStore"
 
@@ -48,7 +54,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
         key = self._strip_protocol(path)
         try:
-            with self._naming(key):
+            with self.naming(key):
                 return _described(obstore.head(self._store, key))
         except FileNotFoundError:
             found = self._listed(key)
@@ -65,16 +71,16 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         import obstore
 
         key = self._strip_protocol(path)
-        with self._naming(key):
+        with self.naming(key):
             got = obstore.get(self._store, key, options={"range": (start, stop)})
             return _described(got.meta), memoryview(got.bytes())
 
     def _listed(self, key: str) -> list[dict[str, Any]]:
         import obstore
 
-        if self._is_web:
+        if self.is_web:
             return []
-        with self._naming(key):
+        with self.naming(key):
             found = obstore.list_with_delimiter(self._store, key or None)
         folders = [{"name": str(name), "size": 0, "type": "directory"} for name in found["common_prefixes"]]
         return [*folders, *map(_described, found["objects"])]
@@ -88,14 +94,14 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
     def find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any
     ) -> Any:
-        if self._is_web:
+        if self.is_web:
             raise InvalidArgumentError(f"{self._shown}{path}: a web server does not list its files; name each of them")
         if maxdepth is not None or withdirs:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)
         import obstore
 
         key, found = self._strip_protocol(path), dict[str, Any]()
-        with self._naming(key):  # all keys that begin so, without a request for each folder
+        with self.naming(key):  # all keys that begin so, without a request for each folder
             for objects in obstore.list(self._store, f"{key}/" if key else None):
                 found.update((each["path"], _described(each)) for each in objects)
         if not found and key and self.exists(key) and self.isfile(key):
@@ -128,7 +134,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
                 files.setdefault(self._strip_protocol(path), []).append(i)
         for key, wanted in files.items():
             try:
-                with self._naming(key):
+                with self.naming(key):
                     got = obstore.get_ranges(
                         self._store, key, starts=[starts[i] for i in wanted], ends=[ends[i] for i in wanted], coalesce=0
                     )
@@ -142,11 +148,11 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         key = self._strip_protocol(path)
-        with self._naming(key):
+        with self.naming(key):
             if mode == "rb":
                 return AbstractBufferedFile(self, key, "rb", size=self.info(key)["size"])
             if mode == "wb":
-                return _Writer(self._store, key)
+                return _Writer(self, key)
         raise InvalidArgumentError(
             f"{self._shown}{key}: an object can be read or written, not opened with mode {mode!r}"
         )
@@ -159,13 +165,13 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
         key = self._strip_protocol(path)
         self.info(key)
-        with self._naming(key):
+        with self.naming(key):
             obstore.delete(self._store, key)
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         import obstore
 
-        with self._naming(path1):
+        with self.naming(path1):
             obstore.copy(self._store, self._strip_protocol(path1), self._strip_protocol(path2))
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
@@ -175,7 +181,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         return self.modified(path)
 
     @contextlib.contextmanager
-    def _naming(self, key: str) -> Iterator[None]:
+    def naming(self, key: str) -> Iterator[None]:
         """Errors of obstore as those of the operating system, with the URL."""
         from obstore import exceptions
 
@@ -192,16 +198,30 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
 
 class _Writer:
-    """An object that is uploaded when it is closed; dropped, nothing is uploaded."""
+    """An object that appears when it is closed; dropped, nothing is left of it. A large one is uploaded while it is written."""
 
-    def __init__(self, store: Any, key: str) -> None:
-        self._store, self._key = store, key
+    def __init__(self, files: ObjectStoreFiles, key: str) -> None:
+        self._files, self._key = files, key
         self._parts: list[bytes] = []
+        self._size = 0
+        self._upload: MultipartUpload | None = None
         self.closed = False
 
     def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
+        part = bytes(data)
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size >= PART_BYTES and not self._files.is_web:  # a web server takes whole files
+            with self._files.naming(self._key):
+                if self._upload is None:
+                    self._upload = MultipartUpload(self._files.store, self._key)
+                self._upload.add(self._taken())
+        return len(part)
+
+    def _taken(self) -> bytes:
+        taken = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return taken
 
     def flush(self) -> None:
         """Nothing can be seen of an object before it is complete."""
@@ -209,13 +229,21 @@ class _Writer:
     def close(self) -> None:
         import obstore
 
-        if not self.closed:
-            self.closed = True
-            obstore.put(self._store, self._key, b"".join(self._parts))
+        if self.closed:
+            return
+        self.closed = True
+        with self._files.naming(self._key):
+            if self._upload is None:
+                obstore.put(self._files.store, self._key, self._taken())
+            else:
+                self._upload.add(self._taken())
+                self._upload.finish()
 
     def discard(self) -> None:
         self.closed = True
         self._parts.clear()
+        if self._upload is not None:
+            self._upload.discard()
 
 
 def _described(found: Any) -> dict[str, Any]:

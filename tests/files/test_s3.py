@@ -4,6 +4,7 @@
 import importlib.util
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.files import mounts
+from distinput.files import mounts, multipart, object_store
+from distinput.files.paths import file_system
 
 SERVER = """
 import sys
+import threading
 from moto.server import ThreadedMotoServer
 server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
 server.start()
@@ -105,3 +108,27 @@ def test_wrong_names_and_missing_rights_are_errors_at_once(storage: dict[str, An
             di.data.TextLineDataset(name, **storage).to_list()
     with pytest.raises(di.errors.NoMatchError):
         di.data.TextLineDataset("s3://bucket/*.nothing", **storage)
+
+
+@pytest.mark.parametrize("storage", ["obstore"], indirect=True)
+def test_a_large_object_is_uploaded_in_parts_while_it_is_written(
+    storage: dict[str, Any], endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(multipart, "PART_BYTES", 5 << 20)
+    part = np.random.default_rng(0).bytes(1 << 20)
+    di.data.TextLineDataset("s3://bucket/x", **storage)  # mounts the bucket
+    system, name = file_system("s3://bucket/parts/large")
+    file = system.open(name, "wb")
+    held = [file.write(part) and file._size for _ in range(12)]
+    assert max(held) < 5 << 20
+    assert not system.exists(name)
+    file.close()
+    assert system.cat_file(name) == part * 12
+    dropped = system.open("parts/dropped", "wb")
+    for _ in range(6):
+        dropped.write(part)
+    dropped.discard()
+    assert system.find("parts") == ["parts/large"]
+    assert b"<Upload>" not in urllib.request.urlopen(f"{endpoint}/bucket?uploads").read()  # no part is left
+    assert not [thread for thread in threading.enumerate() if thread.name == "distinput-upload"]
