@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger locates the records of steps that look at elements: held to ids that the records carry."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ OTHERS: dict[str, Steps] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
 def mirrored(count: int) -> di.distribute.MirroredStrategy:
     return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)])
 
@@ -55,7 +61,7 @@ def located(folder: Path, dataset_of: Callable[[], Any], strategy: Any, passes: 
     assert [told(one) for one in di.train.Ledger(folder).seen(again)] == steps
 
 
-@settings(max_examples=cases(12, 500), **FIXED)
+@settings(max_examples=cases(8, 500), **FIXED)
 @given(
     st.builds(corpus, st.sampled_from(KINDS), st.sampled_from(SIZES)), st.sampled_from(sorted(OTHERS)),
     st.sampled_from(sorted(LOOKING)), st.sampled_from(sorted(OTHERS)), st.integers(1, 4), st.integers(1, 3),

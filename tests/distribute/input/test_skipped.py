@@ -20,7 +20,7 @@ def mirrored(count: int) -> di.distribute.MirroredStrategy:
     return di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)])
 
 
-@settings(max_examples=cases(10, 300))
+@settings(max_examples=cases(5, 300))
 @given(pipelines(), st.integers(1, 3), st.integers(0, 1), st.data())
 def test_the_steps_with_a_record_are_left_out(drawn: tuple[Corpus, Any], r: int, epoch: int, data: Any) -> None:
     found, make = drawn
