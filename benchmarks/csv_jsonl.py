@@ -19,7 +19,7 @@ bytes objects. It is told the types, as ours is. tf.data has no parser of JSON: 
 each call, or one by one in a generator.
 """
 BATCH = 1024
-_GENERATED = 8000  # rows that a generator parses
+_GENERATED = 2000  # rows that a generator parses
 FLOATS, INTEGERS, TEXT = "abcde", "ijkl", "t"
 
 
