@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import sys
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -44,9 +45,14 @@ def _text(value: bytes) -> Any:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows in columns; columns whose cells are all numbers are set to the right, the last one is cut to the terminal."""
+    """Print rows in columns; columns whose cells are all numbers are set to the right, the last one is cut to the terminal.
+
+    In a terminal, where rich is installed, it draws them: headings in bold with a line below, long cells on several lines.
+    """
     shown = [[_cell(cell) for cell in row] for row in rows]
     right = [all(not isinstance(cell, str) for cell in column) for column in zip(*rows, strict=True)] if shown else []
+    if sys.stdout.isatty() and _drawn(headings, shown, right):
+        return
     widths = [max(len(line[i]) for line in [list(headings), *shown]) for i in range(len(headings))]
     for line in [list(headings), *shown]:
         cells = [
@@ -54,6 +60,24 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
             for at, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         print(shortened("  ".join(cells).rstrip(), shutil.get_terminal_size((120, 24)).columns))
+
+
+def _drawn(headings: Sequence[str], shown: Sequence[Sequence[str]], right: Sequence[bool]) -> bool:
+    """Let rich draw a table; False if it is not installed."""
+    try:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for at, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="right" if at < len(right) and right[at] else "left", overflow="fold")
+    for line in shown:
+        table.add_row(*map(Text, line))  # cells are no markup
+    Console().print(table)
+    return True
 
 
 def _cell(cell: object) -> str:

@@ -3,6 +3,7 @@
 
 import base64
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -26,6 +27,28 @@ def test_arrays_are_lists(capsys: pytest.CaptureFixture[str]) -> None:
 def test_numbers_stand_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["file", "rows"], [["a.csv", 1234], ["b", 5]])
     assert capsys.readouterr().out == "file    rows\na.csv  1,234\nb          5\n"
+
+
+def test_rich_draws_tables_in_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "dumb")
+    print_table(["file", "rows"], [["[bold]a.csv", 1234], ["b" * 70, 5]])
+    lines = capsys.readouterr().out.splitlines()
+    assert set(lines[1].strip()) == {"─"}
+    assert "[bold]a.csv" in lines[2]
+    assert lines[2].rstrip().endswith("1,234")
+    assert "".join(lines[3:]).count("b") == 70  # nothing is cut
+
+
+def test_without_rich_tables_are_text_in_a_terminal_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    print_table(["file", "rows"], [["a.csv", 1234]])
+    assert capsys.readouterr().out == "file    rows\na.csv  1,234\n"
 
 
 def test_a_table_may_have_no_rows(capsys: pytest.CaptureFixture[str]) -> None:
