@@ -129,20 +129,32 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     """
     if _is_elsewhere(value):
         return value if dtype is None else value.astype(np.dtype(getattr(dtype, "as_numpy_dtype", dtype)))
-    made = as_leaf(value)
     wanted = dtype if dtype is not None else dtype_hint
     if wanted is None:
-        return made
+        return as_leaf(value)
     to = as_dtype(wanted)
+    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
     have = STRING if isinstance(made, bytes) else made.dtype
     if have == to:
         return made
     is_array = isinstance(value, np.ndarray | np.generic)
-    if STRING in (have, to) or not (is_array or np.can_cast(have, to, "same_kind")):
+    if STRING in (have, to) or not (is_array or _can_be(have, to) or (have != STRING and not made.size)):
         if dtype is None:
             return made
         raise TypeError(f"Cannot convert {value!r} to a value of dtype {to}; give numbers of this kind, or use astype")
     return np.asarray(value if not is_array else made).astype(to)[()]
+
+
+def _can_be(have: np.dtype[Any], to: np.dtype[Any]) -> bool:
+    """Whether numbers of Python may become a dtype: integers any integers, and integers and floats any floats."""
+    if np.can_cast(have, to, "same_kind"):
+        return True
+    return (have.kind, to.kind) == ("i", "u") or (have.kind in "if" and to.kind == "V" and "float" in to.name)
+
+
+def _beyond_int64(value: Any, to: np.dtype[Any]) -> bool:
+    """Whether the value is an integer of Python that uint64 alone can hold."""
+    return to == np.uint64 and type(value) is int and 2**63 <= value < 2**64
 
 
 def identity(input: Any, name: str | None = None) -> Any:

@@ -4,6 +4,7 @@
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +56,21 @@ def test_what_would_lose_something_is_refused(value, dtype) -> None:
     with pytest.raises(TypeError, match=r"Cannot convert .* to a value of dtype"):
         tf.constant(value, dtype)
     assert tf.convert_to_tensor(value, dtype_hint=dtype) == tf.constant(value)
+
+
+@pytest.mark.parametrize(
+    "value, dtype, expected",
+    [
+        (3, "uint8", np.uint8(3)),
+        ([[1], [2]], "uint64", np.array([[1], [2]], "u8")),
+        (2**64 - 1, "uint64", np.uint64(2**64 - 1)),
+        ([], "int32", np.array([], "i4")),
+        ([1.5, 300], "bfloat16", np.array([1.5, 300], ml_dtypes.bfloat16)),
+    ],
+)
+def test_numbers_of_python_take_every_dtype_that_holds_them(value, dtype, expected) -> None:
+    made = tf.constant(value, dtype)
+    assert (made.dtype, made.tolist()) == (expected.dtype, expected.tolist())
 
 
 def test_a_constant_is_a_copy_and_a_conversion_is_not() -> None:

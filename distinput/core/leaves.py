@@ -5,6 +5,7 @@ Numbers of Python become int32 or float32 and text becomes UTF-8 bytes, as `tf.c
 scalars keep their dtype.
 """
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,11 @@ __all__ = [
 STRING = np.dtype(object)
 _NUMBERS: dict[type, type[Any]] = {bool: np.bool_, complex: np.complex128, float: np.float32}
 """What numbers of Python become, except for integers, whose size matters."""
+
+_OF_PACKAGES = frozenset(
+    {"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"}
+)
+"""Dtypes that NumPy knows by name once the package ml_dtypes was imported."""
 
 _INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
@@ -206,6 +212,8 @@ def array_of(value: Any) -> Any:
         return bytes(value)
     if is_arrow_array(value):
         return _from_arrow(value)
+    if library_of(type(value)) == "torch":
+        return _from_torch(value)
     if any(hasattr(value, name) for name in _ARRAYS):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
@@ -221,6 +229,21 @@ def array_of(value: Any) -> Any:
 
 _BYTES = ("B", "b", "c", "@B", "<B")
 _ARRAYS = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def _from_torch(value: Any) -> Any:
+    """The values of a tensor, without its gradients; bfloat16 and float8 by their bits, or as float32 if NumPy lacks them."""
+    if hasattr(value, "detach"):
+        value = value.detach()
+    name = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if name not in _OF_PACKAGES or value.device.type != "cpu":
+        return np.asarray(value) if hasattr(value, "__array__") else None
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        return np.asarray(value.float())
+    torch = sys.modules["torch"]  # whose tensor this is
+    return np.asarray(value.view(torch.int16 if dtype.itemsize == 2 else torch.uint8)).view(dtype)
 
 
 def _from_arrow(value: Any) -> Any:

@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from distinput.core.sparse_tensor import refuse_sparse
 from distinput.plan.batching import Stacking
 from distinput.plan.check import at_least, parallel_calls
 
@@ -38,6 +39,8 @@ class Batch(Stacking):
 
     def __post_init__(self) -> None:
         at_least("batch", "batch_size", self.batch_size, 1)
+        if self.input.known_spec is not None:
+            refuse_sparse("batch", self.input.known_spec.structure)
         parallel_calls("batch", self.num_parallel_calls)
 
     @property

@@ -14,6 +14,7 @@ from distinput.core.digest import Digest, common_folder, texts_of, word_of
 from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, shape_of
 from distinput.core.nest import component, structure_of
 from distinput.core.objects import Datasets, column_of
+from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, array_spec
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
@@ -101,6 +102,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     """The source of `Dataset.from_tensor_slices`, for anything but a table alone; `who` is the caller, for errors."""
     tensors = _with_columns(tensors, who)
     structure = structure_of(tensors)
+    refuse_sparse(who, structure)
     columns: list[Column] = []
     leaves: dict[int, LeafSpec] = {}  # what columns do not show: whether their rows are those of ragged tensors
     sizes = []

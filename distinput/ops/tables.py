@@ -8,7 +8,7 @@ import numpy as np
 
 from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column, without_views
 from distinput.core.column import Ints
-from distinput.core.leaves import is_arrow_array, is_stream, is_table
+from distinput.core.leaves import is_arrow_array, is_stream, is_table, library_of
 from distinput.core.nest import LEAF
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
@@ -38,6 +38,8 @@ def from_arrow(given: Any, nulls: Any = "error", valid: Any = None, who: str = "
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"{who}: {error}") from error
         return rows_of_table(read, reading) if is_table(read) else _of_array(read, reading)
+    if library_of(type(given)) == "pandas" and hasattr(given, "dtype"):  # a Series that NumPy holds
+        return _of_array(given.to_numpy(), reading)
     if hasattr(given, "to_arrow_table"):
         raise InvalidArgumentError(f"{who}: a {type(given).__name__} is no table; give its .to_arrow_table()")
     if hasattr(given, "collect"):
@@ -134,7 +136,7 @@ def _of_array(array: Any, reading: Reading) -> Node:
     """The values of a single array; those of an array of structs are the rows of a table."""
     import pyarrow as pa
 
-    if pa.types.is_struct(array.type):
+    if not isinstance(array, np.ndarray) and pa.types.is_struct(array.type):
         if isinstance(array, pa.ChunkedArray):
             return rows_of_table(pa.Table.from_struct_array(array), reading)
         return rows_of_table(pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)]), reading)

@@ -15,6 +15,7 @@ from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import component
 from distinput.core.rows import Stream
 from distinput.core.run import Run
+from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -150,8 +151,9 @@ def first_dimension(op: str, spec: Spec) -> int | None:
     """The known first dimension of all leaves, or None.
 
     Raises:
-      InvalidArgumentError: a leaf is a scalar, or two leaves disagree.
+      InvalidArgumentError: a leaf is a scalar, two leaves disagree, or there is a sparse tensor.
     """
+    refuse_sparse(op, spec.structure)
     known: dict[str, int] = {}
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if leaf.shape is None:

@@ -12,6 +12,7 @@ from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, stacked_parts
 from distinput.core.rows import RowQueue, Stream, stackable
 from distinput.core.run import Run
+from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
@@ -78,6 +79,7 @@ class Stacking(Batching):
     @cached_property
     def spec(self) -> Spec:
         self.rows_spec.tensors(self.op)
+        refuse_sparse(self.op, self.rows_spec.structure)
         first = int(self.batch_size) if self.drop_remainder else None
         return self.rows_spec.map(lambda leaf: _batched(leaf, first))
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.nest import component
+from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.prefetch import Prefetch
@@ -52,11 +53,12 @@ def batch_size_of(node: Node) -> int | None:
     reached through ops that keep batches.
 
     Raises:
-      InvalidArgumentError: a leaf is a scalar.
+      InvalidArgumentError: a leaf is a scalar, or there is a sparse tensor.
 
     Source: `compute_batch_size` of tensorflow/python/data/experimental/ops/distribute.py.
     """
     leaves = node.spec.leaves
+    refuse_sparse("distribute", node.spec.structure)
     firsts = []
     for leaf, path in zip(leaves, node.spec.structure.paths, strict=True):
         if not isinstance(leaf, TensorSpec):

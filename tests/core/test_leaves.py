@@ -177,6 +177,17 @@ def test_what_no_array_can_hold_is_refused(given: Any, message: str) -> None:
         as_leaf(given)
 
 
+def test_tensors_are_read_without_their_gradients_and_in_any_dtype() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("ml_dtypes")
+    assert as_leaf(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
+    tensor = torch.tensor([[1.5, 2.0], [3.0, 4.0]], dtype=torch.bfloat16).T
+    leaf = as_leaf(tensor)
+    assert (str(leaf.dtype), leaf.tolist()) == ("bfloat16", [[1.5, 3], [2, 4]])
+    tensor[0, 0] = 9
+    assert leaf[0, 0] == 9  # the same memory
+
+
 def test_arrow_arrays_of_lists_are_ragged() -> None:
     for lists in ([[1], [2, 3]], [[[1], []], [], [[2, 3]]]):
         assert as_leaf(pa.array(lists)).to_list() == lists

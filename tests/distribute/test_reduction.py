@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -62,6 +63,22 @@ def test_means_of_small_integers_do_not_wrap() -> None:
 def test_the_mean_of_one_part_keeps_integers() -> None:
     mean = reduce_parts(ReduceOp.MEAN, [np.array([3, 4], np.int32)])
     assert mean.dtype == np.int32
+
+
+def test_bfloat16_is_a_number() -> None:
+    values = np.array([1, 2, 256], ml_dtypes.bfloat16)
+    parts = [values, values * values.dtype.type(2)]
+    for op, axis, expected in (
+        (ReduceOp.SUM, None, [3, 6, 768]),
+        (ReduceOp.MEAN, None, [1.5, 3, 384]),
+        (ReduceOp.MEAN, 0, 130),
+    ):
+        made = reduce_parts(op, parts) if axis is None else reduce_rows(op, parts, axis)
+        assert (made.dtype, made.tolist()) == (values.dtype, expected)
+
+
+def test_a_sum_of_many_rows_of_bfloat16_is_rounded_once() -> None:
+    assert reduce_rows(ReduceOp.SUM, [np.ones(1000, ml_dtypes.bfloat16)], 0) == 1000
 
 
 def test_a_result_is_never_the_callers_array() -> None:

@@ -114,6 +114,15 @@ def test_functions_and_generators_may_give_tables() -> None:
     assert made.unbatch().to_list() == WANTED
 
 
+def test_a_single_column_of_pandas_is_its_values() -> None:
+    assert Dataset.from_arrow(pd.Series([1, 2], name="x")).to_list() == [1, 2]
+    assert Dataset.from_arrow(pd.Series(["a", "b"])).to_list() == [b"a", b"b"]
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match="a single array has no columns that nulls or valid could name"
+    ):
+        Dataset.from_arrow(pd.Series([1, 2]), nulls={"x": 0})
+
+
 TYPES: dict[str, tuple[Any, Any]] = {
     "bool": (pa.array([True, False, True]), [True, False, True]),
     "half": (pa.array(np.array([1, 2, 3], np.float16)), [1.0, 2.0, 3.0]),

@@ -13,6 +13,7 @@ from distinput.core.nest import map_leaves
 from distinput.data.dataset import Dataset
 from distinput.distribute.coordinator.closure import Closure
 from distinput.distribute.coordinator.closure_queue import LIMIT, ClosureQueue
+from distinput.distribute.coordinator.current_worker import is_worker
 from distinput.distribute.coordinator.lane import Lane, Patience
 from distinput.distribute.coordinator.per_worker import Given, PerWorkerDataset, PerWorkerValues
 from distinput.distribute.coordinator.remote_value import RemoteValue, ResourceValue
@@ -160,11 +161,17 @@ class ClusterCoordinator:
         """Wait until all functions that were scheduled before have finished.
 
         Raises:
+          RuntimeError: called in a scheduled function, which would wait for itself.
           UnavailableError: a parameter server was lost.
           BaseException: as `schedule`.
 
         Source: `tf.distribute.coordinator.ClusterCoordinator.join`.
         """
+        if is_worker():
+            raise RuntimeError(
+                "ClusterCoordinator.join: a scheduled function cannot wait for all scheduled functions, since it is one of "
+                "them; call join where functions are scheduled"
+            )
         self._queue.join()
 
     def done(self) -> bool:

@@ -43,6 +43,13 @@ def test_the_names_of_tensorflow() -> None:
     assert list(inspect.signature(ClusterCoordinator.schedule).parameters) == ["self", "fn", "args", "kwargs"]
 
 
+def test_a_function_that_waits_for_all_functions_is_refused() -> None:
+    with cluster() as (_, _, coordinator):
+        result = coordinator.schedule(lambda: coordinator.join())
+        with pytest.raises(RuntimeError, match="a scheduled function cannot wait for all scheduled functions"):
+            result.fetch()
+
+
 @both_packings
 def test_functions_lambdas_closures_and_objects_can_be_scheduled(packing: Packing) -> None:
     class Adder:
