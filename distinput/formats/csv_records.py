@@ -67,6 +67,8 @@ def decode_csv(
     columns: list[list[Any]] = [[] for _ in defaults]
     for number, record in enumerate(array.reshape(-1).tolist()):
         text = record.encode() if isinstance(record, str) else bytes(record)
+        if not text:  # no field at all, while a comma stands between two empty ones
+            raise InvalidArgumentError(f"decode_csv: Expect {len(defaults)} fields but have 0 in record {number}")
         fields = _fields(text, field_delim.encode(), number, quotes=use_quote_delim)
         if wanted is not None:
             if len(fields) <= wanted[-1]:

@@ -139,11 +139,11 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
     """What `encode_base64` was given.
 
     Args:
-      input: text, or an array or list of it; with or without "=" at the end.
+      input: text in the web-safe alphabet, or an array or list of it; without "=" at the end, or with as many as there should be.
       name: ignored.
 
     Raises:
-      InvalidArgumentError: a character that does not belong there.
+      InvalidArgumentError: a character that does not belong there, or a length that no text has.
 
     >>> decode_base64(b"YWJjZA")
     b'abcd'
@@ -154,7 +154,10 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 
     def decoded(item: bytes) -> bytes:
         try:
+            # Python takes "+" and "/" as well, and any number of "=".
             bare = item.rstrip(b"=")
+            if b"+" in bare or b"/" in bare or len(item) - len(bare) not in (0, -len(bare) % 4):
+                raise binascii.Error
             return base64.b64decode(bare + b"=" * (-len(bare) % 4), b"-_", validate=True)
         except binascii.Error as error:
             raise InvalidArgumentError(f"decode_base64: Invalid character found in base64: {item!r:.60}") from error

@@ -81,8 +81,23 @@ class TextRecords(Format):
             head = self.head(path)
             piece = next(self._pieces(path, at, None, head), None)
         except (DistinputError, OSError):
-            return None
+            return self._past_line(path, at)
         return None if piece is None else self._after(piece, self._offset(piece.data, 1), 1)
+
+    def _past_line(self, path: str, at: Position) -> Position | None:
+        """The line behind one that `scan` refuses; None if only reading from the beginning tells where it ends."""
+        if not self.lines_are_records or self.compression or "byte" not in at:
+            return None
+        try:
+            begin = max(at["byte"], self.head(path).byte)
+            with Source(path, self.compression, begin) as source:
+                data, _ = source.more(EMPTY, FIRST_BYTES)
+            begin += max(0, self.scan(data, 0, sys.maxsize, 1)[3])  # lines of white space may come before it
+            lines = LineStarts.of(path, stamp_of(path), self.dialect)
+            behind = lines.first_from(begin + 1, 0, self.scan, True, MOST_RECORD_BYTES)
+        except (DistinputError, OSError):
+            return None
+        return {"byte": behind, "row": at.get("row", 0) + 1}
 
     def start(self) -> Position:
         return {"row": 0} if self.compression else {"byte": 0, "row": 0}

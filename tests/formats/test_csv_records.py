@@ -52,6 +52,7 @@ def test_dtypes_are_those_of_the_defaults() -> None:
         ("1_0,2", [0, 0], "Field 0 in record 1 is not a valid int32"),
         ("1,0x1", [0, 0.5], "Field 1 in record 1 is not a valid float32: 0x1"),
         ("1", [0, 0], "Expect 2 fields but have 1 in record 1"),
+        ("", [0, 0], "Expect 2 fields but have 0 in record 1"),
         ('1,"a', [0, ""], "Quoted field has to end with quote followed by delim or end, in record 1"),
         ('1,"a"b', [0, ""], "Quoted field has to end with quote followed by delim or end"),
         ('1,a"b', [0, ""], "Unquoted fields cannot have quotes/CRLFs inside, in record 1"),

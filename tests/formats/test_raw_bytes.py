@@ -77,5 +77,9 @@ def test_text_that_is_safe_in_urls() -> None:
     assert decode_base64(["YQ==", "YQ"]).tolist() == [b"a", b"a"]
     with pytest.raises(InvalidArgumentError, match="decode_base64: Invalid character found in base64"):
         decode_base64(b"****")
+    for text in (b"+/", b"YQ=", b"YQ===", b"=", b"====", b"YWJj=", b"YWI==", b"Y"):
+        with pytest.raises(InvalidArgumentError, match="decode_base64: Invalid character found in base64"):
+            decode_base64(text)
+    assert [decode_base64(text) for text in (b"", b"YWI=", b"YR")] == [b"", b"ab", b"a"]
     with pytest.raises(InvalidArgumentError, match="encode_base64: expected byte strings, got 3"):
         encode_base64([3])
