@@ -139,7 +139,7 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
     """What `encode_base64` was given.
 
     Args:
-      input: text in the web-safe alphabet, or an array or list of it; without "=" at the end, or with as many as there should be.
+      input: text of the web-safe alphabet, or an array or list of it; without "=" at the end, or with as many as needed.
       name: ignored.
 
     Raises:

@@ -4,8 +4,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from distinput.core.block import Block
 from distinput.core.leaves import STRING
 from distinput.core.nest import component
+from distinput.core.record_batches import record_batch
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
@@ -20,7 +22,8 @@ __all__ = ["CsvWriter"]
 class CsvWriter(Writer):
     """Rows of CSV files: numbers, times and UTF-8 text; quotes where they are needed.
 
-    NaN is written as "nan", and NaT as nothing. Text that is empty is written as two quotes, so that it is told from nothing.
+    NaN is written as "nan", and NaT as nothing; as two quotes where a line has nothing else, since readers pass over empty
+    lines. Text that is empty is written as two quotes, so that it is told from nothing.
 
     Args:
       header: write the names of the columns as the first line of each file.
@@ -75,11 +78,34 @@ class CsvWriter(Writer):
         self._schema(spec)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
+        import pyarrow as pa
         from pyarrow import csv
 
         schema = self._schema(spec)
         options = csv.WriteOptions(include_header=self.header, delimiter=self.delimiter, quoting_style="needed")
-        return TableFile(csv.CSVWriter(target(sink), schema, write_options=options), schema)
+        if len(schema) > 1 or not _is_time(schema.field(0).type):
+            return TableFile(csv.CSVWriter(target(sink), schema, write_options=options), schema)
+        text = pa.schema([(schema.names[0], pa.string())])
+        return _LoneTimes(csv.CSVWriter(target(sink), text, write_options=options), schema)
 
     def _schema(self, spec: Spec) -> Any:
         return check_table(spec, text=any(leaf.dtype == STRING for leaf in spec.tensors("write")))
+
+
+class _LoneTimes(TableFile):
+    """Rows with a time and nothing else, as text: a row without a time would be an empty line."""
+
+    def write(self, block: Block) -> None:
+        import pyarrow as pa
+        from pyarrow import types
+
+        times = record_batch(block, self._schema).column(0)
+        shown = times.cast("int64") if types.is_duration(times.type) else times
+        text = shown.cast("string").fill_null("")
+        self._writer.write_batch(pa.RecordBatch.from_arrays([text], self._schema.names))
+
+
+def _is_time(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind)

@@ -67,3 +67,12 @@ def test_what_csv_cannot_hold_is_refused(tmp_path: Path, data: Any, options: dic
     with pytest.raises(InvalidArgumentError, match=says):
         Dataset.from_tensor_slices(data).write(str(tmp_path / "a"), "csv", **options)
     assert not (tmp_path / "a").exists() or list((tmp_path / "a").iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "M8[ms]", "m8[s]"])
+def test_a_missing_time_alone_in_its_line_is_a_row(tmp_path: Path, dtype: str) -> None:
+    data = {"t": np.array([5, "NaT", 7, "NaT"], dtype)}
+    Dataset.from_tensor_slices(data).write(str(tmp_path), "csv")
+    found = np.array([row["t"] for row in di.data.FileDataset(str(tmp_path))])
+    assert found.dtype == data["t"].dtype
+    assert found.tolist() == data["t"].tolist()
