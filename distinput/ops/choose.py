@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`choose_from_datasets` and `sample_from_datasets`: elements of several datasets, mixed."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -312,7 +313,7 @@ def shares_of(weights: Any, count: int) -> list[float]:
 
     Raises:
       TypeError: they are not numbers.
-      InvalidArgumentError: there is not one for each dataset, one is negative, or all are 0.
+      InvalidArgumentError: there is not one for each dataset, one is negative, all are 0, or they or their sum are infinite.
     """
     found = np.asarray(weights)
     if found.dtype.kind not in "fiub":
@@ -327,4 +328,6 @@ def shares_of(weights: Any, count: int) -> list[float]:
     shares = [float(weight) for weight in found]
     if not all(share >= 0 for share in shares):
         raise InvalidArgumentError(f"sample_from_datasets: weights must not be negative, got {shares}")
+    if not math.isfinite(sum(shares)):
+        raise InvalidArgumentError(f"sample_from_datasets: weights and their sum must be finite, got {shares}")
     return shares

@@ -108,4 +108,4 @@ class _LoneTimes(TableFile):
 def _is_time(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind)
+    return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_duration(kind))

@@ -66,6 +66,15 @@ def test_a_number_out_of_range_is_an_error_after_what_came_before() -> None:
             InvalidArgumentError,
             r"sample_from_datasets: weights must not be negative, got \[2.0, -1.0\]",
         ),
+        *(
+            (
+                lambda weights=weights, balanced=balanced: SAMPLE([RANGE(1), RANGE(1)], weights, balanced=balanced),
+                InvalidArgumentError,
+                r"sample_from_datasets: weights and their sum must be finite, got \[",
+            )
+            for weights in ([float("inf"), 1], [1e308, 1e308])
+            for balanced in (False, True)
+        ),
     ],
 )
 def test_arguments_are_checked(call: Callable[[], Any], error: type[Exception], message: str) -> None:
