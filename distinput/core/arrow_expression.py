@@ -81,6 +81,9 @@ def rows_where(block: Block, spec: Spec, expression: Any, fields: frozenset[str]
       spec: of the elements.
       expression: checked by `check_expression`.
       fields: the columns that it reads; None: not known.
+
+    Raises:
+      InvalidArgumentError: it has no value for these elements, such as a division by zero.
     """
     import pyarrow as pa
 
@@ -99,7 +102,13 @@ def rows_where(block: Block, spec: Spec, expression: Any, fields: frozenset[str]
             block = ColumnBlock(kept, [columns[place] for place in places], block.size)
             schema = pa.schema([schema.field(str(key)) for key in kept.keys])
     table = pa.Table.from_batches([record_batch(block, schema)])
-    mask = _evaluated(table, expression).fill_null(False)
+    try:
+        mask = _evaluated(table, expression).fill_null(False)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(
+            f"filter: the expression {expression} has no value for some elements: {error}; give constants the type of their "
+            "column, such as pyarrow.scalar(1, 'uint64')"
+        ) from error
     return np.flatnonzero(mask.to_numpy())
 
 

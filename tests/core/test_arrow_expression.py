@@ -2,6 +2,7 @@
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -86,3 +87,13 @@ def test_other_elements_have_columns_with_numbers_or_one_named_value() -> None:
 def test_what_has_no_truth_value_is_refused(expression: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         check_expression("filter", expression, SPEC)
+
+
+def test_an_expression_that_fails_for_elements_says_what_to_do() -> None:
+    column = np.array([1, 2**63 + 5], np.uint64)
+    dataset = di.data.Dataset.from_tensor_slices({"u": column})
+    with pytest.raises(
+        InvalidArgumentError, match=r"filter: the expression \(u != 1\) has no value .*; give constants"
+    ):
+        dataset.filter(pc.field("u") != 1).to_list()
+    assert len(dataset.filter(pc.field("u") != pa.scalar(1, "uint64")).to_list()) == 1
