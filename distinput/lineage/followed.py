@@ -296,8 +296,7 @@ class _Known(_Source):
         return True
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        numbers = np.concatenate([*self._numbered.elements(rows, epoch), np.zeros(0, np.int64)])
-        file, record = self._numbered.places(numbers)
+        file, record = self._numbered.places(self._numbered.single_numbers(rows, epoch))
         begin = np.array([self.files.number(name) for name in self._numbered.files], np.int64)
         return _block(begin.take(file) + record)
 

@@ -93,6 +93,10 @@ class Numbered:
         """
         return [flat_numbers(element) for element in self.node.fetch(steps, epoch).elements()] if len(steps) else []
 
+    def single_numbers(self, rows: Ints, epoch: int) -> Ints:
+        """The numbers [n] of elements that are `single`."""
+        return _only(self.node.fetch(rows, epoch)) if len(rows) else rows
+
     def element(self, step: int, epoch: int) -> tuple[int, Callable[[Ints], Ints]]:
         """How many rows an element has, and what gives the numbers of the records of some of them: [n] -> [n, of a row].
 
