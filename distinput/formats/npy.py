@@ -110,7 +110,7 @@ class Npy(TableFormat):
           InvalidArgumentError: a row number is out of range.
         """
         wanted, stamp = np.asarray(rows, np.int64), stamp_of(path)
-        header, local = _header_of(path, stamp), self._local(path)
+        header, local = _whole(path, stamp), self._local(path)
         try:
             if local is not None:
                 return _picked(_array_of(path, local, stamp), wanted, header)
@@ -125,8 +125,12 @@ class Npy(TableFormat):
 
     def sources(self, path: str) -> Sequence[Rows] | None:
         local = self._local(path)
-        array = None if local is None else _array_of(path, local, stamp_of(path))
-        return [array] if array is not None and array.dtype.isnative else None
+        if local is None:
+            return None
+        stamp = stamp_of(path)
+        _whole(path, stamp)
+        array = _array_of(path, local, stamp)
+        return [array] if array.dtype.isnative else None
 
     def _local(self, path: str) -> str | None:
         """The path of a file to map."""
@@ -187,6 +191,14 @@ def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
 
 def _header(path: str) -> _Header:
     return _header_of(path, stamp_of(path))
+
+
+def _whole(path: str, stamp: str) -> _Header:
+    """The header of a file, of which no row may be missing: rows are fetched by their numbers."""
+    header = _header_of(path, stamp)
+    if header.rows_there < header.shape[0]:
+        raise _too_short(path, header, header.size)
+    return header
 
 
 @lru_cache(maxsize=4096)

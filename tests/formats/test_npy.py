@@ -125,6 +125,9 @@ def test_a_file_cut_short_is_counted_by_nobody_and_says_what_it_had(tmp_path: Pa
     assert Npy().units(FileTable.of([path])) is None
     with pytest.raises(DataLossError, match="it was cut short, and 2 of its 6 rows are missing"):
         records(Npy(), path, {"row": 4})
+    for memory_map in (True, False):
+        with pytest.raises(DataLossError, match="it was cut short"):
+            Npy(memory_map).fetch(path, np.array([0]))
 
 
 def test_a_flipped_bit_of_the_header_is_an_error_or_another_array(tmp_path: Path) -> None:
