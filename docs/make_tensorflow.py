@@ -41,6 +41,7 @@ DIFFERS = {
     "data.Dataset.fingerprint": "another number; it also changes when a file does",
     "data.Dataset.from_generator": "`copy=False` promises that arrays are not changed after they were yielded",
     "data.Dataset.from_tensor_slices": "also takes tables, Arrow arrays, ragged tensors, and lists of datasets",
+    "io.FixedLenFeature": "a scalar is also the default of features with several values",
     "data.Dataset.list_files": f"also braces, lists and folders; {_ORDER}",
     "data.Dataset.load": f"reads what `save` of distinput wrote: {_FILES}",
     "data.Dataset.map": "functions run as plain Python on NumPy values, nothing is traced; what they return is found by trying",

@@ -80,7 +80,8 @@ class Dataset(Transformations[T_co]):
 
         Raises:
           InvalidArgumentError: `step` is 0.
-          TypeError: the arguments are not one to three integers.
+          TypeError: an argument is no integer.
+          ValueError: the arguments are not one to three.
 
         >>> import distinput as di
         >>> di.data.Dataset.range(2, 8, 3).to_list()
@@ -89,7 +90,7 @@ class Dataset(Transformations[T_co]):
         Source: `tf.data.Dataset.range`.
         """
         if not 1 <= len(args) <= 3:
-            raise TypeError(f"range: expected 1 to 3 numbers, got {len(args)}")
+            raise ValueError(f"range: expected 1 to 3 numbers, got {len(args)}")
         numbers = [_whole(a) for a in args]
         first, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
         return Dataset(ops.range.Range(first, stop, step, output_type, name=name))
@@ -453,6 +454,8 @@ class Dataset(Transformations[T_co]):
         filesystem: Any = None,
     ) -> "Dataset[bytes]":
         """The names of all files that match, sorted, then shuffled unless `shuffle=False`.
+
+        A file is listed once for each pattern that it matches.
 
         Args:
           file_pattern: a glob pattern or a list of them; any URL of fsspec or obstore. One that ends with `/` stands for all

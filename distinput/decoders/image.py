@@ -214,7 +214,7 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
             _check_size(image.height * (getattr(image, "n_frames", 1) if frames else 1), image.width, max_pixels)
             if found == "GIF" and frames:
                 return np.stack([_pixels(frame, data, channels or 3, dtype) for frame in ImageSequence.Iterator(image)])
-            pixels = _pixels(image, data, channels, dtype)
+            pixels = _pixels(_with_alpha(image, data) if found == "BMP" else image, data, channels, dtype)
             return turned(pixels, _orientation(image, data, found)) if turns else pixels
     except (InvalidArgumentError, UnimplementedError):
         raise
@@ -257,6 +257,22 @@ def _size_of_jpeg(data: bytes) -> tuple[int, int]:
         if at >= len(data):
             break
     return 1, 1
+
+
+def _with_alpha(image: Any, data: bytes) -> Any:
+    """A BMP of 32 bits with the fourth byte of each pixel as its alpha, as TensorFlow has it; Pillow leaves that byte out."""
+    bits, packing = struct.unpack("<HI", data[28:34]) if data[14] >= 40 else (0, 0)
+    if bits != 32 or packing or image.mode != "RGB":
+        return image
+    from PIL import Image
+
+    order = 1 if int.from_bytes(data[22:26], "little", signed=True) < 0 else -1  # rows from the bottom up
+    first = int.from_bytes(data[10:14], "little")
+    alpha = np.frombuffer(data, np.uint8, 4 * image.height * image.width, first)[3::4]
+    image.load()
+    made = image.convert("RGBA")
+    made.putalpha(Image.fromarray(np.ascontiguousarray(alpha.reshape(image.height, image.width)[::order])))
+    return made
 
 
 def _pixels(image: Any, data: bytes, channels: int, dtype: Any) -> Any:

@@ -38,7 +38,7 @@ def named_files(names: Sequence[str]) -> list[str]:
 
 
 def list_files(patterns: Sequence[str]) -> list[str]:
-    """All files that match any of the patterns, as `list_matching` finds them, or are below a directory, sorted.
+    """All files that match the patterns, as `list_matching` finds them, or are below a directory, sorted.
 
     Raises:
       NoMatchError: no file matches.
@@ -47,7 +47,7 @@ def list_files(patterns: Sequence[str]) -> list[str]:
     if not folders:
         return list_matching(patterns)
     others = [pattern for pattern in patterns if not pattern.endswith("/")]
-    return sorted({*(list_matching(others) if others else []), *(path for each in folders for path in _below(each))})
+    return sorted([*(list_matching(others) if others else []), *(path for each in folders for path in _below(each))])
 
 
 def _found(name: str) -> list[str]:

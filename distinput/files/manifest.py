@@ -36,7 +36,7 @@ def save_manifest(path: str, patterns: Paths, count: Callable[[str], int] | None
     Raises:
       NotFoundError: no file matches.
     """
-    names = list_matching(patterns)
+    names = sorted(set(list_matching(patterns)))
     stamps = list(ask_each(version_of, names))
     rows = [-1 if count is None else int(count(name)) for name in names]
     sizes = list(ask_each(size_of, names))

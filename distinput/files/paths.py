@@ -94,7 +94,7 @@ def _of_obstore(bucket: str) -> Any:
 
 
 def list_matching(patterns: Paths) -> list[str]:
-    """All files that match any of the patterns, sorted and without duplicates.
+    """All files that match the patterns, sorted; a file is there once for each pattern that it matches, as in TensorFlow.
 
     Local files are returned as plain paths, others with their protocol. `*`, `?` and `[...]` match within one folder;
     hidden files match too, as in TensorFlow; `**` matches any number of folders. Unfinished files never match. `{a,b}` and
@@ -107,7 +107,7 @@ def list_matching(patterns: Paths) -> list[str]:
       NoMatchError: none of the patterns matches any file, or a file that braces name is missing.
     """
     wanted = as_paths(patterns)
-    found = {path for pattern in wanted for path in _found(pattern) if not _is_unfinished(path)}
+    found = [path for pattern in wanted for path in set(_found(pattern)) if not _is_unfinished(path)]
     if not found:
         raise NoMatchError(f"No files matched pattern: {', '.join(wanted)}")
     return sorted(found)

@@ -65,7 +65,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 
 def matching_files(pattern: Any, name: str | None = None) -> np.ndarray[Any, np.dtype[Any]]:
-    """The names of the files that match, sorted [n]; none is no error.
+    """The names of the files that match, sorted [n], once for each pattern that they match; none is no error.
 
     Args:
       pattern: a glob pattern, or a list of them; any fsspec URL.
@@ -77,10 +77,10 @@ def matching_files(pattern: Any, name: str | None = None) -> np.ndarray[Any, np.
     Source: `tf.io.matching_files`.
     """
     del name
-    found: set[str] = set()
+    found: list[str] = []
     for each in as_paths(pattern):
         try:
-            found.update(list_matching(each))
+            found.extend(list_matching(each))
         except NoMatchError:
             continue
     made = np.empty(len(found), object)

@@ -21,6 +21,7 @@ from distinput.core.sizes import rows_within
 from distinput.core.spec import Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.plan.check import integer
 from distinput.plan.common_spec import common_spec
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.seeded import Seeded
@@ -273,8 +274,10 @@ def sample_from_datasets(
 
     Raises:
       InvalidArgumentError: there is no dataset, or not one weight for each.
-      TypeError: the datasets differ in structure or dtype.
+      TypeError: the datasets differ in structure or dtype, or the seed is no integer.
     """
+    if seed is not None:
+        integer("sample_from_datasets", "seed", seed)
     if not datasets:
         raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
     common_spec("sample_from_datasets", tuple(datasets))

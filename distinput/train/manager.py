@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.errors import FailedPreconditionError
 from distinput.files.folder import join_path, remove_file
+from distinput.plan.check import integer
 from distinput.train.checkpoint_file import file_of
 from distinput.train.record import Record, latest_name, note_whole
 
@@ -41,6 +42,7 @@ class CheckpointManager:
       last_checkpoint_step: the step of the last checkpoint, if it is known.
 
     Raises:
+      TypeError: `max_to_keep` is no integer.
       ValueError: `max_to_keep` is not positive, or `checkpoint_interval` lacks a `step_counter`.
 
     >>> import tempfile
@@ -66,7 +68,7 @@ class CheckpointManager:
         init_fn: Callable[[], Any] | None = None,
         last_checkpoint_step: int | None = None,
     ) -> None:
-        if max_to_keep is not None and max_to_keep <= 0:
+        if max_to_keep is not None and integer("CheckpointManager", "max_to_keep", max_to_keep) <= 0:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import io
+import struct
 import sys
 from typing import Any
 
@@ -62,6 +63,19 @@ def test_channels() -> None:
     assert di.io.decode_png(encoded(RGB, "PNG", "P")).shape == (17, 23, 3)
     assert di.io.decode_png(encoded(RGB, "PNG", "1")).shape == (17, 23, 1)
     assert di.io.decode_image(encoded(RGB, "JPEG", "CMYK")).shape == (17, 23, 3)
+
+
+@pytest.mark.parametrize("height", [2, -2])  # below zero: rows from the top down
+def test_a_bmp_of_32_bits_has_an_alpha(height: int) -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    header = struct.pack("<IiiHHIIiiII", 40, 3, height, 1, 32, 0, pixels.nbytes, 0, 0, 0, 0)
+    content = b"BM" + struct.pack("<IHHI", 54 + pixels.nbytes, 0, 0, 54) + header + pixels.tobytes()
+    wanted = pixels[:: -1 if height > 0 else 1, :, [2, 1, 0, 3]]
+    for channels in (0, 3, 4):
+        found = di.io.decode_image(content, channels)
+        np.testing.assert_array_equal(found, wanted[..., :channels] if channels else wanted)
+    with pytest.raises(InvalidArgumentError, match="the BMP image is damaged"):
+        di.io.decode_image(content[:-2])
 
 
 def test_dtypes() -> None:

@@ -96,3 +96,13 @@ def test_names_in_an_interleave_are_names(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one")
     names: Any = di.data.Dataset.list_files(str(tmp_path / "*"))
     assert names.interleave(di.data.TextLineDataset).to_list() == [b"one"]
+
+
+def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text(f"x\n{ord(name)}\n")
+    first, all_of_them = str(tmp_path / "a.csv"), str(tmp_path / "*.csv")
+    assert [Path(name).name for name in list_files([first, all_of_them])] == ["a.csv", "a.csv", "b.csv"]
+    assert [Path(name).name for name in list_files([f"{tmp_path}/", first])] == ["a.csv", "a.csv", "b.csv"]
+    read = di.data.experimental.make_csv_dataset([first, all_of_them], 1, num_epochs=1, shuffle=False)
+    assert [int(row["x"][0]) for row in read] == [97, 97, 98]

@@ -21,7 +21,7 @@ def test_names_are_sorted_and_none_is_no_error(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c.csv"):
         write_file(tmp_path / name, name)
     found = matching_files([str(tmp_path / "*.txt"), str(tmp_path / "b*"), str(tmp_path / "q*")])
-    assert found.tolist() == [str(tmp_path / name).encode() for name in ("a.txt", "b.txt")]
+    assert found.tolist() == [str(tmp_path / name).encode() for name in ("a.txt", "b.txt", "b.txt")]
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

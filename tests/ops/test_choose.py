@@ -87,6 +87,13 @@ def test_a_data_set_left_alone_by_the_weights_is_returned_itself() -> None:
     assert SAMPLE([only, RANGE(9)], weights=[1.0, 0.0]) is only
 
 
+@pytest.mark.parametrize("seed", [1.5, True, "1"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_seed_that_is_no_integer_is_refused(seed: Any, count: int) -> None:
+    with pytest.raises(TypeError, match=f"sample_from_datasets: seed must be an integer, got {seed!r}"):
+        SAMPLE([RANGE(3)] * count, seed=seed)
+
+
 def test_no_positive_weight_gives_nothing() -> None:
     assert SAMPLE([RANGE(3), RANGE(9)], weights=[0.0, 0.0]).to_list() == []
 

@@ -63,5 +63,5 @@ def test_the_step_must_not_be_zero() -> None:
 
 @pytest.mark.parametrize("args", [(), (1, 2, 3, 4)])
 def test_one_to_three_numbers(args: Any) -> None:
-    with pytest.raises(TypeError, match=f"range: expected 1 to 3 numbers, got {len(args)}"):
+    with pytest.raises(ValueError, match=f"range: expected 1 to 3 numbers, got {len(args)}"):
         RANGE(*args)

@@ -99,6 +99,9 @@ def test_init_fn_is_called_where_there_is_nothing(tmp_path: Any) -> None:
 def test_wrong_arguments_are_refused(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="positive integer or `None` for `max_to_keep`, got 0"):
         CheckpointManager(Checkpoint(), tmp_path, 0)
+    for wrong in ("a", 1.5):
+        with pytest.raises(TypeError, match=f"CheckpointManager: max_to_keep must be an integer, got {wrong!r}"):
+            CheckpointManager(Checkpoint(), tmp_path, wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`step_counter` should be passed"):
         CheckpointManager(Checkpoint(), tmp_path, 1, checkpoint_interval=3)
     with pytest.raises(ValueError, match="must be the name of a file, got 'a/b'"):

@@ -4,7 +4,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -137,7 +137,8 @@ class ClusterCoordinator:
 
         Raises:
           ValueError: `fn` cannot be called, or a `RemoteValue` is among the arguments.
-          TypeError: the function or an argument cannot be sent to a worker.
+          TypeError: `args` are not several arguments, or `kwargs` have no names; the function or an argument cannot be sent
+            to a worker.
           UnavailableError: a parameter server was lost.
           FailedPreconditionError: the coordinator was closed.
           BaseException: the first error of a function scheduled before, when no function is running any more. Functions that
@@ -149,6 +150,7 @@ class ClusterCoordinator:
             raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
                 f"Function passed to `ClusterCoordinator.schedule` must be a callable object, got {type(fn).__name__}"
             )
+        _check_arguments(args, kwargs)
         given, keys = self._filled(() if args is None else tuple(args), dict(kwargs or {}))
         name = _name(fn)
         call = Call(self._strategy, fn, given[0], given[1], keys)
@@ -427,3 +429,21 @@ def _fetched(value: Any) -> Any:
 
 def _name(fn: Any) -> str:
     return str(getattr(fn, "__qualname__", type(fn).__name__))
+
+
+def _check_arguments(args: Any, kwargs: Any) -> None:
+    """Refuse what would be spread into other arguments than were meant.
+
+    Raises:
+      TypeError: `args` are not several arguments, or `kwargs` are no dict.
+    """
+    if args is not None and (isinstance(args, str | bytes | Mapping) or not isinstance(args, Iterable)):
+        raise TypeError(
+            f"ClusterCoordinator.schedule: args must be a tuple or list, got {args!r:.80} ({type(args).__name__}); write "
+            "args=(x,) for one argument"
+        )
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise TypeError(
+            "ClusterCoordinator.schedule: kwargs must be a dict from names to arguments, got "
+            f"{kwargs!r:.80} ({type(kwargs).__name__})"
+        )

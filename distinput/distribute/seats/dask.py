@@ -25,7 +25,7 @@ from distinput.distribute.seats.host import Host
 from distinput.distribute.seats.links import Address
 from distinput.distribute.seats.remote import RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
-from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
 
 __all__ = ["DaskHost", "DaskMembership", "check_installed", "open_seats", "start_scheduler"]
 
@@ -50,7 +50,7 @@ def open_seats(resolver: ClusterResolver, *, worker_timeout_seconds: float) -> R
     Raises:
       EngineMissing: `distributed` is not installed.
       InvalidArgumentError: the resolver has no address of this process.
-      UnavailableError: not all tasks came.
+      UnavailableError: not all tasks came, or the address of the coordinator is not one of this machine.
     """
     check_installed()
     if isinstance(resolver, DaskClusterResolver):
@@ -107,26 +107,35 @@ def start_scheduler(address: str, worker_timeout_seconds: float) -> Any:
     Args:
       address: `host:port` where it listens; port 0 for any.
       worker_timeout_seconds: how long the coordinator lets a worker stand still.
+
+    Raises:
+      UnavailableError: it cannot listen there.
     """
     from distributed import LocalCluster
 
     logging.getLogger("distributed.scheduler").addFilter(_is_news)
     host, _, port = address.rpartition(":")
-    return LocalCluster(
-        n_workers=0,
-        processes=True,
-        threads_per_worker=1,
-        host=host.removeprefix("[").removesuffix("]"),
-        scheduler_port=int(port),
-        dashboard_address=f"{host}:0",  # any port, so that several clusters fit on one machine
-        protocol="tcp",
-        # A worker that dies takes the actor of its seat with it, again and again over the days; that is no fault of the actor.
-        scheduler_kwargs={
-            "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
-            "allowed_failures": 1_000_000_000,
-            "dashboard": False,
-        },
-    )
+    try:
+        return LocalCluster(
+            n_workers=0,
+            processes=True,
+            threads_per_worker=1,
+            host=host.removeprefix("[").removesuffix("]"),
+            scheduler_port=int(port),
+            dashboard_address=f"{host}:0",  # any port, so that several clusters fit on one machine
+            protocol="tcp",
+            # A worker that dies takes the actor of its seat with it, again and again over the days; no fault of the actor.
+            scheduler_kwargs={
+                "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
+                "allowed_failures": 1_000_000_000,
+                "dashboard": False,
+            },
+        )
+    except (OSError, RuntimeError) as error:
+        raise UnavailableError(
+            f"the coordinator engine 'dask' cannot listen at {address}: {error}; it must be an address of this machine, at a "
+            'port that is free: that of the task "chief" where the cluster is described by its tasks'
+        ) from error
 
 
 def _is_news(record: logging.LogRecord) -> bool:

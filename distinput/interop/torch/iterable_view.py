@@ -47,7 +47,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
       dataset: of global batches, built alike on all ranks; if there are several, shuffles need seeds. On a single rank,
         elements need not be batches.
       rank: the rank of this process; None: that of `torch.distributed` if it is initialized, otherwise that of the launcher.
-      world_size: how many ranks share the batches; None: looked up likewise.
+      world_size: how many ranks share the batches; None: looked up likewise, and an error if only `rank` is known.
       share_memory: do not copy rows that are views either. The program promises never to change a tensor in place: it would
         change your array, and the process would end where the memory is that of a file.
 

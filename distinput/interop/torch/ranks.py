@@ -40,7 +40,7 @@ class Ranks:
         """Rank and number of ranks: those given, else those of an initialized `torch.distributed`, else those of the launcher.
 
         Raises:
-          InvalidArgumentError: they contradict each other.
+          InvalidArgumentError: they contradict each other; a rank was given, and nothing says of how many.
           ValueError: variables of the launcher contradict each other.
         """
         if self.rank is not None and self.world_size is not None:
@@ -53,6 +53,11 @@ class Ranks:
                 f"IterableView: world_size={self.world_size} was given, but {source} says {size}; pass "
                 "rank= as well, or neither"
             )
+        if self.rank is not None and source == _NOBODY:
+            raise InvalidArgumentError(
+                f"IterableView: rank={self.rank} was given without world_size, and neither torch.distributed nor a launcher "
+                "says how many ranks there are, so each would read everything; pass world_size= as well, or neither"
+            )
         made = rank if self.rank is None else self.rank
         _check(made, size)
         return made, size
@@ -63,11 +68,19 @@ def _check(rank: int, size: int) -> None:
         raise InvalidArgumentError(f"IterableView: rank must be from 0 to {size - 1}, got {rank}")
 
 
+_NOBODY = "the environment (single)"
+"""The source of a process that no launcher started."""
+
+
 def _here() -> tuple[int, int, str]:
     """Rank, number of ranks, and who says so."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         cluster = resolve()
-        return cluster.rank, cluster.size, f"the environment ({cluster.source})"
+        return (
+            cluster.rank,
+            cluster.size,
+            _NOBODY if cluster.source == "single" else f"the environment ({cluster.source})",
+        )
     rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
     told = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if all(told) and told != (str(rank), str(size)):

@@ -82,6 +82,19 @@ def test_schedule_returns_at_once() -> None:
         assert all(coordinator.fetch(results))
 
 
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"args": 3}, r"args must be a tuple or list, got 3 \(int\); write args=\(x,\) for one argument"),
+        ({"args": "ab"}, r"args must be a tuple or list, got 'ab' \(str\)"),
+        ({"kwargs": [1]}, r"kwargs must be a dict from names to arguments, got \[1\] \(list\)"),
+    ],
+)
+def test_arguments_that_are_no_arguments_are_refused(given: Any, says: str) -> None:
+    with cluster(workers=1) as (_, _, coordinator), pytest.raises(TypeError, match=says):
+        coordinator.schedule(print, **given)
+
+
 def test_schedule_blocks_when_too_many_wait() -> None:
     release = threading.Event()
     scheduled: list[int] = []

@@ -19,6 +19,8 @@ import pytest
 
 from distinput.cluster.dask import DaskClusterResolver
 from distinput.distribute.seats import SeatLost, Seats, open_seats
+from distinput.distribute.seats.dask import start_scheduler
+from distinput.errors import UnavailableError
 from distinput.testing import check_seats
 
 pytestmark = pytest.mark.needs_engine("dask")
@@ -219,3 +221,14 @@ def test_a_running_client_is_taken_over_with_its_nannies_and_certificates(encryp
         assert used == {ssl.SSLSocket if encrypted else socket.socket}
         check_seats(seats)
         assert client.submit(sum, [1, 2]).result() == 3, "the client is still the user's"
+
+
+def test_an_address_of_another_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import distributed
+
+    def refused(**_: Any) -> None:
+        raise RuntimeError("Cluster failed to start: [Errno -2] Name or service not known")
+
+    monkeypatch.setattr(distributed, "LocalCluster", refused)
+    with pytest.raises(UnavailableError, match=r"cannot listen at far:2222: .*Name or service.*the task \"chief\""):
+        start_scheduler("far:2222", 1.0)

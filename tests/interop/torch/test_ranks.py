@@ -83,6 +83,16 @@ def test_half_of_it_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
         Ranks(rank=4).found()
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_of_nobody_knows_how_many_is_refused(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(
+        InvalidArgumentError, match=f"rank={rank} was given without world_size.*pass world_size= as well"
+    ):
+        Ranks(rank=rank).found()
+
+
 @pytest.mark.parametrize(
     "rank, size, says",
     [(2, 2, "rank must be from 0 to 1, got 2"), (-1, None, "rank must be at least 0"), (None, 0, "world_size must be")],
