@@ -95,12 +95,23 @@ class JsonLines(TextTable):
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        table = arrow_json.read_json(
-            pa.BufferReader(pa.py_buffer(data)),
-            arrow_json.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1),
-            arrow_json.ParseOptions(explicit_schema=_lists(schema), unexpected_field_behavior=unexpected),
-        )
-        batch = table.combine_chunks().to_batches()[0]
+        def table(dates: Any) -> Any:
+            stored = pa.schema([(field.name, _stored(field.type, dates)) for field in schema])
+            return arrow_json.read_json(
+                pa.BufferReader(pa.py_buffer(data)),
+                arrow_json.ReadOptions(use_threads=False, block_size=max(len(data), 1) + 1),
+                arrow_json.ParseOptions(explicit_schema=stored, unexpected_field_behavior=unexpected),
+            )
+
+        try:
+            found = table(pa.timestamp("s"))
+        except pa.ArrowInvalid:
+            if not any("date32" in str(field.type) for field in schema):
+                raise
+            found = table(pa.date32())  # numbers of days
+        batch = found.combine_chunks().to_batches()[0]
+        if not all(_of_whole_days(batch.column(field.name), field.type) for field in schema):
+            raise pa.ArrowInvalid("a date with a time of the day")
         return batch if batch.schema == schema else batch.cast(schema)
 
     def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
@@ -170,22 +181,36 @@ def _plain(schema: RowSchema) -> PlainObjects | None:
     return PlainObjects.of(schema.arrow)
 
 
-def _lists(schema: Any) -> Any:
-    """The schema with lists of any size in the place of lists of one size, which pyarrow does not read from JSON."""
-    import pyarrow as pa
+def _stored(kind: Any, dates: Any) -> Any:
+    """The type that is read from JSON and then cast: lists of one size, halves and dates are not what pyarrow reads.
 
-    return pa.schema([(field.name, _list(field.type)) for field in schema])
-
-
-def _list(kind: Any) -> Any:
+    Args:
+      kind: the type.
+      dates: in the place of dates.
+    """
     import pyarrow as pa
     from pyarrow import types
 
     if types.is_fixed_size_list(kind) or types.is_list(kind):
-        return pa.list_(_list(kind.value_type))
+        return pa.list_(_stored(kind.value_type, dates))
     if types.is_struct(kind):
-        return pa.struct([(field.name, _list(field.type)) for field in kind])
-    return kind
+        return pa.struct([(field.name, _stored(field.type, dates)) for field in kind])
+    if types.is_float16(kind):
+        return pa.float32()
+    return dates if types.is_date32(kind) else kind
+
+
+def _of_whole_days(array: Any, kind: Any) -> bool:
+    """Whether no value is cut where times become dates."""
+    from pyarrow import types
+
+    if types.is_date32(kind):
+        return bool(array.cast(kind).cast(array.type).equals(array))
+    if types.is_struct(kind):
+        return all(_of_whole_days(part, field.type) for part, field in zip(array.flatten(), kind, strict=True))
+    if types.is_fixed_size_list(kind) or types.is_list(kind):
+        return _of_whole_days(array.flatten(), kind.value_type)
+    return True
 
 
 def _shown(text: bytes) -> str:

@@ -49,8 +49,9 @@ class RowSchema:
     def of(who: str, given: Any) -> "RowSchema | None":
         """A schema as users state it: a pyarrow Schema, or a dict of types by name; None stays None.
 
-        A type is a dtype or its name, `int`, `float`, `bool`, `str` or `bytes`, a `TensorSpec`, or a pyarrow DataType. Text
-        is read as its bytes.
+        A type is a dtype or its name, `int`, `float`, `bool`, `str` or `bytes`, a `TensorSpec`, or a pyarrow DataType; a dict
+        of types for an object, a list with a type for arrays of any length, and one with a type and a number for arrays of
+        this length. Text is read as its bytes.
 
         Raises:
           InvalidArgumentError: it is nothing of this kind, or two columns have the same name.
@@ -79,6 +80,10 @@ def _type(who: str, name: str, kind: Any) -> Any:
 
     if isinstance(kind, pa.DataType):
         return kind
+    if isinstance(kind, Mapping):
+        return pa.struct([(str(key), _type(who, f"{name}.{key}", inner)) for key, inner in kind.items()])
+    if isinstance(kind, list) and (len(kind) == 1 or (len(kind) == 2 and type(kind[1]) is int and kind[1] >= 0)):
+        return pa.list_(_type(who, name, kind[0]), *kind[1:])
     if isinstance(kind, TensorSpec) and kind.shape is not None:
         found = _type(who, name, kind.dtype)
         for size in reversed(kind.shape):

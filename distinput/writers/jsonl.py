@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import Any, ClassVar
 
+import numpy as np
+
 from distinput.core.block import Block
-from distinput.core.nest import component
+from distinput.core.nest import Structure, component
 from distinput.core.record_batches import record_batch
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
@@ -24,7 +26,8 @@ class JsonlWriter(Writer):
     """Lines of JSON objects; other elements become objects as `to_arrow` names their columns.
 
     Byte strings must be UTF-8. NaN and NaT, which JSON lacks, become null, which is read as NaN and NaT; infinite numbers are
-    refused. Times become text as ISO 8601 has it.
+    refused, and so are components that are None. Times of the years 0 to 9999 become text as ISO 8601 has it. The manifest
+    keeps the types, by which the numbers, times and lists of a folder are read as they were.
 
     Args:
       compression: of the whole file: None, "GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4" or "SNAPPY".
@@ -45,9 +48,11 @@ class JsonlWriter(Writer):
         return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        return {"compression_type": self.compression_type} if self.compression_type else {}
+        schema = {field.name: _told(field.type) for field in check_table(spec, True)}
+        return {"schema": schema} | ({"compression_type": self.compression_type} if self.compression_type else {})
 
     def check(self, spec: Spec) -> None:
+        _refuse_none(spec.structure, "")
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if isinstance(leaf, TensorSpec) and leaf.dtype.kind == "m":
                 raise InvalidArgumentError(
@@ -59,6 +64,33 @@ class JsonlWriter(Writer):
         floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
         return _File(sink, check_table(spec, True), floats, times)
+
+
+def _refuse_none(structure: Structure, path: str) -> None:
+    if structure.kind == "none":
+        raise InvalidArgumentError(
+            f"write: a null of JSON is a value that is missing, and {component(path)} is None in every element; leave it out "
+            'with map, or write format="elements"'
+        )
+    for key, child in zip(structure.keys or range(len(structure.children)), structure.children, strict=True):
+        _refuse_none(child, f"{path}[{key!r}]")
+
+
+def _told(kind: Any) -> Any:
+    """An Arrow type as `RowSchema.of` takes it, of JSON values."""
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return {field.name: _told(field.type) for field in kind}
+    if types.is_fixed_size_list(kind):
+        return [_told(kind.value_type), kind.list_size]
+    if types.is_large_list(kind):
+        return [_told(kind.value_type)]
+    if types.is_large_string(kind):
+        return "object"
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return f"datetime64[{kind.unit if types.is_timestamp(kind) else 'D'}]"
+    return np.dtype(kind.to_pandas_dtype()).name
 
 
 class _File(ShardFile):
@@ -96,20 +128,26 @@ def _times_as_text(batch: Any) -> Any:
     import pyarrow as pa
     from pyarrow import compute, types
 
-    def text(array: Any) -> Any:
+    def text(name: str, array: Any) -> Any:
         kind = array.type
         if types.is_timestamp(kind) or types.is_date(kind):
-            return (
-                compute.strftime(array, format="%Y-%m-%dT%H:%M:%S")
-                if types.is_timestamp(kind)
-                else array.cast("string")
-            )
+            is_time = types.is_timestamp(kind)
+            found = compute.strftime(array, format="%Y-%m-%dT%H:%M:%S") if is_time else array.cast("string")
+            if compute.all(compute.match_substring_regex(found, "^[0-9]{4}-")).as_py() is False:
+                raise InvalidArgumentError(
+                    f"write: times of JSON are of the years 0 to 9999, and column {name!r} holds another; cast it to integers "
+                    "with map"
+                )
+            return found
         if types.is_struct(kind):
-            return pa.StructArray.from_arrays([text(part) for part in array.flatten()], names=[f.name for f in kind])
+            parts = zip(kind, array.flatten(), strict=True)
+            made = [text(f"{name}.{field.name}", part) for field, part in parts]
+            return pa.StructArray.from_arrays(made, names=[field.name for field in kind]) if made else array
         if types.is_fixed_size_list(kind):
-            return pa.FixedSizeListArray.from_arrays(text(array.flatten()), kind.list_size)
+            return pa.FixedSizeListArray.from_arrays(text(name, array.flatten()), kind.list_size)
         if types.is_large_list(kind):
-            return pa.LargeListArray.from_arrays(array.offsets, text(array.values))
+            return pa.LargeListArray.from_arrays(array.offsets, text(name, array.values))
         return array
 
-    return pa.RecordBatch.from_arrays([text(array) for array in batch.columns], batch.schema.names)
+    names = batch.schema.names
+    return pa.RecordBatch.from_arrays([text(*each) for each in zip(names, batch.columns, strict=True)], names)

@@ -31,6 +31,40 @@ def test_tables_come_back_exactly(tmp_path: Path, format: str) -> None:
     assert list(map(exact, back(tmp_path, dataset, format))) == list(map(exact, dataset))
 
 
+def kept_in_json() -> Any:
+    numbers = {
+        name: np.array([0, 1, np.iinfo(name).max], name) for name in ("int8", "uint8", "int16", "uint32", "uint64")
+    }
+    times = {f"M8[{unit}]": np.array(["2020-01-02", "NaT", "0001-02-03"], f"M8[{unit}]") for unit in ("D", "s", "us")}
+    return {
+        **numbers,
+        **times,
+        "half": np.array([np.nan, 65504, 6e-8], "float16"),
+        "float": np.array([0.1, np.finfo("float32").max, 1e-45], "float32"),
+        "nan": np.full(3, np.nan, "float32"),
+        "array": np.arange(12, dtype="int16").reshape(3, 2, 2),
+        "times": np.full((3, 2), "NaT", "M8[D]"),
+        "in": {"b": np.array([True, False, True]), "t": ["", "ä", "x"], "n": {"f": np.ones((3, 1), "float32")}},
+    }
+
+
+@pytest.mark.parametrize("rows", [3, 0])
+def test_json_lines_come_back_with_their_types(tmp_path: Path, rows: int) -> None:
+    dataset = Dataset.from_tensor_slices(kept_in_json()).take(rows)
+    found = back(tmp_path, dataset, "jsonl")
+    assert found.element_spec == dataset.element_spec
+    assert list(map(exact, found)) == list(map(exact, dataset))
+
+
+def test_json_lists_without_values_come_back(tmp_path: Path) -> None:
+    spec = {"v": di.TensorSpec([None], "int8"), "m": di.TensorSpec([None, 2], "float32")}
+    empty = Dataset.range(2).map(
+        lambda x: {"v": np.zeros(0, "int8"), "m": np.zeros((0, 2), "float32")}, output_signature=spec
+    )
+    found = back(tmp_path, empty, "jsonl")
+    assert (found.element_spec, found.to_list()) == (spec, [{"v": [], "m": []}] * 2)
+
+
 @pytest.mark.parametrize("compression", [None, "GZIP", "ZSTD"])
 @pytest.mark.parametrize("format", ["csv", "jsonl", "tar", "tfrecord"])
 def test_compressed_files_come_back(tmp_path: Path, format: str, compression: str | None) -> None:

@@ -94,3 +94,13 @@ def test_other_keys_are_passed_over_where_columns_are_named(tmp_path: Path) -> N
 def test_types_that_json_does_not_have_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"jsonl: column 'a' cannot have type duration\[s\]"):
         JsonLines(schema={"a": pa.duration("s")})
+
+
+def test_dates_are_text_or_numbers_of_days_and_halves_are_numbers(tmp_path: Path) -> None:
+    schema = {"d": pa.date32(), "h": ["float16", 2]}
+    for day in ("1970-01-03", 2):
+        path = write(tmp_path / "a.jsonl", {"d": day, "h": [1.5, None]})
+        assert str(records(JsonLines(schema), path)) == "[{'d': datetime.date(1970, 1, 3), 'h': [1.5, nan]}]"
+    path = write(tmp_path / "a.jsonl", {"d": "1970-01-03T01:00:00", "h": [1, 2]})
+    with pytest.raises(InvalidArgumentError, match=r'line 1: column .d.: expected date32.*got "1970-01-03T01:00:00"'):
+        records(JsonLines(schema), path)

@@ -26,6 +26,8 @@ from distinput.formats.row_schema import RowSchema
         (pa.date32(), pa.date32()),
         (di.TensorSpec([], "int32"), pa.int32()),
         (di.TensorSpec([None, 2], "float32"), pa.list_(pa.list_(pa.float32(), 2))),
+        ({"a": "int8", "b": [str]}, pa.struct([("a", pa.int8()), ("b", pa.list_(pa.binary()))])),
+        ([["int8", 3]], pa.list_(pa.list_(pa.int8(), 3))),
         (pa.struct([("a", pa.large_string())]), pa.struct([("a", pa.binary())])),
     ],
 )
@@ -48,6 +50,8 @@ def test_a_schema_prints_on_one_line() -> None:
     [
         ({"x": "number"}, "csv: column 'x' must have a dtype, its name, or a pyarrow type, got 'number'"),
         ({"x": None}, "column 'x' must have a dtype, its name, or a pyarrow type, got None"),
+        ({"x": ["int8", -1]}, r"column 'x' must have a dtype, its name, or a pyarrow type, got \['int8', -1\]"),
+        ({"x": {"a": "number"}}, r"column 'x\.a' must have a dtype, its name, or a pyarrow type, got 'number'"),
         (["x"], r"csv: schema must be a dict of types by column, or a pyarrow Schema, got \['x'\]"),
         (pa.schema([("x", pa.int8()), ("x", pa.int8())]), "several columns of the schema have the same name: x, x"),
     ],

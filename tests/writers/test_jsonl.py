@@ -59,8 +59,18 @@ def test_other_elements_and_lists(tmp_path: Path) -> None:
         (np.zeros(1, "m8[s]"), "JSON has no durations, and the element is"),
         (np.zeros(1, "c8"), "dtype complex64"),
         ([b"\xff"], "column 'value' cannot become large_string"),
+        ({"x": {"d": np.array([["9999-01-01", "10000-01-01"]], "M8[D]")}}, r"years 0 to 9999, and column 'x\.d' holds"),
+        (np.array(["-0001-01-01"], "M8[s]"), "years 0 to 9999, and column 'value' holds another"),
     ],
 )
 def test_what_json_cannot_hold_is_refused(tmp_path: Path, data: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         Dataset.from_tensor_slices(data).write(str(tmp_path), "jsonl")
+
+
+def test_a_component_that_is_none_is_refused(tmp_path: Path) -> None:
+    spec = {"x": di.TensorSpec([], "int64"), "in": (None,)}
+    nones = Dataset.range(1).map(lambda x: {"x": x, "in": (None,)}, output_signature=spec)
+    with pytest.raises(InvalidArgumentError, match=r"\['in'\]\[0\] is None in every element; leave it out with map"):
+        nones.write(str(tmp_path), "jsonl")
+    assert not list(tmp_path.iterdir())
