@@ -4,6 +4,7 @@
 * `paths`: `as_paths`, `list_matching`, `local_path`
 * `source`: `Source`, `open_binary`, `open_ranges`, `read_range`, `size_of`, `stamp_of`
 * `remote`: `RemoteFile`, `RemoteStream`, `fetch`, `ranges_of`
+* `version`: `Facts`, `changed`
 * `retries`: `Retries`, `persistently`; `local_cache`: `cache_remote`
 * `concurrent_requests`: `ask_each`
 * `mapping`: `mapped`

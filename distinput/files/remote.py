@@ -10,14 +10,16 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import mounted
 from distinput.files.paths import file_system
 from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
+from distinput.files.version import Facts, changed, facts_in
 
 __all__ = [
     "Buffer",
@@ -43,10 +45,6 @@ _AT_A_TIME = 8  # requests of one file
 _AHEAD_BYTES = 4 * _PIECE_BYTES  # the most that a stream reads ahead
 _SMALL_BYTES = 512 << 10  # a stream that reads ahead less makes one request at a time
 _GROWTH = 4  # how many times larger the next request is than the one before, and what is read ahead than what was read
-_VERSIONS = ("ETag", "etag", "md5Hash", "content_md5", "version", "generation")
-_TIMES = ("LastModified", "Last-Modified", "last_modified", "mtime")
-"""Where file systems tell which version of a file it is, and when it was written."""
-
 _GAP = 20
 """A range is merged with the one before it if the gap between them is at most 1/20 of its size."""
 
@@ -58,27 +56,9 @@ def asked(path: str, ask: Callable[[Any, str], T]) -> T:
     return persistently(lambda: ask(system, name), path, DEFAULT if own is None else own.retries)
 
 
-class Facts(NamedTuple):
-    """What a server says of a file.
-
-    Args:
-      size: in bytes; None if it says none, or only sends whole files.
-      version: changes when the file does, as far as the server tells.
-    """
-
-    size: int | None
-    version: str = ""
-
-
 def facts_of(system: Any, name: str) -> Facts:
     """Ask for the size of a file and its version."""
-    return _facts_in(system.info(name))
-
-
-def _facts_in(found: Any) -> Facts:
-    size = found.get("size")
-    known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
-    return Facts(None if size is None or not found.get("partial", True) else int(size), " ".join([str(size), *known]))
+    return facts_in(system.info(name))
 
 
 def beginning(path: str, start: int, size: int) -> tuple[Facts, Buffer] | None:
@@ -94,7 +74,7 @@ def beginning(path: str, start: int, size: int) -> tuple[Facts, Buffer] | None:
         found, got = ask(name, start, start + size)
     except Exception:  # noqa: BLE001 - told by the next request, and asked again where it may pass
         return None
-    facts = _facts_in(found)
+    facts = facts_in(found)
     whole = facts.size is not None and len(got) == min(size, facts.size - start)
     return (facts, got) if whole else None
 
@@ -117,25 +97,25 @@ def fetch(
       cancel: once it is set, the read is given up.
 
     Raises:
-      DataLossError: the file is shorter than it was.
+      DataLossError: the file is shorter than it was, or another one than the facts are of.
       UnimplementedError: its server sends whole files only.
     """
     cache = local_cache()
     if cache is None:
-        return _fetch(path, starts, stops, None if facts is None else facts.size, cancel)
+        return _fetch(path, starts, stops, facts, cancel)
     known = facts or asked(path, facts_of)
     if known.size is None:
         return _fetch(path, starts, stops, None, cancel)
     wanted = [(start, max(start, stop)) for start, stop in zip(starts, stops, strict=True)]
 
     def ask(ranges: list[tuple[int, int]]) -> list[Buffer]:
-        return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known.size, cancel)
+        return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known, cancel)
 
     return cache.read(f"{path} {known.version}", known.size, wanted, ask)
 
 
 def _fetch(
-    path: str, starts: Sequence[int], stops: Sequence[int], size: int | None, cancel: Event | None
+    path: str, starts: Sequence[int], stops: Sequence[int], facts: Facts | None, cancel: Event | None
 ) -> list[Buffer]:
     system, name = file_system(path)
     own = mounted(path)
@@ -147,7 +127,7 @@ def _fetch(
     got: dict[tuple[int, int], Buffer] = {}
 
     def ask() -> None:
-        _ask_missing(system, name, path, [piece for piece in pieces if piece not in got], size, got)
+        _ask_missing(system, name, path, [piece for piece in pieces if piece not in got], facts, got)
 
     if pieces:
         persistently(ask, path, DEFAULT if own is None else own.retries, cancel)
@@ -163,12 +143,17 @@ def _ask_missing(
     name: str,
     path: str,
     pieces: Sequence[tuple[int, int]],
-    size: int | None,
+    facts: Facts | None,
     got: dict[tuple[int, int], Buffer],
 ) -> None:
     """Make one request for each piece; those that are answered are in `got` even if others fail."""
     failed: BaseException | None = None
-    for piece, part in zip(pieces, _parts(system, name, pieces), strict=True):
+    size = None if facts is None else facts.size
+    if facts is not None and (facts.etag or facts.written) and hasattr(system, "described_parts"):
+        parts = _parts_of_version(system, name, path, pieces, facts)
+    else:
+        parts = _parts(system, name, pieces)
+    for piece, part in zip(pieces, parts, strict=True):
         if isinstance(part, BaseException):
             failed = failed or part
         elif len(part) == piece[1] - piece[0]:
@@ -211,6 +196,36 @@ def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[Bu
             i: part for share, parts in zip(shares, made, strict=True) for i, part in zip(share, parts, strict=True)
         }
     return [found[i] for i in range(len(pieces))]
+
+
+def _parts_of_version(
+    system: Any, name: str, path: str, pieces: Sequence[tuple[int, int]], facts: Facts
+) -> list[Buffer]:
+    """As `_parts`, from a file system that says with each answer which version of the file it is of.
+
+    Raises:
+      DataLossError: one is of another version.
+    """
+    found: list[Buffer] = []
+    for answer in system.described_parts(name, pieces):
+        if isinstance(answer, BaseException):
+            found.append(answer)
+            continue
+        now, part = answer
+        _check_same(path, facts, facts_in(now))
+        found.append(part)
+    lost = [each for each in found if isinstance(each, OSError)]
+    if lost and not any(isinstance(each, FileNotFoundError | PermissionError) for each in lost):
+        # A range that the new version does not have is an error like any other, which would be asked for again for minutes.
+        with suppress(OSError):
+            _check_same(path, facts, facts_of(system, name))
+    return found
+
+
+def _check_same(path: str, before: Facts, now: Facts) -> None:
+    wrong = changed(path, before, now)
+    if wrong is not None:
+        raise wrong
 
 
 def ranges_of(
@@ -286,13 +301,13 @@ class RemoteFile(io.RawIOBase):
     Args:
       path: the URL of a file that can be read by ranges.
       size: of the file in bytes.
-      version: of the file; blocks of it may be kept under this name.
+      facts: of the version that is read: answers of another one are an error where the file system tells them apart.
     """
 
-    def __init__(self, path: str, size: int, version: str = "") -> None:
+    def __init__(self, path: str, size: int, facts: Facts | None = None) -> None:
         super().__init__()
         self.path, self.size = path, size
-        self._facts = Facts(size, version) if version else None
+        self.facts = facts
         self._at = 0
         self._kept: list[tuple[int, Buffer]] = []
         self._cancel = Event()
@@ -355,9 +370,9 @@ class RemoteFile(io.RawIOBase):
         return memoryview(data)[start - first :]
 
     def _fetch(self, starts: list[int], stops: list[int]) -> list[Buffer]:
-        if self._facts is None:
-            self._facts = Facts(self.size, asked(self.path, facts_of).version if local_cache() is not None else "")
-        return fetch(self.path, starts, stops, self._facts, self._cancel)
+        if self.facts is None:
+            self.facts = Facts(self.size, asked(self.path, facts_of).version if local_cache() is not None else "")
+        return fetch(self.path, starts, stops, self.facts, self._cancel)
 
 
 class RemoteStream(RemoteFile):
@@ -368,14 +383,14 @@ class RemoteStream(RemoteFile):
     Args:
       path: the URL of a file that can be read by ranges.
       size: of the file in bytes.
-      version: of the file; blocks of it may be kept under this name.
+      facts: of the version that is read: answers of another one are an error where the file system tells them apart.
 
     Attributes:
       stop: read-ahead ends at this byte; what follows is only fetched when it is read.
     """
 
-    def __init__(self, path: str, size: int, version: str = "") -> None:
-        super().__init__(path, size, version)
+    def __init__(self, path: str, size: int, facts: Facts | None = None) -> None:
+        super().__init__(path, size, facts)
         self.stop = size
         self._requested = 0
         self._passed = 0  # bytes read in order, which say how far ahead reading pays

@@ -207,19 +207,26 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
         return None
     with naming(path):
         facts = asked(path, facts_of)
-        return None if facts.size is None else kind(path, facts.size, facts.version)
+        return None if facts.size is None else kind(path, facts.size, facts)
 
 
-def read_range(path: str, start: int, stop: int) -> bytes:
+def read_range(path: str, start: int, stop: int, facts: Facts | None = None) -> bytes:
     """Read bytes start to stop of a file; fewer if it ends before `stop`.
 
+    Args:
+      path: of the file.
+      start: the first byte.
+      stop: the byte after the last one.
+      facts: of the version that is read, if it is a remote one whose facts are known: it does not end before `stop` then.
+
     Raises:
+      DataLossError: it is another version.
       NotFoundError: it is not there.
     """
     with naming(path):
         local = local_path(path)
         if local is None:
-            return bytes(fetch(path, [start], [max(start, stop)])[0])
+            return bytes(fetch(path, [start], [max(start, stop)], facts)[0])
         with open(local, "rb") as file:
             file.seek(start)
             return file.read(max(0, stop - start))
@@ -268,7 +275,7 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         return cast(RemoteStream | None, _remote(path, RemoteStream))
     facts, data = found
     assert facts.size is not None
-    stream = RemoteStream(path, facts.size, facts.version)
+    stream = RemoteStream(path, facts.size, facts)
     stream.begin(start, data)
     return stream
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
-from distinput.files.remote import RemoteFile
+from distinput.files.remote import RemoteFile, asked, facts_of
 from distinput.files.source import naming, open_binary, read_range, size_of, stamp_of
+from distinput.files.version import Facts
 from distinput.formats.lru_cache import LruCache
 from distinput.formats.parquet_columns import Chunk, chunks_of
 from distinput.formats.tables import naming_damage
@@ -68,11 +69,13 @@ class Footer(NamedTuple):
       metadata: as pyarrow's `FileMetaData`.
       content: the bytes of the footer.
       size: of the file in bytes.
+      facts: of the remote file that it is in; None for a local one.
     """
 
     metadata: Any
     content: bytes
     size: int
+    facts: Facts | None
 
 
 def footer_of(path: str, stamp: str | None = None) -> Any:
@@ -104,17 +107,26 @@ def _read_footer(path: str) -> Footer:
     import pyarrow as pa
     from pyarrow.parquet import read_metadata
 
-    size = size_of(path)
-    tail = read_range(path, max(0, size - _TAIL_BYTES), size)
+    size, facts = _size_and_facts(path)
+    tail = read_range(path, max(0, size - _TAIL_BYTES), size, facts)
     whole = int.from_bytes(tail[-8:-4], "little") + 8
     if len(tail) < whole <= size:
-        tail = read_range(path, size - whole, size - len(tail)) + tail
+        tail = read_range(path, size - whole, size - len(tail), facts) + tail
     with reading(path, None):
         metadata = read_metadata(pa.BufferReader(tail))
         rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if rows != metadata.num_rows:
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
-    return Footer(metadata, tail[-whole:-8], size)
+    return Footer(metadata, tail[-whole:-8], size, facts)
+
+
+def _size_and_facts(path: str) -> tuple[int, Facts | None]:
+    if local_path(path) is None:
+        with naming(path):
+            facts = asked(path, facts_of)
+        if facts.size is not None:
+            return facts.size, facts
+    return size_of(path), None
 
 
 @lru_cache(maxsize=256)
@@ -128,7 +140,7 @@ def chunks(path: str, stamp: str) -> list[list[Chunk]]:
     Raises:
       DataLossError: the file is damaged.
     """
-    _, content, size = _footer_of(path, stamp)
+    _, content, size, _ = _footer_of(path, stamp)
     return chunks_of(path, content, size)
 
 
@@ -240,7 +252,7 @@ def opened(path: str, stamp: str) -> Iterator[Reader]:
 
     local, footer = local_path(path), _footer_of(path, stamp)
     columns = max(1, footer.metadata.num_columns)
-    remote = RemoteFile(path, footer.size) if local is None and footer.size else None
+    remote = RemoteFile(path, footer.size, footer.facts) if local is None and footer.size else None
     with naming(path):
         source = remote or (open_binary(path) if local is None else pa.OSFile(local, "rb"))
     with source:
