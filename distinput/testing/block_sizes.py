@@ -40,7 +40,7 @@ def small_blocks(rows: int) -> Iterator[None]:
     """
     whole = sizes.block_rows
     changes: list[tuple[Any, str, Any]] = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # other threads may import meanwhile
         if not name.startswith("distinput.") or name.startswith("distinput.testing"):
             continue
         names = vars(module)
