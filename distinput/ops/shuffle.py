@@ -144,6 +144,8 @@ class Shuffle(Seeded, SameElements):
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         row, total = state["row"] + ahead, max(state.get("total", -1), self.input.count_elements())
+        if row < 0 or 0 <= total <= row:
+            return None
         if total < 0 and ("input" not in state or self.input.place_of(*_ahead(state, row + self.most)) is None):
             return None  # rows leave the buffer in another order once the input has ended, and it is not known where
         numbers = next(self._numbers({**state, "row": row}, total, 1), None)

@@ -15,7 +15,8 @@ __all__ = ["OneForOne"]
 class OneForOne(Node):
     """A step whose element i depends on element i of the input alone.
 
-    State: the position of the next element in the input. A step that cannot fetch single elements overrides `random_access`.
+    State: the position of the next element in the input; a step that has the states of its input says so with
+    `passes_states`. A step that cannot fetch single elements overrides `random_access`.
     """
 
     needs: ClassVar[Needs] = Needs.ONE
@@ -33,7 +34,7 @@ class OneForOne(Node):
         return None if at is None else {"input": at, "skip": 0}
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
-        return state["input"], ahead + state["skip"]
+        return (state, ahead) if self.passes_states else (state["input"], ahead + state["skip"])
 
     @property
     def random_access(self) -> bool:

@@ -95,6 +95,16 @@ def test_errors_behind_it_are_raised() -> None:
         list(skipping({1}).map(failing({2}), output_signature=INT))
 
 
+def test_a_selection_of_columns_may_stand_before_it() -> None:
+    def number(row: Any) -> int:
+        return 6 // int(row["x"])
+
+    rows = di.data.Dataset.from_tensor_slices({"x": [1, 0, 3], "y": [4, 5, 6]}).select(["x"])
+    for below in (rows, rows.concatenate(rows)):
+        sound = below.map(number, output_signature=di.TensorSpec([], "int64"), on_error="skip")
+        assert sound.concatenate(sound.take(1)).to_list() == [*[6, 2] * (len(below) // 3), 6]
+
+
 def test_a_batch_behind_it_loses_nothing() -> None:
     assert [x.tolist() for x in skipping({1}, 7).batch(3)] == [[0, 2, 3], [4, 5, 6]]
 

@@ -28,6 +28,21 @@ def test_an_element_comes_from_the_record_that_all_steps_say(lines: Dataset) -> 
     assert place(changed.batch(2), 1) == (3, 2)
 
 
+def test_a_step_with_the_states_of_its_input_asks_that(lines: Dataset) -> None:
+    selected = lines.map(lambda x: {"x": x, "y": x}).skip(1).select(["x"])
+    assert [place(selected, ahead) for ahead in (0, 2)] == [(1, 1), (3, 1)]
+    assert place(selected.map(lambda e: e).batch(2), 1) == (3, 2)
+
+
+def test_before_and_behind_all_elements_of_a_shuffle_there_are_none(lines: Dataset) -> None:
+    for shuffled in (
+        lines.shuffle(2, seed=1),
+        lines.shuffle(1, seed=1),
+        lines.apply(di.data.experimental.assert_cardinality(4)).shuffle(2),
+    ):
+        assert [place(shuffled, ahead) for ahead in (-1, 4, 5)] == [None] * 3
+
+
 def test_where_a_step_says_nothing_elements_come_from_nowhere(lines: Dataset) -> None:
     assert place(lines.scan(0, lambda n, x: (n + 1, x)), 0) is None
     assert place(Dataset.range(3), 0) is None
