@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import threading
 import time
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.core.run import Run
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
@@ -75,11 +77,19 @@ def prefetching() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "distinput-prefetch"}
 
 
-def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over() -> None:
+@pytest.mark.parametrize(
+    "look, threads", [(1e-6, False), (1e-3, True)]
+)  # seconds from one look at the clock to the next
+def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over(
+    monkeypatch: pytest.MonkeyPatch, look: float, threads: bool
+) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: look * next(looks)))
     before = prefetching()
     dataset = RANGE(200_000).map_rows(lambda x: x + 1).batch(32).prefetch(AUTOTUNE)
-    assert all(prefetching() <= before for _ in dataset)
-    assert dataset.stats()["3:prefetch"]["chose"] == "inline"
+    assert max([bool(prefetching() - before) for _ in dataset]) == threads
+    if not threads:
+        assert dataset.stats()["3:prefetch"]["chose"] == "inline"
 
 
 def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
