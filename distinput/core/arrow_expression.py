@@ -9,6 +9,7 @@ pyarrow is imported when the first function is called.
 """
 
 import ctypes
+import re
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,9 @@ def is_expression(value: Any) -> bool:
     return kind.__name__ == "Expression" and kind.__module__.split(".")[0] == "pyarrow"
 
 
+_MISSING = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
+
+
 def check_expression(op: str, expression: Any, spec: Spec) -> None:
     """Refuse an expression that has no value for elements of this spec, or another one than true and false.
 
@@ -65,8 +69,11 @@ def check_expression(op: str, expression: Any, spec: Spec) -> None:
     try:
         found = _evaluated(table, expression).type
     except (pa.ArrowException, TypeError, KeyError) as error:
+        missing = _MISSING.match(str(error))
+        # pyarrow writes the whole schema behind the name, a column on each line.
+        what = f"there is no column {missing[1]!r}" if missing else str(error)
         raise InvalidArgumentError(
-            f"{op}: the expression {expression} cannot be evaluated: {error}; the columns are "
+            f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are "
             f"{', '.join([f'{field.name} ({field.type})' for field in schema])}"
         ) from error
     if found != pa.bool_():

@@ -41,7 +41,7 @@ _OF_PACKAGES = frozenset(
 )
 """Dtypes that NumPy knows by name once the package ml_dtypes was imported."""
 
-_INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
+_INT32, _INT64, _UINT64 = np.iinfo(np.int32), np.iinfo(np.int64), np.iinfo(np.uint64)
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -154,8 +154,31 @@ def _strings(value: Any) -> Any:
         return _text(item)
     flat = value.reshape(-1)
     out = np.empty(flat.shape, dtype=object)
-    out[:] = [_text(item) for item in flat.tolist()]
+    items = flat.tolist()
+    try:
+        out[:] = [_text(item) for item in items]
+    except TypeError:
+        raise _no_strings(items) from None
     return out.reshape(value.shape)
+
+
+def _no_strings(items: list[Any]) -> Exception:
+    """The error for objects that are not all text: what NumPy has made of None, of mixed lists and of very large integers."""
+    wrong = next(item for item in items if not isinstance(item, str | bytes))
+    large = next((item for item in items if type(item) is int and not _INT64.min <= item <= _UINT64.max), None)
+    if large is not None and all(isinstance(item, int) for item in items):
+        return InvalidArgumentError(
+            f"the integer {large} does not fit into int64 or uint64; give floats, or text, which is parsed inside of map"
+        )
+    if any(item is None for item in items):
+        cure = "None is no value: put another one in its place, such as float('nan') among floats or '' among text"
+    elif isinstance(wrong, int | float | np.generic):
+        cure = "numbers and text do not go into one array: give them as two components, or all as text"
+    else:
+        cure = "give numbers, text, or arrays of them"
+    return TypeError(
+        f"an array of objects may hold only str or bytes, got {wrong!r:.80} ({type(wrong).__name__}); {cure}"
+    )
 
 
 def _text(item: Any) -> Any:
@@ -165,7 +188,7 @@ def _text(item: Any) -> Any:
         return item.encode()
     if getattr(item, "nest_leaf", False):
         return item
-    raise TypeError(f"an array of objects may hold only str or bytes, got a {type(item).__name__}")
+    raise TypeError(f"an array of objects may hold only str or bytes, got {item!r:.80} ({type(item).__name__})")
 
 
 def _from_list(value: Any) -> Any:

@@ -74,7 +74,7 @@ class Reading:
         try:
             return schema_spec(self.schema(schema))
         except UnsupportedTypeError as error:
-            raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None
+            raise InvalidArgumentError(f"{self.who}: {error}; {_cure(error)}") from None
 
     def block(self, batch: Any, spec: Spec, rows: int | Ints) -> ColumnBlock:
         """The rows of a record batch.
@@ -107,9 +107,18 @@ class Reading:
                 f"column that says where they are with valid={{{top!r}: {top + '_valid'!r}}}, or drop these rows"
             ) from None
         except UnsupportedTypeError as error:
-            raise InvalidArgumentError(f"{self.who}: {error}; cast it to another type, or leave it out") from None
+            raise InvalidArgumentError(f"{self.who}: {error}; {_cure(error)}") from None
         except TypeError as error:
             raise InvalidArgumentError(f"{self.who}: nulls: {error}") from None
+
+
+def _cure(error: UnsupportedTypeError) -> str:
+    """What to do about a column of a type that no array can hold; DuckDB's sums of integers are decimals."""
+    if "of type decimal" not in str(error):
+        return "cast it to another type, or leave it out"
+    return (
+        "cast it to another type (CAST(x AS BIGINT) or AS DOUBLE in SQL, cast('float64') in pyarrow), or leave it out"
+    )
 
 
 def zero_of(kind: Any) -> Any:

@@ -37,11 +37,17 @@ _LOOK_SECONDS = 0.2
 
 
 def check_executor(executor: Any) -> None:
-    """Refuse what is neither an executor nor a function.
+    """Refuse what is neither an executor nor a function; a class of executors is neither, since it has yet to be told a size.
 
     Raises:
       TypeError: it is neither.
     """
+    if isinstance(executor, type) and callable(getattr(executor, "submit", None)):
+        name = executor.__name__
+        raise TypeError(
+            f"map: executor must be a concurrent.futures.Executor, or a function that makes one, got the class {name}; "
+            f"give {name}(4), or lambda: {name}(4)"
+        )
     if not callable(getattr(executor, "submit", None)) and not callable(executor):
         raise TypeError(
             "map: executor must be a concurrent.futures.Executor, or a function that makes one, got "

@@ -2,6 +2,7 @@
 """Functions that get random numbers of their own for each element."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ class WithGenerator:
     Args:
       function: called with the components of a tuple as arguments, with anything else as one argument; then the generator.
 
+    Raises:
+      TypeError: the function takes fewer than two arguments.
+
     >>> draw = WithGenerator(lambda x, rng: x + rng.integers(100))
     >>> bool(draw(np.array([1, 2], np.uint64), 0) == draw(np.array([1, 2], np.uint64), 0))
     True
@@ -26,6 +30,7 @@ class WithGenerator:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        _check_takes_generator(function)
         self.function = function
         functools.update_wrapper(self, function, updated=())
 
@@ -34,3 +39,24 @@ class WithGenerator:
 
         rng = np.random.Generator(np.random.Philox(KeySeed(key)))  # type: ignore[arg-type]  # any ISeedSequence
         return self.function(*element, rng) if type(element) is tuple else self.function(element, rng)
+
+
+def _check_takes_generator(function: Callable[..., Any]) -> None:
+    """Refuse a function that is seen to take one argument alone, where an element and a generator are given.
+
+    Raises:
+      TypeError: it does.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of C, which does not tell
+        return
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return
+    taken = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if len(taken) < 2:
+        raise TypeError(
+            f"map: with rng=True the function is called with a numpy.random.Generator as its last argument, so it must take "
+            f"two or more, got {getattr(function, '__name__', function)}({', '.join(taken)}); write "
+            f"lambda {', '.join([*taken, 'rng'])}: ..., or leave out rng=True"
+        )

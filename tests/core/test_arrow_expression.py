@@ -97,3 +97,12 @@ def test_an_expression_that_fails_for_elements_says_what_to_do() -> None:
     ):
         dataset.filter(pc.field("u") != 1).to_list()
     assert len(dataset.filter(pc.field("u") != pa.scalar(1, "uint64")).to_list()) == 1
+
+
+def test_a_missing_column_is_named_without_the_schema_of_pyarrow() -> None:
+    dataset = di.data.Dataset.from_tensor_slices({"a": [1], "b": [2]})
+    with pytest.raises(InvalidArgumentError) as caught:
+        dataset.filter(pc.field("c") > 1)
+    assert str(caught.value).endswith(
+        "cannot be evaluated: there is no column 'c'; the columns are a (int32), b (int32)"
+    )

@@ -81,12 +81,13 @@ def test_integers_beyond_int64_are_refused(value: int) -> None:
         ({1}, "cannot make an array of a set"),
         ([[1], [1, 2]], "its members must agree in shape"),
         ([[1], 2], "its members must agree in shape"),
-        (["a", 1], "may hold only str or bytes, got a int"),
-        ([1, "a"], "may hold only str or bytes, got a int"),
-        ([[1.5, 2.5], [b"a", b"b"]], "may hold only str or bytes, got a float"),
-        ([np.int64(1), "a"], "may hold only str or bytes, got a int64"),
-        ([1, None], "may hold only str or bytes, got a int"),
-        (np.array([object()]), "may hold only str or bytes, got a object"),
+        (["a", 1], r"may hold only str or bytes, got 1 \(int\); numbers and text do not go into one array"),
+        ([1, "a"], r"may hold only str or bytes, got 1 \(int\); numbers and text"),
+        ([[1.5, 2.5], [b"a", b"b"]], r"may hold only str or bytes, got 1.5 \(float\); numbers and text"),
+        ([np.int64(1), "a"], r"may hold only str or bytes, got (np.int64\()?1\)? \(int64\); numbers and text"),
+        ([1, None], r"got 1 \(int\); None is no value: put another one in its place, such as float\('nan'\)"),
+        (["a", None], r"got None \(NoneType\); None is no value: .* or '' among text"),
+        (np.array([object()]), r"may hold only str or bytes, got <object .* \(object\); give numbers, text"),
     ],
 )
 def test_what_is_no_array_is_refused(value: Any, message: str) -> None:
@@ -202,3 +203,9 @@ def test_text_of_others_becomes_bytes() -> None:
         pd.Series(["a", "ä"], dtype=object),
     ):
         assert as_leaf(given).tolist() == [b"a", "ä".encode()]
+
+
+@pytest.mark.parametrize("value", [[2**64], [1, 2**64], [-(2**63) - 1]])
+def test_integers_of_more_than_64_bits_are_named(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the integer {value[-1]} does not fit into int64 or uint64; give"):
+        as_leaf(value)

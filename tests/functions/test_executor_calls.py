@@ -162,3 +162,8 @@ def test_what_is_no_executor_is_refused(pool: ThreadPoolExecutor) -> None:
 def test_errors_that_are_skipped_keep_their_places(pool: ThreadPoolExecutor) -> None:
     made = RANGE(9).map(inverse, executor=pool, output_signature=INT64).ignore_errors().to_list()
     assert made == [2, 3, 4, 6, 12, -12, -6, -4]
+
+
+def test_a_class_of_executors_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"got the class ThreadPoolExecutor; give ThreadPoolExecutor\(4\), or lambda:"):
+        RANGE(3).map(double, executor=ThreadPoolExecutor)

@@ -77,7 +77,7 @@ def test_rows_are_checked(value: Any, message: str) -> None:
     "value, message",
     [
         ([[1], [1, 2]], "a list becomes an array, so its members must agree in shape"),
-        ([object()], "an array of objects may hold only str or bytes, got a object"),
+        ([object()], "an array of objects may hold only str or bytes, got <object"),
         (object(), "cannot make an array of a object"),
     ],
 )
