@@ -66,6 +66,7 @@ class ArrowIpc(TableFormat):
     name: ClassVar[str] = "arrow"
     maps: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
+    one_version: ClassVar[bool] = True
     columns: Sequence[str] | None = None
     nulls: Any = "error"
     trusted: bool = False

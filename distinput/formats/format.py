@@ -97,6 +97,8 @@ class Format(ABC):
     """True if `past` leads behind a damaged record; a run that leaves such out then reads blocks, not portions."""
     lists_fragments: ClassVar[bool] = False
     """True if listing the fragments of a file requires reading its metadata."""
+    one_version: ClassVar[bool] = False
+    """Whether `on_error="skip"` loses the rest of a file that has changed since it was opened, whatever could be read of it."""
     states_cardinality: ClassVar[bool] = False
     """True if a dataset of these files reports its cardinality, which TensorFlow's readers never do."""
 

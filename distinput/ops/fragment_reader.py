@@ -230,7 +230,9 @@ class FragmentReader(Node):
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(self._parts(state, run), self._blocks, run, self.format.past)
+        return blocks_in(
+            self._parts(state, run), self._blocks, run, self.format.past, one_version=self.format.one_version
+        )
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""

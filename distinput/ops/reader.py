@@ -291,7 +291,9 @@ class Reader(Node):
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(self._files(state, run), self._blocks(), run, self.format.past)
+        return blocks_in(
+            self._files(state, run), self._blocks(), run, self.format.past, one_version=self.format.one_version
+        )
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""

@@ -9,7 +9,8 @@ from distinput.core.failure import Failure
 from distinput.core.rows import RowQueue, Stream
 from distinput.core.run import Run
 from distinput.core.state import Mark, State
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
 
 __all__ = ["DAMAGE", "Past", "Place", "PlacedPortion", "blocks_in", "failure_at", "places", "portions_in"]
@@ -67,7 +68,9 @@ Past = Callable[[str, Any], Any]
 """(path, position of a damaged record) -> the position of the next one that can be read; None: there is none."""
 
 
-def blocks_in(files: Iterator[tuple[Mark, Place]], read: Reading, run: Run, past: Past | None = None) -> Stream:
+def blocks_in(
+    files: Iterator[tuple[Mark, Place]], read: Reading, run: Run, past: Past | None = None, *, one_version: bool = False
+) -> Stream:
     """The records of files; in a tolerant run an error is delivered as a failure, and reading goes on with the next file.
 
     Args:
@@ -75,33 +78,59 @@ def blocks_in(files: Iterator[tuple[Mark, Place]], read: Reading, run: Run, past
       read: gives the records from a place on, with the position after each block.
       run: says whether it is tolerant, and whether it goes on behind a damaged record.
       past: finds where to go on behind one.
+      one_version: in a tolerant run the rest of a file is lost once it has changed, be it for going on behind a damaged record.
     """
     for mark, place in files:
         try:
             if "error" in place:
                 raise place["error"]
-            yield from _read(place, read, mark, run, past)
+            yield from _read(place, read, mark, run, past, one_version)
         except Exception as error:
             if not run.tolerant:
                 raise
             yield failure_at(error, place), place["behind"]
 
 
-def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None) -> Stream:
+def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None, one_version: bool) -> Stream:
     """The records of a file from a place on; where reading can go on behind damage, with a failure in its place."""
+    stamp = stamp_of(place["path"]) if one_version and run.tolerant else None
+    unsure = False  # whether the file was opened again
     while True:
         try:
             for block, after in read(place):
+                if unsure:
+                    _check_same(place, stamp)
+                unsure = False
                 place["position"] = after
                 yield block, {**mark, "position": after}
             return
         except DAMAGE as error:
+            if stamp is not None:
+                _check_same(place, stamp, error)
             behind = past(place["path"], place["position"]) if past is not None and run.past_damage else None
             if behind is None or not run.tolerant:
                 raise
             failure = failure_at(error, place, behind)
-            place["position"] = behind
+            place["position"], unsure = behind, stamp is not None
             yield failure, {**mark, "position": behind}
+
+
+def _check_same(place: Place, stamp: str | None, error: Exception | None = None) -> None:
+    """Reject what a file holds that has changed since this stamp: it does not belong to what was read before.
+
+    Raises:
+      DataLossError: it has changed.
+    """
+    try:
+        if stamp_of(place["path"]) == stamp:
+            return
+    except NotFoundError:
+        pass
+    place.pop("stated_rows", None)  # of which of its versions?
+    raise DataLossError(
+        f"{place['path']}: changed while it was read, and nothing is read of its other version; write another file under "
+        f"another name instead{'' if error is None else f'; noticed at: {error}'}"
+    ) from error
 
 
 def failure_at(error: Exception, place: Place, behind: Any = None) -> Failure:
