@@ -6,10 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.core.leaves import zero
-from distinput.core.nest import Structure
-from distinput.errors import InvalidArgumentError
 
-__all__ = ["SparseTensor", "refuse_sparse"]
+__all__ = ["SparseTensor"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -57,18 +55,3 @@ class SparseTensor(NamedTuple):
         out = np.full(self.shape, fill, values.dtype)
         out[tuple(np.asarray(self.indices).T)] = values
         return out
-
-
-def refuse_sparse(op: str, structure: Structure) -> None:
-    """Refuse a nest with a `SparseTensor`, whose arrays have no rows in common that an op could stack or take apart.
-
-    Raises:
-      InvalidArgumentError: there is one.
-    """
-    if structure.cls is SparseTensor:
-        raise InvalidArgumentError(
-            f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
-            "sparse_batch, or make arrays with .to_dense() first"
-        )
-    for child in structure.children:
-        refuse_sparse(op, child)

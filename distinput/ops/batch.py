@@ -3,9 +3,8 @@
 
 from dataclasses import dataclass
 
-from distinput.core.sparse_tensor import refuse_sparse
 from distinput.plan.batching import Stacking
-from distinput.plan.check import at_least, parallel_calls
+from distinput.plan.check import at_least, parallel_calls, refuse_sparse
 
 __all__ = ["Batch"]
 

@@ -14,10 +14,10 @@ from distinput.core.digest import Digest, common_folder, texts_of, word_of
 from distinput.core.leaves import STRING, as_leaf, is_arrow_array, is_ragged, is_table, shape_of
 from distinput.core.nest import component, structure_of
 from distinput.core.objects import Datasets, column_of
-from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, array_spec
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
+from distinput.plan.check import refuse_sparse
 from distinput.plan.in_memory import Rows, datasets_spec, leaf_spec
 from distinput.plan.node import Node
 

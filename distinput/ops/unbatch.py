@@ -15,11 +15,11 @@ from distinput.core.failure import Failure, sound_parts
 from distinput.core.nest import component
 from distinput.core.rows import Stream
 from distinput.core.run import Run
-from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, Spec, TensorSpec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.check import refuse_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 

@@ -12,11 +12,11 @@ from distinput.core.column import Ints, StackError
 from distinput.core.failure import Failure, stacked_parts
 from distinput.core.rows import RowQueue, Stream, stackable
 from distinput.core.run import Run
-from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import LeafSpec, Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.check import refuse_sparse
 from distinput.plan.grouped import Grouped
 from distinput.plan.node import UNKNOWN, Node
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.nest import Structure
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "normalized", "parallel_calls"]
+__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "normalized", "parallel_calls", "refuse_sparse"]
 
 AUTOTUNE = -1
 
@@ -66,3 +67,26 @@ def parallel_calls(op: str, value: Any) -> None:
     """
     if value is not None and integer(op, "num_parallel_calls", value) != AUTOTUNE and int(value) < 1:
         raise InvalidArgumentError(f"{op}: num_parallel_calls must be at least 1, or AUTOTUNE, got {value}")
+
+
+def refuse_sparse(op: str, structure: Structure) -> None:
+    """Refuse a nest with a `SparseTensor`, whose arrays have no rows in common that an op could stack or take apart.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    if structure.cls not in (
+        None,
+        dict,
+        list,
+        tuple,
+    ):  # a class of some module: only then is that of sparse tensors loaded
+        from distinput.core.sparse_tensor import SparseTensor
+
+        if structure.cls is SparseTensor:
+            raise InvalidArgumentError(
+                f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
+                "sparse_batch, or make arrays with .to_dense() first"
+            )
+    for child in structure.children:
+        refuse_sparse(op, child)

@@ -5,11 +5,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from distinput.core.nest import component
-from distinput.core.sparse_tensor import refuse_sparse
 from distinput.core.spec import TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
+from distinput.plan.check import refuse_sparse
 from distinput.plan.node import Node
 
 __all__ = [

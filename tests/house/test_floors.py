@@ -240,6 +240,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("distinput/ops/slices.py", "_of_arrow"): "the same",
     ("distinput/ops/slices.py", "_from_arrow"): "arrays of pyarrow are few of those that are sliced",
     ("distinput/ops/slices.py", "names"): "what names of files say is for states, which few first batches come with",
+    ("distinput/plan/check.py", "refuse_sparse"): "sparse tensors are few of the elements",
     ("distinput/plan/in_memory.py", "datasets_spec"): "elements that are datasets are few of those that are held",
     ("distinput/plan/seeds.py", "own_draw"): "what worker this is, is asked where datasets are divided",
     ("distinput/plan/in_memory.py", "fetch"): "rows in another order are for those who shuffle",

@@ -23,6 +23,7 @@ PUBLIC = (
     "distinput.distribute.variables",
     "distinput.errors",
     "distinput.io",
+    "distinput.lineage",
     "distinput.testing",
 )
 ORDINARY = {"Call", "Cut", "Deal", "End", "Need", "Place", "Request", "Turn", "Wait", "Mode", "Scope", "Step"}
