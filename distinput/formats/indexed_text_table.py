@@ -37,8 +37,11 @@ class _IndexedTextTable(Indexed, TextTable):
     def offsets(self, path: str) -> Iterator[Ints]:
         head = self.head(path)
         end = head.byte
-        for piece in self._pieces(path, self.start(), None, head):
-            yield piece.byte + self._starts(piece.data, 0, len(piece.data), piece.count)
+        # A line that is no object is a record that cannot be read, as without an index.
+        for piece in self._pieces(path, self.start(), None, head, refused=not self.lines_are_records):
+            starts = piece.byte + self._starts(piece.data, 0, len(piece.data), piece.count)
+            starts[:1] = end  # empty lines before a record belong to it
+            yield starts
             end = min(piece.byte + len(piece.data), piece.end)
         yield np.array([end])
 

@@ -2,6 +2,7 @@
 """JSON Lines: every line is an object, a dict of its columns."""
 
 import json
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from distinput.plan.check import normalized
 __all__ = ["JsonLines"]
 
 _MOST_SHOWN = 60
+_NO_OBJECT = "expected an object on a line of its own, {...}"
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,18 @@ class JsonLines(TextTable):
 
     def problem(self, data: Bytes, place: int) -> str:
         line = data[place:].tobytes().partition(b"\n")[0]
-        return f"expected an object on a line of its own, {{...}}, got {_shown(line)}"
+        return f"{_NO_OBJECT}, got {_shown(line)}"
 
     def quick(self, data: Bytes, count: int, schema: RowSchema, head: Head) -> dict[str, Column] | None:
         objects = _plain(schema)
         return None if objects is None else objects.columns(data, count, others=self.columns is not None)
 
     def parse(self, data: Any, schema: RowSchema, head: Head) -> Any:
+        import pyarrow as pa
+
+        # A null in the place of the first object ends the process in pyarrow.
+        if self.scan(data, 0, sys.maxsize, sys.maxsize)[3] >= 0:
+            raise pa.ArrowInvalid("a line is no object")
         return self._read(data, schema.arrow, "error" if self.columns is None else "ignore")
 
     def _read(self, data: Any, schema: Any, unexpected: str) -> Any:
@@ -118,21 +125,28 @@ class JsonLines(TextTable):
         import pyarrow as pa
 
         found: Any = NO_TYPE
+        bad: DataLossError | None = None  # the first line that is no object; the reader says what is wrong there
         for number, line in enumerate(data.tobytes().split(b"\n"), head.lines + 1):
             if not line.strip():
                 continue
             try:
-                found = merged(found, type_of(json.loads(line)))
+                value = json.loads(line)
+                if isinstance(value, dict):
+                    found = merged(found, type_of(value))
+                else:
+                    bad = bad or DataLossError(f"{path}: line {number}: {_NO_OBJECT}, got {_shown(line)}")
             except (ValueError, RecursionError) as error:
-                if found is NO_TYPE:
-                    raise DataLossError(f"{path}: line {number}: not a JSON object: {error}: {_shown(line)}") from None
-                break  # the rows before are delivered, then the reader says what is wrong here
+                whole = line.strip().startswith(b"{") and line.strip().endswith(b"}")
+                what = f"not a JSON object: {error}:" if whole else f"{_NO_OBJECT}, got"
+                bad = bad or DataLossError(f"{path}: line {number}: {what} {_shown(line)}")
             except TypeError as error:
                 raise InvalidArgumentError(
                     f"{path}: line {number}: {error}; state the types of all columns with schema=, or name those to read "
                     "with columns="
                 ) from None
         if found is None:
+            if bad is not None:
+                raise bad
             return None
         for key in self.columns or ():
             if key not in found:
@@ -157,6 +171,8 @@ class JsonLines(TextTable):
             return None, "objects and arrays are nested too deeply"
         except ValueError as error:
             return None, f"not a JSON object: {error}: {_shown(record)}"
+        if not isinstance(found, dict):
+            return None, f"{_NO_OBJECT}, got {_shown(record)}"
         unknown = [key for key in found if key not in schema.names]
         if unknown and self.columns is None:
             return unknown[0], (

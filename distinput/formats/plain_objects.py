@@ -81,7 +81,9 @@ class PlainObjects:
             pairs = json.loads(first[1], object_pairs_hook=list)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(pairs, list) or any(isinstance(value, list) for _, value in pairs):
+        if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+            return None  # an array, or no collection at all
+        if any(isinstance(value, list) for _, value in pairs):
             return None
         names = [name for name, _ in pairs]
         known = set(names)

@@ -119,8 +119,10 @@ class TextRecords(Format):
         cuts = range(0, size, _FRAGMENT_BYTES)
         return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
 
-    def _pieces(self, path: str, at: Position, stop: Position | None, head: Head) -> Iterator[Piece]:
-        """The records from a position on, in pieces."""
+    def _pieces(
+        self, path: str, at: Position, stop: Position | None, head: Head, refused: bool = True
+    ) -> Iterator[Piece]:
+        """The records from a position on, in pieces; a line that `scan` refuses is an error, or a piece of its own."""
         until = sys.maxsize if stop is None else stop["near"]
         row = at.get("row", 0)
         if self.compression or "byte" not in at:
@@ -135,9 +137,11 @@ class TextRecords(Format):
         with Source(path, self.compression, 0 if self.compression else begin) as source:
             if self.compression and source.skip(begin) < begin:
                 raise DataLossError(f"{path}: ends before byte {begin}; it changed")
-            yield from self._found(source, begin, row, line, over, until)
+            yield from self._found(source, begin, row, line, over, until, refused)
 
-    def _found(self, source: Source, byte: int, row: int, line: int, over: int, until: int) -> Iterator[Piece]:
+    def _found(
+        self, source: Source, byte: int, row: int, line: int, over: int, until: int, refused: bool
+    ) -> Iterator[Piece]:
         """Read chunks and cut them where records end.
 
         Args:
@@ -147,6 +151,7 @@ class TextRecords(Format):
           line: the number of that line; 0 if unknown.
           over: records to pass over.
           until: lines that begin here or later are not read.
+          refused: whether a line that `scan` refuses is an error.
         """
         path, data, at, ended, size = source.path, EMPTY, 0, False, FIRST_BYTES
         if until < sys.maxsize:
@@ -161,8 +166,14 @@ class TextRecords(Format):
                 yield Piece(path, taken, byte, row, count, line, source.offset)
             row, byte, at = row + count, byte + len(taken), after
             line += lines if line else 0
-            if problem >= 0:
+            if problem >= 0 and refused:
                 self._refuse(path, data, problem, at, byte, line)
+            if problem >= 0:
+                size_of_line = int(np.argmax(data[at:] == 10)) + 1
+                yield Piece(path, data[at : at + size_of_line], byte, row, 1, line, source.offset)
+                row, byte, at = row + 1, byte + size_of_line, at + size_of_line
+                line += 1 if line else 0
+                continue
             if count == room:
                 continue
             if ended:

@@ -18,7 +18,7 @@ from distinput.core.arrow import NullsError, block_of
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.spec import Spec
-from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.format import Fragment, Position, check_position
 from distinput.formats.portion import Portion
@@ -184,6 +184,7 @@ class TextTable(TextRecords):
             else:
                 good = middle
         begin, end = self._offset(piece.data, good), self._offset(piece.data, bad)
+        end = end if end > begin else len(piece.data)  # a line that `scan` refuses
         found = made(piece.data[:begin], good, head) if good else None
         record = piece.data[begin:end].tobytes()
         text = record.lstrip(b"\r\n") or record
@@ -282,9 +283,14 @@ def inferred(made: TextTable, path: str, stamp: str, looked_at: int = _INFERRED_
     """The schema of the records in so many first bytes of a file; None if it has no record."""
     del stamp
     head, parts, size = made.head(path), [], 0
-    for piece in made._pieces(path, made.start(), None, head):
-        parts.append(piece.data)
-        size += len(piece.data)
-        if size >= looked_at:
-            break
+    try:
+        for piece in made._pieces(path, made.start(), None, head, refused=not made.lines_are_records):
+            parts.append(piece.data)
+            size += len(piece.data)
+            if size >= looked_at:
+                break
+    except DataLossError:
+        if not parts:
+            raise
+        # the rows before are delivered, then the reader says what is wrong here
     return made.infer(np.concatenate(parts), head, path) if parts else None

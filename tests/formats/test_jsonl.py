@@ -50,6 +50,7 @@ def test_lists_of_one_size_are_arrays(tmp_path: Path) -> None:
         ('{"a": 1', DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\{\"a\": 1'"),
         ("[1]", DataLossError, r"line 2: expected an object on a line of its own, \{...\}, got '\[1\]'"),
         ('{"a": 1}{"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data"),
+        ('{"a": 1} null {"a": 2}', InvalidArgumentError, "line 2: not a JSON object: Extra data"),
         ('{"a": 1,}', InvalidArgumentError, "line 2: not a JSON object: "),
         ('{"a": "x"}', InvalidArgumentError, "line 2: column 'a': expected int64, got \"x\"; the schema holds"),
         ('{"a": 1.5}', InvalidArgumentError, "line 2: column 'a': expected int64, got 1.5;"),
