@@ -14,6 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from distinput.core.column import Array, Ints
 from distinput.core.leaves import STRING, as_dtype, as_leaf, dtype_name, zero
+from distinput.core.ragged_forms import RaggedForms, as_ints, as_values
 from distinput.core.ragged_rows import padded_rows, places_of, row_numbers, rows_of_lists, splits_of
 from distinput.core.shape import TensorShape
 from distinput.core.sparse_tensor import SparseTensor
@@ -27,7 +28,7 @@ Values = Any
 _set = object.__setattr__
 
 
-class RaggedTensor(NDArrayOperatorsMixin):
+class RaggedTensor(RaggedForms, NDArrayOperatorsMixin):
     """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`; the counterpart of `tf.RaggedTensor`.
 
     It is one leaf of an element, as an array is: `ragged_batch`, `parse_example` of batches and lists of lists in tables give
@@ -80,8 +81,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.from_row_splits`.
         """
-        made = _as_values(values)
-        splits = _as_ints("row_splits", row_splits)
+        made = as_values(values)
+        splits = as_ints("row_splits", row_splits)
         if not len(splits) or splits[0] != 0 or (splits[1:] < splits[:-1]).any() or splits[-1] != len(made):
             raise InvalidArgumentError(
                 f"RaggedTensor: row_splits must not fall, and go from 0 to the {len(made)} values, got {splits.tolist()}"
@@ -105,8 +106,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.from_row_lengths`.
         """
-        made = _as_values(values)
-        lengths = _as_ints("row_lengths", row_lengths)
+        made = as_values(values)
+        lengths = as_ints("row_lengths", row_lengths)
         if (lengths < 0).any() or lengths.sum() != len(made):
             raise InvalidArgumentError(
                 f"RaggedTensor: row_lengths must be at least 0 and sum to the {len(made)} values, got {lengths.tolist()}"
@@ -208,7 +209,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.RaggedTensor.with_values`.
         """
-        made = _as_values(values)
+        made = as_values(values)
         if len(made) != self._row_splits[-1]:
             raise InvalidArgumentError(
                 f"RaggedTensor: with_values must be given {self._row_splits[-1]} values, got {len(made)}"
@@ -476,22 +477,6 @@ def without_rows(dtype: np.dtype[Any], ragged_rank: int, inner: tuple[int, ...] 
     for _ in range(ragged_rank):
         made = RaggedTensor(made, np.zeros(1, np.int64))
     return made  # type: ignore[no-any-return]
-
-
-def _as_values(values: Any) -> Values:
-    if isinstance(values, RaggedTensor):
-        return values
-    made = as_leaf(values)
-    if not isinstance(made, np.ndarray):
-        raise InvalidArgumentError(f"RaggedTensor: values must be an array with a first axis, got {values!r}")
-    return made
-
-
-def _as_ints(what: str, given: Any) -> Ints:
-    made = np.asarray(given)
-    if made.ndim != 1 or (made.size and made.dtype.kind not in "iu"):
-        raise InvalidArgumentError(f"RaggedTensor: {what} must be a vector of integers, got {given!r}")
-    return made.astype(np.int64, copy=False)
 
 
 def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
