@@ -189,6 +189,11 @@ class IsSeen(Right):
     transparent = True
 
 
+class AsksAStateThatIsNotThere(Right):
+    def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
+        return state["input"], ahead + state["skip"]
+
+
 class Raises(Right):
     def start_at(self, row: int, epoch: int) -> State | None:
         raise KeyError("row")
@@ -226,6 +231,7 @@ def behind_a_range(op: type[Node]) -> Dataset:
         (NeedsMoreThanItSays, "facts", "needs of its input ONE: over shard 0 of 2"),
         (IsNotOneForOne, "facts", "of 9 elements it makes 8"),
         (IsSeen, "facts", "says that its states are those of its input"),
+        (AsksAStateThatIsNotThere, "facts", "cannot say which record its element -1 comes from"),
         (OtherPosition, "positions", "start_at"),
         (OtherOrderOfFetchedRows, "positions", "fetch"),
         (Raises, "positions", r"KeyError\('row'\) was raised"),

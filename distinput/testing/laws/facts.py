@@ -10,13 +10,17 @@ from distinput.ops.take import Skip, Take
 from distinput.plan.bounds import cardinality_bounds
 from distinput.plan.needs import Needs
 from distinput.plan.node import UNKNOWN, Node, walk
+from distinput.rewrite import rewrite
 from distinput.testing.elements import difference
-from distinput.testing.laws.trace import elements_from
+from distinput.testing.laws.trace import elements_from, states_from
 
 __all__ = ["check_facts"]
 
 
 _MOST = 1000
+
+_STATES = 3
+"""At how many states of a step it is asked which records its elements come from."""
 
 
 def check_facts(dataset: Dataset, *, most: int = _MOST) -> bool:
@@ -25,6 +29,7 @@ def check_facts(dataset: Dataset, *, most: int = _MOST) -> bool:
     `needs`: with `Needs.ONE` the step over a part of its input gives that part of its elements, with `Needs.EACH` the parts one
     after the other are the whole. `by_position` and `shuffles`: the elements are those of the input. `transparent`: so are the
     states. `count_elements` and `batch_sizes`: as many there are, and `cardinality_bounds` lie below and above.
+    `records_at` and `place_of`, of the steps that run too: they take the states of the step.
 
     Args:
       dataset: any pipeline.
@@ -53,6 +58,8 @@ def check_facts(dataset: Dataset, *, most: int = _MOST) -> bool:
         if given is not None:
             _check_needs(step, elements, given)
             _check_order(step, elements, given)
+    for step in {id(step): step for step in (*walk(dataset.node), *walk(rewrite(dataset.node)[0]))}.values():
+        _check_places(step)
     return looked
 
 
@@ -110,3 +117,20 @@ def _check_order(step: Node, elements: list[Any], given: list[Any]) -> None:
             raise AssertionError(f"{step} says that its elements are those of its input: {wrong}")
         if step.start(0) != step.inputs[0].start(0):
             raise AssertionError(f"{step} says that its states are those of its input, but begins with {step.start(0)}")
+
+
+def _check_places(step: Node) -> None:
+    """A step can be asked for the records of its elements at any of its states, as notes on errors do."""
+    try:
+        states = [step.start(0), *states_from(step, step.start(0), _STATES)]
+    except Exception:  # noqa: BLE001 - facts are about elements
+        return
+    for state in states:
+        for ahead in (-1, 0, 1):
+            try:
+                step.place_of(state, ahead)
+                step.records_at(state, ahead)
+            except Exception as error:
+                raise AssertionError(
+                    f"{step} cannot say which record its element {ahead} comes from at its state {state}: {error!r}"
+                ) from error

@@ -14,7 +14,7 @@ from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 from distinput.testing.elements import exact
 
-__all__ = ["ALL", "MOST", "Trace", "begun", "elements_from", "most_of", "until_error"]
+__all__ = ["ALL", "MOST", "Trace", "begun", "elements_from", "most_of", "states_from", "until_error"]
 
 MOST = 200
 """The most elements looked at of a pipeline that does not end, and by laws that begin anew at many elements."""
@@ -84,6 +84,17 @@ def elements_from(step: Node, state: State, most: int) -> list[Any]:
             run.cancelled.set()
             stream.close()  # type: ignore[attr-defined]
     return found
+
+
+def states_from(step: Node, state: State, most: int) -> list[State]:
+    """Up to `most` states of a step after one, between its blocks."""
+    with Run() as run:
+        stream = step.open(state, run)
+        try:
+            return [after for _, after in islice(stream, most)]
+        finally:
+            run.cancelled.set()
+            stream.close()  # type: ignore[attr-defined]
 
 
 def until_error(elements: Iterator[Any], most: int) -> Iterator[Any]:
