@@ -19,7 +19,7 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.core.strings import Strings
-from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
 from distinput.files.source import beginning_with, stamped
@@ -153,7 +153,12 @@ class Reader(Node):
         return total
 
     def for_groups(self, size: int) -> Node | None:
-        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
+        if self.group > 1 or size < 2:
+            return None
+        made = replace(self, group=size)
+        if "counts" in self.__dict__:  # for the check of what was counted
+            made.__dict__["counts"] = self.counts
+        return made.same_as(self)
 
     def file_facts(self) -> dict[str, Any]:
         return {} if self.names is None else {**self.names.words, **self._remote_stamps}
@@ -223,6 +228,22 @@ class Reader(Node):
         if path not in self._alike:
             self.format.check_spec(path, self.spec)
             self._alike.add(path)
+
+    def _check_count(self, path: str) -> None:
+        """Refuse a file that has another number of records than when they were counted."""
+        if self.__dict__.get("counts") is None:
+            return
+        counted = self._rows_counted.get(path)
+        if counted is not None and (found := self.format.rows(path)) != counted:
+            raise DataLossError(
+                f"{path}: had {counted} records when they were counted, and has {found}: it was changed; make the dataset "
+                "again to read it as it is now"
+            )
+
+    @cached_property
+    def _rows_counted(self) -> dict[str, int]:
+        assert self.counts is not None
+        return dict(zip(self.counts[0], np.diff(self.counts[1]).tolist(), strict=True))
 
     def _mapped(self, names: tuple[str, ...], ends: Ints) -> MappedFiles:
         """The mapped files in this order, joined once for all fetches."""
@@ -310,6 +331,7 @@ class Reader(Node):
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
                     self.format.check_spec(place["path"], self.spec)
+                    self._check_count(place["path"])
                 if beginnings is not None:
                     following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
                     place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])

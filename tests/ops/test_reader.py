@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import NotFoundError
+from distinput.errors import DataLossError, NotFoundError
 from tests.ops.iterating import until_error
 
 
@@ -91,3 +91,17 @@ def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> No
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
     with pytest.raises(di.errors.InvalidArgumentError, match="its records look like"):
         list(di.data.experimental.auto_shard_dataset(maker(paths).with_options(options), 1, 0, 1))
+
+
+def test_a_file_that_grew_after_it_was_counted_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1\n2\n3\n4\n")
+    counted, fresh = [di.data.TextLineDataset(str(path), index=True) for _ in range(2)]
+    assert len(counted) == 4
+    path.write_text("1\n2\n3\n4\n5\n")
+    for read in (counted, counted.skip(1), counted.batch(2)):
+        with pytest.raises(
+            DataLossError, match=r"a\.txt: had 4 records when they were counted, and has 5: it was changed; "
+        ):
+            list(read)
+    assert len(list(fresh)) == len(fresh) == 5
