@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.core.leaves import zero
+from distinput.core.nest import Structure
 
-__all__ = ["SparseTensor"]
+__all__ = ["SparseTensor", "holds_sparse"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -55,3 +56,8 @@ class SparseTensor(NamedTuple):
         out = np.full(self.shape, fill, values.dtype)
         out[tuple(np.asarray(self.indices).T)] = values
         return out
+
+
+def holds_sparse(structure: Structure) -> bool:
+    """Whether there is a `SparseTensor` in a nest. Its arrays have no rows in common that an op could stack or take apart."""
+    return structure.cls is SparseTensor or any(map(holds_sparse, structure.children))

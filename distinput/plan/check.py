@@ -75,18 +75,12 @@ def refuse_sparse(op: str, structure: Structure) -> None:
     Raises:
       InvalidArgumentError: there is one.
     """
-    if structure.cls not in (
-        None,
-        dict,
-        list,
-        tuple,
-    ):  # a class of some module: only then is that of sparse tensors loaded
-        from distinput.core.sparse_tensor import SparseTensor
+    if structure.cls is None and not structure.children:  # a leaf, as mostly
+        return
+    from distinput.core.sparse_tensor import holds_sparse
 
-        if structure.cls is SparseTensor:
-            raise InvalidArgumentError(
-                f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
-                "sparse_batch, or make arrays with .to_dense() first"
-            )
-    for child in structure.children:
-        refuse_sparse(op, child)
+    if holds_sparse(structure):
+        raise InvalidArgumentError(
+            f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
+            "sparse_batch, or make arrays with .to_dense() first"
+        )

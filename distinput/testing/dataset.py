@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from distinput.core.sparse_tensor import holds_sparse
 from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.strategies.mirrored import MirroredStrategy
@@ -44,6 +45,8 @@ class _Subject:
         dataset = self.make()
         leaves = dataset.node.spec.leaves
         if not leaves or not all(isinstance(leaf, TensorSpec) and leaf.shape is not None for leaf in leaves):
+            return None
+        if holds_sparse(dataset.node.spec.structure):
             return None
         if dataset.cardinality() == INFINITE:
             return None

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from distinput.core.sparse_tensor import holds_sparse
 from distinput.core.spec import Spec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node
@@ -120,9 +121,14 @@ class Pipeline:
         return self.spec.tensors("pipelines")
 
     @cached_property
+    def sparse(self) -> bool:
+        """There are sparse tensors in it, which no op stacks or takes apart."""
+        return holds_sparse(self.spec.structure)
+
+    @cached_property
     def ranked(self) -> bool:
-        """All leaves are tensors of known rank."""
-        return self.tensors and all(leaf.shape is not None for leaf in self.leaves)
+        """All leaves are tensors of known rank, and none of them is part of a sparse tensor."""
+        return self.tensors and not self.sparse and all(leaf.shape is not None for leaf in self.leaves)
 
     @cached_property
     def static(self) -> bool:
@@ -132,7 +138,7 @@ class Pipeline:
     @cached_property
     def stackable(self) -> bool:
         """Any elements can be stacked: they have one shape."""
-        if not self.tensors:
+        if not self.tensors or self.sparse:
             return False
         loose = [leaf.ragged_rank is not None for leaf in self.leaves]
         if all(free or leaf.size is not None for leaf, free in zip(self.leaves, loose, strict=True)):

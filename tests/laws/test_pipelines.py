@@ -95,7 +95,8 @@ def node_classes() -> list[type[Node]]:
     found = []
     for module in pkgutil.iter_modules(distinput.ops.__path__, "distinput.ops."):
         for _, kind in inspect.getmembers(import_module(module.name), inspect.isclass):
-            if issubclass(kind, Node) and kind.__module__ == module.name and not kind.__name__.startswith("_"):
+            own = kind.__module__ == module.name and not kind.__name__.startswith("_")
+            if own and issubclass(kind, Node) and not inspect.isabstract(kind):
                 found.append(kind)
     return found
 
