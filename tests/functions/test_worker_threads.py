@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.core.run import Run
 from distinput.testing import check_restart
 from distinput.testing.functions import MAPS, SIGNATURES
 from tests.ops.iterating import Pairs
@@ -88,11 +89,13 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
 def test_autotune_goes_back_where_threads_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.streaming.autotune.AGAIN", 60.0)
     monkeypatch.setattr("distinput.ops.map_calls.cores", lambda: 2)
-    lock = threading.Lock()
+    lock, now = threading.Lock(), [0.0]
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: now[0]))  # the calls alone take time, at any load
 
     def one_at_a_time(x: Any) -> Any:
         with lock:
-            time.sleep(0.02)
+            now[0] += 0.02
+            time.sleep(0.001)
         return x
 
     dataset = RANGE(40).map(one_at_a_time, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
