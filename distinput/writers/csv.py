@@ -12,7 +12,7 @@ from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.writers.tables import TableFile, check_table, target
+from distinput.writers.tables import TableFile, check_table, refuse_none, target
 from distinput.writers.writer import ShardFile, Writer, column_paths, whole_file_codec
 
 __all__ = ["CsvWriter"]
@@ -68,6 +68,7 @@ class CsvWriter(Writer):
         }
 
     def check(self, spec: Spec) -> None:
+        refuse_none(spec.structure)
         column_paths("csv", spec.structure)
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind == "c":

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.nest import Structure, component
+from distinput.core.nest import component
 from distinput.core.record_batches import record_batch
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.writers.tables import check_table
+from distinput.writers.tables import check_table, refuse_none
 from distinput.writers.writer import ShardFile, Writer, whole_file_codec
 
 __all__ = ["JsonlWriter"]
@@ -52,7 +52,7 @@ class JsonlWriter(Writer):
         return {"schema": schema} | ({"compression_type": self.compression_type} if self.compression_type else {})
 
     def check(self, spec: Spec) -> None:
-        _refuse_none(spec.structure, "")
+        refuse_none(spec.structure)
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if isinstance(leaf, TensorSpec) and leaf.dtype.kind == "m":
                 raise InvalidArgumentError(
@@ -64,16 +64,6 @@ class JsonlWriter(Writer):
         floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
         return _File(sink, check_table(spec, True), floats, times)
-
-
-def _refuse_none(structure: Structure, path: str) -> None:
-    if structure.kind == "none":
-        raise InvalidArgumentError(
-            f"write: a null of JSON is a value that is missing, and {component(path)} is None in every element; leave it out "
-            'with map, or write format="elements"'
-        )
-    for key, child in zip(structure.keys or range(len(structure.children)), structure.children, strict=True):
-        _refuse_none(child, f"{path}[{key!r}]")
 
 
 def _told(kind: Any) -> Any:

@@ -4,13 +4,14 @@
 from typing import Any
 
 from distinput.core.block import Block
+from distinput.core.nest import Structure, component
 from distinput.core.record_batches import Text, arrow_schema, record_batch
 from distinput.core.spec import Spec
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import WRITTEN_ALONE, Sink
 from distinput.writers.writer import ShardFile
 
-__all__ = ["TableFile", "as_text", "check_table", "target"]
+__all__ = ["TableFile", "as_text", "check_table", "refuse_none", "target"]
 
 
 class TableFile(ShardFile):
@@ -67,9 +68,25 @@ def check_table(spec: Spec, text: Text) -> Any:
     """The schema of a table of these elements.
 
     Raises:
-      InvalidArgumentError: a component has no Arrow type.
+      InvalidArgumentError: a component is None, or has no Arrow type.
     """
+    refuse_none(spec.structure)
     try:
         return arrow_schema(spec, text)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(str(error).replace("to_arrow:", "write:", 1)) from None
+
+
+def refuse_none(structure: Structure, path: str = "") -> None:
+    """Refuse a component that is None in every element: no column could hold it, and readers would miss it.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    if structure.kind == "none":
+        raise InvalidArgumentError(
+            f"write: a table has no column for {component(path)}, which is None in every element; leave it out with map, or "
+            'write format="elements"'
+        )
+    for key, child in zip(structure.keys or range(len(structure.children)), structure.children, strict=True):
+        refuse_none(child, f"{path}[{key!r}]")

@@ -71,6 +71,8 @@ def test_what_json_cannot_hold_is_refused(tmp_path: Path, data: Any, says: str) 
 def test_a_component_that_is_none_is_refused(tmp_path: Path) -> None:
     spec = {"x": di.TensorSpec([], "int64"), "in": (None,)}
     nones = Dataset.range(1).map(lambda x: {"x": x, "in": (None,)}, output_signature=spec)
-    with pytest.raises(InvalidArgumentError, match=r"\['in'\]\[0\] is None in every element; leave it out with map"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"\['in'\]\[0\], which is None in every element; leave it out with map"
+    ):
         nones.write(str(tmp_path), "jsonl")
     assert not list(tmp_path.iterdir())

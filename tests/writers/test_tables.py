@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes from pyarrow to a sink is copied, since pyarrow may use its memory again."""
+"""What goes from pyarrow to a sink is copied, since pyarrow may use its memory again; what a table cannot hold is refused."""
 
 from pathlib import Path
 
+import pytest
+
+import distinput as di
+from distinput.errors import InvalidArgumentError
 from distinput.files.sink import WRITTEN_ALONE, Sink
 from distinput.writers.tables import as_text, target
 
@@ -32,3 +36,13 @@ def test_what_is_large_may_change_once_it_was_written(tmp_path: Path) -> None:
             data[:] = letter * WRITTEN_ALONE
         file.close()
     assert (tmp_path / "a").read_bytes() == b"a" * WRITTEN_ALONE + b"b" * WRITTEN_ALONE
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow", "jsonl", "csv"])
+def test_a_component_that_is_none_is_refused(tmp_path: Path, format: str) -> None:
+    spec = {"x": di.TensorSpec([], "int64"), "y": None}
+    nones = di.data.Dataset.range(1).map(lambda x: {"x": x, "y": None}, output_signature=spec)
+    with pytest.raises(InvalidArgumentError, match=r"no column for component \['y'\], which is None in every element"):
+        nones.write(str(tmp_path / "out"), format=format)
+    nones.write(str(tmp_path / "out"), format="elements")
+    assert di.data.Dataset.load(str(tmp_path / "out")).to_list() == [{"x": 0, "y": None}]
