@@ -192,7 +192,7 @@ class Reader(Node):
 
     @cached_property
     def may_fail(self) -> bool:
-        return not self.gathers or self.input.may_fail  # what is mapped hardly ever fails: an error is raised in its place
+        return not self.gathers or self.input.may_fail  # what is mapped hardly ever fails
 
     @property
     def fetches(self) -> bool:

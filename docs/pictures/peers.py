@@ -30,6 +30,19 @@ WORDS = {
     "import_time": "import, and the first batch",
     "map_chain": "16 maps or filters in a row",
     "parallel_map": "a slow function, in parallel",
+    "sequence_example": "SequenceExamples, parsed",
+    "csv_jsonl": "CSV and JSON Lines",
+    "sql": "rows of a SQL query",
+    "images": "JPEG images, decoded",
+    "tar": "samples in tar archives",
+    "side_index": "lines of a shuffled file",
+    "ragged_batch": "ragged batches",
+    "pack": "packing sequences",
+    "token_batches": "batches of so many tokens",
+    "vectorized_map": "functions run on whole blocks",
+    "feeds": "feeding PyTorch, JAX, Keras",
+    "save_load": "saving, loading, caching",
+    "tpu_strategy": "steps over devices of JAX",
 }
 # The library that a peer of a benchmark belongs to, by how its name begins; what is left is written by hand.
 LIBRARIES = {"tf": "TensorFlow", "tensorflow": "TensorFlow", "torch": "PyTorch", "grain": "Grain"}
