@@ -17,7 +17,7 @@ ENGINES = ("torch", "mpi", "jax", "dask", "ray")
 """Extras through which several processes work on one dataset."""
 
 PURPOSES = {
-    "arrayrecord": "writes ArrayRecord files; reading needs nothing",
+    "arrayrecord": "reads ArrayRecord files",
     "crc32c": "checks TFRecord files while the compiled kernels are not ready",
     "dask": "coordinator with workers and parameter servers in other processes",
     "huggingface": "to and from `datasets`",
@@ -26,6 +26,7 @@ PURPOSES = {
     "keras": "feeds of Keras",
     "mpi": "engine for several processes",
     "obstore": "reads s3://, gs://, az:// and https:// faster than fsspec",
+    "opentelemetry": "metrics of each step for OpenTelemetry",
     "progress": "progress bars",
     "ray": "coordinator with workers in other processes; Ray Data",
     "tables": "pandas and polars",

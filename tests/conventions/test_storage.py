@@ -55,6 +55,12 @@ def test_options_and_file_systems_are_mounted_not_passed(folder: str) -> None:
     finally:
         di.io.unmount("store://")
         di.io.unmount("memory://")
+    passed = di.data.TextLineDataset(f"{folder}/00.txt", filesystem=own)
+    try:
+        assert passed.to_list() == [b"0", b"-"]
+        assert repr(own) not in str(passed.explain())
+    finally:
+        di.io.unmount("memory://")
     with pytest.raises(TypeError, match="fs"):
         di.data.TextLineDataset(f"{folder}/00.txt", fs=own)  # type: ignore[call-arg]
 

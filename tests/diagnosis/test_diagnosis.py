@@ -9,7 +9,7 @@ import pytest
 from distinput.diagnosis import diagnosis
 from distinput.diagnosis.diagnosis import Diagnosis, diagnose
 from distinput.diagnosis.machine import Machine
-from distinput.diagnosis.packages import Package
+from distinput.diagnosis.packages import Package, packages
 
 GOOD = Machine("Linux x86_64", "3.12.1", 8, None, 4 << 30, 65536)
 NUMPY, OLD, MISSING = (Package("numpy", "", "2.0", found) for found in ("2.1", "1.26", None))
@@ -50,6 +50,10 @@ def test_what_could_be_better_is_said(found, packages, kernels, machine, wrong, 
     (advice,) = told.advice
     assert advice.wrong is wrong is not told.well
     assert __import__("re").search(says, advice.text)
+
+
+def test_each_extra_says_what_it_is_for() -> None:
+    assert {package.extra for package in packages() if package.extra} == set(diagnosis.PURPOSES)
 
 
 def test_what_is_wrong_comes_first(found) -> None:  # type: ignore[no-untyped-def]
