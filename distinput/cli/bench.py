@@ -10,10 +10,10 @@ from distinput.cli.exit_status import FINE
 from distinput.cli.loading import add_dataset, load_dataset, user_code
 from distinput.cli.output import print_json
 from distinput.cli.progress import Progress
+from distinput.core.quantities import bytes_text, number_text, seconds_text
 from distinput.data.dataset import Dataset
+from distinput.data.recording.recording import recorded
 from distinput.reports.bench import Bench, bench
-from distinput.reports.quantities import bytes_text, number_text, seconds_text
-from distinput.reports.recording import recorded
 from distinput.reports.trials import Trial, trials
 
 __all__ = ["add_arguments", "run"]

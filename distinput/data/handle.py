@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeAlias, 
 import numpy as np
 
 from distinput import ops
+from distinput.core.html import HTML
 from distinput.core.nest import map_leaves
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import TextIO
 
+    from distinput.data.progress import ShownPass
+    from distinput.data.recording.recording import Recording
     from distinput.data.stats import Stats
     from distinput.plan.options import AutoShardPolicy, Options
     from distinput.plan.policy import Policy
-    from distinput.reports.progress import ShownPass
-    from distinput.reports.recording import Recording
     from distinput.streaming.by_position import Positions
     from distinput.writers.manifest import WrittenFiles
 
@@ -261,9 +262,7 @@ class Handle(Generic[T_co]):
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
-        from distinput.reports.notebook import dataset_html
-
-        return dataset_html(self)
+        return HTML.find("dataset")(self)
 
     def __iter__(self) -> DatasetIterator[T_co]:
         return self._pass(self._passes.begin(self._node))
@@ -642,7 +641,7 @@ class Handle(Generic[T_co]):
         >>> recording.delivered
         32
         """
-        from distinput.reports.recording import recorded
+        from distinput.data.recording.recording import recorded
 
         recording = recorded(self, seconds, elements)
         recording.write_report(path, num_workers)
@@ -674,8 +673,8 @@ class Handle(Generic[T_co]):
         >>> sum(x for x in di.data.Dataset.range(10).progress("adding"))
         np.int64(45)
         """
-        from distinput.reports.progress import ShownPass
-        from distinput.reports.progress_bar import ProgressBar
+        from distinput.data.progress import ShownPass
+        from distinput.data.progress_bar import ProgressBar
 
         low, high = self.cardinality_bounds()
         bar = ProgressBar(low, high, what, unit, kind, stream)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.html import HTML
 from distinput.core.leaves import is_ragged
 from distinput.core.nest import Structure, map_leaves, structure_of
 from distinput.distribute.devices.arrays import NUMPY, ArrayOps
@@ -63,9 +64,7 @@ class DistributedValues:
 
     def _repr_html_(self) -> str:
         """What notebooks show: a row for each replica."""
-        from distinput.reports.notebook import values_html
-
-        return values_html(self)
+        return HTML.find("values")(self)
 
     def __repr__(self) -> str:
         lines = ",\n".join([f"  {i}: {value!r}" for i, value in enumerate(self.values)])

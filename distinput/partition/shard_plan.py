@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
+from distinput.core.html import HTML
+
 __all__ = ["FileRange", "ShardPlan", "WorkerPlan", "Workers"]
 
 _SHOWN = 16  # workers in a printed plan
@@ -164,9 +166,7 @@ class ShardPlan:
 
     def _repr_html_(self) -> str:
         """What notebooks show: what each worker reads, as bars."""
-        from distinput.reports.notebook import plan_html
-
-        return plan_html(self)
+        return HTML.find("plan")(self)
 
     def __str__(self) -> str:
         # Of very many workers only those shown are planned: planning all of them would take too long for a print.

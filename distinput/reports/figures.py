@@ -3,8 +3,8 @@
 
 from typing import Any
 
+from distinput.core.quantities import bytes_text, number_text, seconds_text
 from distinput.data.stats import Stats
-from distinput.reports.quantities import bytes_text, number_text, seconds_text
 from distinput.reports.svg import Figures
 
 __all__ = ["COLUMNS", "figures_of", "pace_of", "rows_of"]

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from distinput.core.cores import cores
+from distinput.core.quantities import bytes_text, number_text, seconds_text
+from distinput.data.recording.recording import Recording
 from distinput.data.stats import Stats
 from distinput.plan.spec_text import spec_text_of
 from distinput.reports.figures import COLUMNS, figures_of, rows_of
@@ -15,8 +17,6 @@ from distinput.reports.markup import Markup, tag
 from distinput.reports.page_style import page_style
 from distinput.reports.plan_sections import balance, shards_section, shuffle_section
 from distinput.reports.plots import bars
-from distinput.reports.quantities import bytes_text, number_text, seconds_text
-from distinput.reports.recording import Recording
 from distinput.reports.sections import buffers_section, memory_section, timeline_section
 from distinput.reports.svg import svg_of
 

@@ -3,11 +3,11 @@
 
 from collections.abc import Sequence
 
+from distinput.core.quantities import bytes_text
 from distinput.partition.shard_plan import ShardPlan
 from distinput.plan.node import Node
 from distinput.reports.markup import Markup, tag
 from distinput.reports.plots import bars, distribution
-from distinput.reports.quantities import bytes_text
 from distinput.reports.shuffle_quality import ShuffleQuality, shuffle_quality
 from distinput.sharding.planning import shard_plan
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sections of a report that need notes of a pass: timeline, buffers and memory."""
 
+from distinput.core.quantities import bytes_text, number_text, seconds_text
+from distinput.data.recording.trace import Trace
 from distinput.data.stats import Stats
 from distinput.reports.markup import Markup, tag
 from distinput.reports.plots import over_time
-from distinput.reports.quantities import bytes_text, number_text, seconds_text
 from distinput.reports.self_time import CONSUMER, whole_threads
 from distinput.reports.timeline import colour_class, timeline
-from distinput.reports.trace import Trace
 
 __all__ = ["buffers_section", "memory_section", "timeline_section"]
 

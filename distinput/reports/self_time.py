@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from distinput.reports.trace import Span
+from distinput.data.recording.trace import Span
 
 __all__ = ["CONSUMER", "Stretch", "stretches", "whole_threads"]
 

@@ -3,8 +3,8 @@
 
 from math import ceil, floor, log10
 
+from distinput.core.quantities import seconds_text
 from distinput.reports.markup import Markup, tag
-from distinput.reports.quantities import seconds_text
 
 __all__ = ["WIDTH", "round_step", "time_axis"]
 

@@ -3,8 +3,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from distinput.core.quantities import seconds_text
 from distinput.reports.markup import Markup, tag
-from distinput.reports.quantities import seconds_text
 from distinput.reports.self_time import CONSUMER, Stretch
 from distinput.reports.time_axis import WIDTH, time_axis
 

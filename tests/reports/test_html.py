@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 
 import distinput as di
+from distinput.data.recording.recording import Recording, recorded
 from distinput.plan.node import walk
 from distinput.reports.html import page
-from distinput.reports.recording import Recording, recorded
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 from tests.reports.pictures import HOSTILE, parsed, words_of

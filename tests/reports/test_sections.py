@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections about threads, buffers and memory show what was noted, and nothing where nothing was."""
 
+from distinput.data.recording.trace import Sample, Span, Trace
 from distinput.data.stats import Stats
 from distinput.reports.markup import Markup
 from distinput.reports.sections import buffers_section, memory_section, timeline_section
-from distinput.reports.trace import Sample, Span, Trace
 from tests.reports.pictures import parsed, words_of
 
 ENTRY = {"blocks": 1, "rows": 4, "seconds": 1.0, "busy": 0.25, "waiting": 0.75}

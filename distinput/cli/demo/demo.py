@@ -18,8 +18,8 @@ from distinput.cli.demo.report import Report, differences
 from distinput.cli.demo.resume import stop_and_resume
 from distinput.cli.demo.softmax import Softmax
 from distinput.cli.demo.training import Pass, evaluate, mirrored, train_epoch
+from distinput.data.progress_bar import ProgressBar
 from distinput.kernels.kernel import KERNELS
-from distinput.reports.progress_bar import ProgressBar
 
 __all__ = ["EVALUATION_BATCH", "LEARNED", "TRAINING_BATCH", "count_of", "files_of", "percent", "place_of", "run_demo"]
 

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Collection
 from typing import Any, Self
 
+from distinput.core.html import HTML
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.handle import Handle
@@ -16,6 +17,7 @@ from distinput.distribute.input.source import Source
 from distinput.distribute.input.step_records import StepRecords
 from distinput.distribute.input.terms import INFINITE
 from distinput.distribute.input.watched import watched
+from distinput.distribute.values import row_counts
 from distinput.errors import InvalidArgumentError
 from distinput.lineage.located import Located, Seen
 
@@ -223,11 +225,13 @@ class DistributedDataset:
             raise InvalidArgumentError("Recording: the input of the distributed dataset must be a distinput Dataset")
         return inputs[0], type(self)(source, self._delivery), source.terms.replicas.count
 
+    def _row_counts(self, step: Any) -> tuple[int, ...]:
+        """The rows that each replica of this process got in a step; what a recording counts."""
+        return row_counts(step, self._source.terms.replicas.count)
+
     def _repr_html_(self) -> str:
         """What notebooks show: how the dataset is distributed, and the shape of a step."""
-        from distinput.reports.notebook import distributed_html
-
-        return distributed_html(self)
+        return HTML.find("distributed")(self)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

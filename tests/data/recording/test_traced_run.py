@@ -4,9 +4,9 @@
 import pytest
 
 import distinput as di
+from distinput.data.recording.trace import Trace
+from distinput.data.recording.traced_run import TracedRun
 from distinput.plan.node import walk
-from distinput.reports.trace import Trace
-from distinput.reports.traced_run import TracedRun
 
 
 def test_steps_of_datasets_that_functions_make_are_inner() -> None:

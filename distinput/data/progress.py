@@ -7,8 +7,8 @@ from typing import Any, Generic, Self
 from distinput.core.state import State
 from distinput.data.element import T_co
 from distinput.data.iterator import DatasetIterator
+from distinput.data.progress_bar import ProgressBar
 from distinput.data.stats import Stats
-from distinput.reports.progress_bar import ProgressBar
 
 __all__ = ["ShownPass"]
 

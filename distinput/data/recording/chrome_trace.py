@@ -4,7 +4,7 @@
 import json
 from typing import Any
 
-from distinput.reports.trace import Trace
+from distinput.data.recording.trace import Trace
 
 __all__ = ["chrome_trace"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import distinput as di
-from tests.reports.test_progress_bar import Terminal
+from tests.data.test_progress_bar import Terminal
 
 RANGE = di.data.Dataset.range
 

@@ -6,14 +6,15 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from distinput.core.html import HTML
 from distinput.core.run import Run
 from distinput.data.handle import Handle
+from distinput.data.recording.chrome_trace import chrome_trace
+from distinput.data.recording.trace import Trace
+from distinput.data.recording.traced_run import TracedRun
 from distinput.data.stats import Stats
-from distinput.distribute.values import row_counts
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.plan.node import INFINITE
-from distinput.reports.trace import Trace
-from distinput.reports.traced_run import TracedRun
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,6 +26,8 @@ class Watchable(Protocol):
     """A distributed dataset."""
 
     def _watched(self, make_run: Callable[..., Run]) -> tuple[Handle[Any], Any, int]: ...
+
+    def _row_counts(self, step: Any) -> tuple[int, ...]: ...
 
 
 class Recording:
@@ -85,16 +88,16 @@ class Recording:
             with elements:
                 for element in elements:
                     self.delivered += 1
-                    if self.rows:
-                        self._count(element)
+                    if self.rows and not isinstance(self.given, Handle):
+                        self._count(self.given, element)
                     yield element
         finally:
             self._end = Run.clock()
             self.trace.look(self._end)
 
-    def _count(self, step: Any) -> None:
+    def _count(self, given: Watchable, step: Any) -> None:
         try:
-            counts = row_counts(step, len(self.rows))
+            counts = given._row_counts(step)
         except (InvalidArgumentError, TypeError):  # leaves of several lengths
             self.rows = []
         else:
@@ -126,10 +129,8 @@ class Recording:
           path: of the file.
           num_workers: show how the data would be divided among so many workers; 1 leaves that out.
         """
-        from distinput.reports.html import page
-
         with open(path, "w", encoding="utf-8") as file:
-            file.write(page(self, num_workers))
+            file.write(HTML.find("recording")(self, num_workers))
 
     def write_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write the timeline for Perfetto (https://ui.perfetto.dev) or chrome://tracing.
@@ -137,8 +138,6 @@ class Recording:
         Args:
           path: of the file.
         """
-        from distinput.reports.chrome_trace import chrome_trace
-
         with open(path, "w", encoding="utf-8") as file:
             file.write(chrome_trace(self.trace, self.begin))
 

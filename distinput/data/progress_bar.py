@@ -8,8 +8,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, Self, TextIO
 
+from distinput.core.quantities import number_text, seconds_text
 from distinput.errors import EngineMissing, InvalidArgumentError
-from distinput.reports.quantities import number_text, seconds_text
 
 __all__ = ["ProgressBar"]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 import distinput as di
 from distinput.core.run import Counter, Run
+from distinput.data.recording.recording import Recording, recorded
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.reports.recording import Recording, recorded
 from distinput.testing.elements import difference, exact
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from distinput.data import progress_bar
+from distinput.data.progress_bar import ProgressBar
 from distinput.errors import EngineMissing, InvalidArgumentError
-from distinput.reports import progress_bar
-from distinput.reports.progress_bar import ProgressBar
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from distinput.core.rows import Stream
 from distinput.core.run import Counter, Run, Step
 from distinput.core.state import State
-from distinput.reports.trace import Trace
+from distinput.data.recording.trace import Trace
 
 __all__ = ["TracedRun"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.reports.chrome_trace import chrome_trace
-from distinput.reports.recording import Recording, recorded
+from distinput.data.recording.chrome_trace import chrome_trace
+from distinput.data.recording.recording import Recording, recorded
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 
