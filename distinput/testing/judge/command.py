@@ -12,6 +12,7 @@ from distinput.testing.judge.judging import judge
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
 from distinput.testing.judge.loaders.known import EVERY, Known, made
+from distinput.testing.judge.processes import HOWS
 from distinput.testing.judge.report import Report
 from distinput.testing.judge.tables import SUFFIXES, WRITERS
 
@@ -37,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, default=EVERY["batch"], help="rows of a rank in a step (%(default)s)")
     parser.add_argument("--workers", type=_numbers, default=(), help="numbers of workers of a rank, such as 1,2")
     parser.add_argument("--stops", type=_numbers, default=None, help="steps to stop after; by default all")
+    parser.add_argument(
+        "--play",
+        choices=list(HOWS),
+        default="in turn",
+        metavar="HOW",
+        help="how the ranks of a job are played: in turn, processes or threads (%(default)s)",
+    )
     parser.add_argument("--law", action="append", choices=list(LAWS), metavar="NAME", help="one law; may be repeated")
     parser.add_argument(
         "--leave-out", action="append", default=[], choices=list(LAWS), metavar="NAME", help="all but this"
@@ -114,7 +122,7 @@ def _reports(given: argparse.Namespace, chosen: Sequence[Known]) -> Iterator[Rep
         options["stops"] = given.stops
     for name in given.loaders:
         sizes = {"records": given.records, "ranks": given.ranks, "batch": given.batch, "workers": given.workers}
-        yield judge(made(name), name=name, **sizes, **options)
+        yield judge(made(name), name=name, play=given.play, **sizes, **options)
     if given.all:
         for known in chosen:
             if not known.missing:

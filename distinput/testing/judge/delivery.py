@@ -2,15 +2,11 @@
 """What a loader delivers: the steps of each rank, however they end."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
-from distinput.testing.judge.batch import Ids, UnknownBatch, look_of
-from distinput.testing.judge.job import Job
-
-__all__ = ["Delivery", "Difference", "Pass", "Step", "compared", "most_steps", "read"]
+__all__ = ["Delivery", "Difference", "Pass", "Step", "compared"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +23,15 @@ class Pass:
 
     Args:
       steps: in order.
-      error: what was raised in the place of the next step.
-      ended: False where there were more steps than can be right, and no more were taken.
+      error: what came in the place of the next step: an error, or how the process of the rank died.
+      ended: False where there were more steps than were taken.
+      died: the error is not one that was raised.
     """
 
     steps: tuple[Step, ...]
-    error: BaseException | None = None
+    error: str | None = None
     ended: bool = True
+    died: bool = False
 
     @property
     def ids(self) -> list[Hashable]:
@@ -67,63 +65,20 @@ class Delivery:
         return zip_longest(*[each.steps for each in self.passes])
 
     @property
-    def error(self) -> BaseException | None:
-        """The error of the first rank that has one."""
-        return next((each.error for each in self.passes if each.error is not None), None)
-
-    @property
     def refused(self) -> bool:
-        """An error came before anything was delivered: the loader says that it cannot do this."""
-        return self.error is not None and not any(each.steps for each in self.passes)
+        """An error was raised before anything was delivered: the loader says that it cannot do this."""
+        raised = any(each.error is not None for each in self.passes)
+        return raised and not any(each.steps or each.died for each in self.passes)
 
     @property
     def trouble(self) -> str | None:
         """What is wrong with a pass as a pass, None where all ranks came to their end."""
         for rank, each in enumerate(self.passes):
             if each.error is not None:
-                return f"rank {rank} raised {_said(each.error)} after {len(each.steps)} steps"
+                return f"rank {rank} {'' if each.died else 'raised '}{each.error} after {len(each.steps)} steps"
             if not each.ended:
                 return f"rank {rank} had not ended after {len(each.steps)} steps"
         return None
-
-
-def _said(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}".splitlines()[0]
-    return text if len(text) <= 120 else text[:117] + "..."
-
-
-def most_steps(job: Job) -> int:
-    """More steps of a rank than any loader needs."""
-    return 4 * -(-job.records // job.batch) + 16
-
-
-def read(
-    batches: Iterator[Any], ids: Ids, most: int, beat: Callable[[], None], after: Callable[[], None] = lambda: None
-) -> Pass:
-    """Take steps until the end, an error, or `most` of them.
-
-    Args:
-      batches: the iterator of a rank.
-      ids: the records of a batch.
-      most: how many steps are taken.
-      beat: called after each step, by which others see that the loader does not hang.
-      after: called after each step, for example to take a state.
-    """
-    steps: list[Step] = []
-    try:
-        while len(steps) < most:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return Pass(tuple(steps))
-            beat()
-            steps.append(Step(tuple(ids(batch)), look_of(batch)))
-            after()
-    except UnknownBatch:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-        return Pass(tuple(steps), error)
-    return Pass(tuple(steps), ended=False)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from distinput.testing.judge.batch import Ids, ids_of
-from distinput.testing.judge.delivery import compared, most_steps
+from distinput.testing.judge.delivery import compared
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.states import begun, restored, saved
 
@@ -49,7 +49,7 @@ def check_interrupted(
         loaders = [make(other, rank) for rank in range(ranks)]
         passes = [restored(loader, states[rank % len(states)]) for rank, loader in enumerate(loaders)]
         job = other
-    found += _taken(passes, most_steps(job), ids)
+    found += _taken(passes, job.most_steps, ids)
     wrong = compared(found, range(job.records))
     if wrong:
         raise AssertionError(f"{job}, interrupted by {list(stops)}: {wrong}")

@@ -45,6 +45,16 @@ class Job:
         """How many steps deliver all records, if every one of them but the last is full."""
         return -(-self.records // self.global_batch)
 
+    @property
+    def all_ranks(self) -> tuple[int, ...]:
+        """The ranks by number."""
+        return tuple(range(self.ranks))
+
+    @property
+    def most_steps(self) -> int:
+        """More steps of a rank than any loader needs."""
+        return 4 * -(-self.records // self.batch) + 16
+
     def on(self, ranks: int) -> "Job | None":
         """The same job on other ranks, with the same rows in a step; None where these cannot be divided."""
         batch, rest = divmod(self.global_batch, ranks)

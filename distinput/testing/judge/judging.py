@@ -12,6 +12,7 @@ from distinput.testing.judge.batch import Ids, ids_of
 from distinput.testing.judge.finding import Finding, broken, not_judged
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.processes import HOWS, unpicklable
 from distinput.testing.judge.report import Report
 from distinput.testing.judge.trial import Trial
 from distinput.testing.judge.watch import Still, watched
@@ -34,6 +35,7 @@ def judge(
     name: str | None = None,
     packages: Sequence[str] = (),
     patience: float = 60.0,
+    play: str = "in turn",
 ) -> Report:
     """Try a loader of any library in jobs of several ranks, and say which laws it keeps. Only what it delivers counts.
 
@@ -52,8 +54,9 @@ def judge(
     * worker killed: after SIGKILL to a worker process there is an error, or nothing is lost; nothing hangs;
     * nothing left: no thread, process or open file is left behind.
 
-    Ranks are played one after the other in this process, as most loaders take their rank as an argument. A loader that raises
-    an error before it delivers anything has *refused*, which breaks no law.
+    Ranks are played one after the other in this process, as most loaders take their rank as an argument; others are played by
+    `play="processes"` or `play="threads"`. A loader that raises an error before it delivers anything has *refused*, which
+    breaks no law.
 
     Args:
       make_loader: makes the loader of one rank: anything that can be iterated, once for each epoch. It is called with what its
@@ -72,13 +75,17 @@ def judge(
       name: of the loader, in the report; by default that of the function.
       packages: names of packages whose versions the report tells.
       patience: seconds for one step after which the loader hangs.
+      play: how the ranks of a job are played: "in turn", one after the other in this process; "processes", all at once in
+        processes of their own with the variables of `torchrun` (RANK, WORLD_SIZE, ...) in their environment; "threads", all at
+        once as threads of a new process. Processes are new for each run of a job, so give few `stops`.
 
     Returns:
       The report: `report.ok`, `report.broken`, `report["restart"].says`, `print(report)`, `report.check()` to raise an error,
       `report.to_json()`.
 
     Raises:
-      ValueError: an unknown law, no ranks, a parameter of `make_loader` that is not known.
+      ValueError: an unknown law or way to play, no ranks, a parameter of `make_loader` that is not known; it cannot be made in
+        another process, and is to be.
       UnknownBatch: it cannot be told which records are in a batch.
 
     >>> def every_nth(records, rank, ranks, batch):
@@ -101,6 +108,7 @@ def judge(
         stops=stops,
         ids=ids,
         patience=patience,
+        play=play,
     )
     began = time.monotonic()
     findings = tuple([ruling(trial, law) for law in chosen])
@@ -124,18 +132,24 @@ def begin(
     stops: Sequence[int] | None = None,
     ids: Ids = ids_of,
     patience: float = 60.0,
+    play: str = "in turn",
 ) -> Trial:
     """A trial that laws can be asked about one by one; see `judge` for the arguments.
 
     Raises:
-      ValueError: no ranks, a parameter of `make_loader` that is not known.
+      ValueError: no ranks, an unknown way to play them, a parameter of `make_loader` that is not known.
     """
+    if play not in HOWS:
+        raise ValueError(f"judge: ranks cannot be played {play!r}; known are {', '.join(HOWS)}")
     counts = [ranks] if isinstance(ranks, int) else list(ranks)
     if not counts or min(counts) < 1 or batch < 1:
         raise ValueError(f"judge: ranks and batch must be at least 1, got ranks={ranks!r}, batch={batch}")
     make = Maker(make_loader, records)
-    if max(counts) > 1 and not (make.takes("rank") and make.takes("ranks")):
+    if max(counts) > 1 and play != "processes" and not (make.takes("rank") and make.takes("ranks")):
         raise ValueError("judge: make_loader must take rank and ranks; give ranks=1 for a loader of one rank")
+    why = unpicklable(make, ids) if play != "in turn" else None
+    if why:
+        raise ValueError(f"judge: ranks are to be played in new processes ({play}), but {why}")
     known = range(records) if isinstance(records, int) else list(records)
     return Trial(
         make=make,
@@ -146,6 +160,7 @@ def begin(
         others=sorted({*counts, 1, 2, 2 * max(counts)}),
         workers=tuple(workers),
         patience=patience,
+        play=play,
     )
 
 
@@ -168,8 +183,9 @@ def ruling(trial: Trial, law: str) -> Finding:
     trial.at(law)
     try:
         finding = watched(functools.partial(LAWS[law], trial), trial.patience, lambda: trial.last)
-    except Still:
-        finding = broken(f"{trial.place}: no step for {trial.patience:g} seconds", hung=trial.patience)
+    except Still as error:
+        says = str(error) or f"{trial.place}: no step for {trial.patience:g} seconds"
+        finding = broken(says, hung=trial.patience)
         trial.hung = f"the loader hung when {law!r} was judged"
     return replace(finding, law=law)
 

@@ -4,36 +4,16 @@
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 from distinput.testing.judge.batch import Ids
-from distinput.testing.judge.delivery import Delivery, Pass, Step, most_steps, read
-from distinput.testing.judge.finding import Finding, Verdict, kept
+from distinput.testing.judge.delivery import Delivery
+from distinput.testing.judge.finding import Finding, Verdict, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job, Maker
-from distinput.testing.judge.states import Saved, begun, restored, saved
+from distinput.testing.judge.play import Play, Task, Walk, events, folded
+from distinput.testing.judge.processes import Played, play_away
+from distinput.testing.judge.states import Saved
 
-__all__ = ["Trial", "Walk"]
-
-
-@dataclass(frozen=True)
-class Walk:
-    """A pass of one rank with the state after each of its steps."""
-
-    whole: Pass
-    states: tuple[Saved, ...]
-
-    def before(self, stop: int) -> tuple[Step, ...]:
-        """What was delivered up to a stop."""
-        return self.whole.steps[:stop]
-
-    def after(self, stop: int) -> tuple[Step, ...]:
-        """What must follow."""
-        return self.whole.steps[stop:]
-
-    def state(self, stop: int) -> Saved | None:
-        """The state at a stop; that of its end for a rank that has ended before, None where it had no step."""
-        return self.states[min(stop, len(self.states)) - 1] if self.states else None
+__all__ = ["Trial"]
 
 
 @dataclass
@@ -49,6 +29,7 @@ class Trial:
       others: numbers of ranks to go on with.
       workers: numbers of workers of each rank to try.
       patience: seconds that a step may take.
+      play: how the ranks of a job are played, one of `HOWS`.
     """
 
     make: Maker
@@ -59,6 +40,7 @@ class Trial:
     others: Sequence[int]
     workers: Sequence[int]
     patience: float
+    play: str = "in turn"
     place: str = ""
     hung: str = ""
     last: float = field(default_factory=time.monotonic)
@@ -74,6 +56,25 @@ class Trial:
         self.place = place
         self.beat()
 
+    def run(self, play: Play) -> tuple[Walk, ...]:
+        """What becomes of each rank in a run of a job."""
+        if self.play != "in turn":
+            return self.run_away(play).walks
+        return tuple([self._run_here(Task(self.make, self.ids, play), rank) for rank in play.ranks])
+
+    def _run_here(self, task: Task, rank: int) -> Walk:
+        self.at(f"rank {rank} of {task.play.job}{task.play.about}")
+        return folded(events(task, rank), self.beat)
+
+    def run_away(self, play: Play) -> Played:
+        """The same in new processes, whatever the others are played in."""
+        self.at(f"{play.job}{play.about}, in new processes")
+        return play_away(Task(self.make, self.ids, play), self.play, self.patience, self.beat)
+
+    def company(self, job: Job, rank: int) -> tuple[int, ...]:
+        """The ranks that must be there where one is to be killed."""
+        return (rank,) if self.play == "in turn" else job.all_ranks
+
     def deliver(self, job: Job, *, again: bool = False) -> Delivery:
         """What all ranks of a job get, each from a loader of its own.
 
@@ -81,52 +82,26 @@ class Trial:
           job: the job.
           again: make new loaders also where the job was delivered before.
         """
-        if again or job not in self._delivered:
-            made = Delivery(tuple([self.read(job, rank, partial(self.make, job, rank)) for rank in range(job.ranks)]))
-            if again:
-                return made
-            self._delivered[job] = made
-        return self._delivered[job]
+        if job in self._delivered and not again:
+            return self._delivered[job]
+        made = Delivery(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks))]))
+        return made if again else self._delivered.setdefault(job, made)
 
-    def read(self, job: Job, rank: int, loader: Callable[[], Any]) -> Pass:
-        """A pass over a loader that is made here; an error while it is made is the error of the pass."""
-        self.at(f"rank {rank} of {job}")
-        try:
-            batches = begun(loader())
-        except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-            return Pass((), error)
-        return read(batches, self.ids, most_steps(job), self.beat)
-
-    def walk(self, job: Job) -> tuple[Walk, ...]:
-        """The passes of all ranks with the state after each step.
-
-        Raises:
-          NoState: the loader has none.
-          Exception: what the loader raises.
-        """
+    def walk(self, job: Job) -> tuple[Walk, ...] | Finding:
+        """The passes of all ranks with the state after each step; a finding where the loader has none, or raises an error."""
         if job not in self._walked:
-            self._walked[job] = tuple([self._walk(job, rank) for rank in range(job.ranks)])
-        return self._walked[job]
+            self._walked[job] = self.run(Play(job, job.all_ranks, save=True))
+        walks = self._walked[job]
+        for walk in walks:
+            if walk.stateless is not None:
+                return not_judged(walk.stateless)
+            if walk.whole.error is not None:
+                return (broken if walk.whole.died else refused)(walk.whole.error)
+        return walks
 
-    def _walk(self, job: Job, rank: int) -> Walk:
-        self.at(f"rank {rank} of {job}, saving a state after each step")
-        loader = self.make(job, rank)
-        batches = begun(loader)
-        states: list[Saved] = []
-        whole = read(batches, self.ids, most_steps(job), self.beat, lambda: states.append(saved(loader, batches)))
-        if whole.error is not None:
-            raise whole.error
-        return Walk(whole, tuple(states))
-
-    def rest(self, job: Job, rank: int, state: Saved | None) -> Pass:
-        """What a new loader of a rank delivers from a state on."""
-        self.at(f"rank {rank} of {job}, going on from a state")
-        try:
-            loader = self.make(job, rank)
-            batches = begun(loader) if state is None else restored(loader, state)
-        except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-            return Pass((), error)
-        return read(batches, self.ids, most_steps(job), self.beat)
+    def rest(self, job: Job, states: Sequence[Saved | None]) -> Delivery:
+        """What new loaders deliver from the states of their ranks on."""
+        return Delivery(tuple([walk.whole for walk in self.run(Play(job, job.all_ranks, tuple(states)))]))
 
     def stops_of(self, steps: int, most: int) -> list[int]:
         """After which steps a job is stopped: those asked for, or up to `most`, the first and the last among them."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that was stopped goes on with other ranks."""
 
-from distinput.testing.judge.delivery import Delivery, compared
+from distinput.testing.judge.delivery import compared
 from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job
-from distinput.testing.judge.states import NoState
 from distinput.testing.judge.trial import Trial
 
 __all__ = ["MOST_STOPS", "elastic_restart"]
@@ -22,20 +21,16 @@ def elastic_restart(trial: Trial) -> Finding:
         targets = [on for on in map(job.on, trial.others) if on is not None and on.ranks != job.ranks]
         if not targets:
             return not_judged("there is no other number of ranks that divides the rows of a step")
-        try:
-            walks = trial.walk(job)
-        except NoState as error:
-            return not_judged(str(error))
-        except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-            return refused(f"{type(error).__name__}: {error}")
+        walks = trial.walk(job)
+        if isinstance(walks, Finding):
+            return walks
         tried = 0
         no: Finding | None = None
         steps = max(len(walk.whole.steps) for walk in walks)
         for stop in trial.stops_of(steps, MOST_STOPS):
             before = [each for walk in walks for step in walk.before(stop) for each in step.ids]
             for other in targets:
-                rests = [trial.rest(other, rank, walks[rank % job.ranks].state(stop)) for rank in range(other.ranks)]
-                found = Delivery(tuple(rests))
+                found = trial.rest(other, [walks[rank % job.ranks].state(stop) for rank in other.all_ranks])
                 where = f"stopped after step {stop}, gone on with on {other.ranks}"
                 if found.refused:
                     no = no or refused(f"{where}: {found.trouble}")

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The second epoch has each record once as well, in an order of its own where there is a seed."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from distinput.testing.judge.delivery import Delivery, compared
 from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.laws.seeds import FEW
+from distinput.testing.judge.play import Play
 from distinput.testing.judge.trial import Trial
 
 __all__ = ["epochs"]
-
-
-class _OnePass(Exception):
-    """The loader is its own iterator, which has one pass."""
 
 
 def epochs(trial: Trial) -> Finding:
@@ -27,7 +22,10 @@ def epochs(trial: Trial) -> Finding:
     """
 
     def check(job: Job) -> Finding:
-        first, second = _two(trial, job)
+        two = _two(trial, job)
+        if two is None:
+            return not_judged("the loader is an iterator, of one pass, and make_loader takes no epoch")
+        first, second = two
         if first.refused:
             return refused(str(first.trouble))
         if second.trouble and not first.trouble:
@@ -40,36 +38,14 @@ def epochs(trial: Trial) -> Finding:
             return broken("both epochs have the same order")
         return kept("another order in each epoch" if shuffled else "the second epoch is as whole as the first")
 
-    try:
-        return trial.over_jobs(check)
-    except _OnePass:
-        return not_judged("the loader is an iterator, of one pass, and make_loader takes no epoch")
+    return trial.over_jobs(check)
 
 
-def _two(trial: Trial, job: Job) -> tuple[Delivery, Delivery]:
+def _two(trial: Trial, job: Job) -> tuple[Delivery, Delivery] | None:
+    """Both epochs; None where there can be but one."""
     if trial.make.takes("epoch"):
         return trial.deliver(job), trial.deliver(replace(job, epoch=1))
-    passes = [_passes(trial, job, rank) for rank in range(job.ranks)]
-    return Delivery(tuple([one for one, _ in passes])), Delivery(tuple([other for _, other in passes]))
-
-
-def _passes(trial: Trial, job: Job, rank: int) -> tuple[Any, Any]:
-    made: list[Any] = []
-
-    def loader(epoch: int) -> Callable[[], Any]:
-        def make() -> Any:
-            if not made:
-                made.append(trial.make(job, rank))
-            if callable(getattr(made[0], "set_epoch", None)):
-                made[0].set_epoch(epoch)
-            if epoch and callable(getattr(made[0], "__next__", None)):
-                raise _OnePass
-            return made[0]
-
-        return make
-
-    first = trial.read(job, rank, loader(0))
-    second = trial.read(job, rank, loader(1)) if made else first
-    if isinstance(second.error, _OnePass):
-        raise second.error
-    return first, second
+    walks = trial.run(Play(job, job.all_ranks, epochs=2))
+    if any(walk.one_pass for walk in walks):
+        return None
+    return Delivery(tuple([walk.whole for walk in walks])), Delivery(tuple([walk.passes[-1] for walk in walks]))

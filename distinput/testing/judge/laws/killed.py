@@ -1,55 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank is killed; a new process goes on from the last state that was saved."""
 
-import pickle
-
 from distinput.testing.judge.delivery import Delivery, Pass
 from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
 from distinput.testing.judge.laws.same_order import first_difference
-from distinput.testing.judge.mortal import Task, live
-from distinput.testing.judge.states import NoState
+from distinput.testing.judge.play import Play
+from distinput.testing.judge.processes import unpicklable
 from distinput.testing.judge.trial import Trial
+from distinput.testing.judge.watch import Still
 
-__all__ = ["picklable", "rank_killed"]
+__all__ = ["rank_killed"]
 
 
 def rank_killed(trial: Trial) -> Finding:
     """The last rank of the last job is killed by SIGKILL in the middle; a new process goes on with its last state.
 
-    It gets the step that was under way again, and then all others.
+    It gets the step that was under way again, and then all others. Ranks that are played at once are all stopped, as `torchrun`
+    does it, and go on with their states after the same step.
     """
     job = trial.jobs[-1]
-    try:
-        walk = trial.walk(job)[-1]
-    except NoState as error:
-        return not_judged(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-        return refused(f"{job}: {type(error).__name__}: {error}")
-    if len(walk.whole.steps) < 2:
+    walks = trial.walk(job)
+    if isinstance(walks, Finding):
+        return walks
+    rank, whole = job.ranks - 1, walks[-1].whole
+    if len(whole.steps) < 2:
         return not_judged(f"{job}: the last rank has fewer than two steps")
-    rank, after = job.ranks - 1, len(walk.whole.steps) // 2
-    why = picklable(trial)
+    why = unpicklable(trial.make, trial.ids)
     if why:
         return not_judged(why)
-    trial.at(f"rank {rank} of {job}, in a process that is killed after step {after}")
-    first = live(Task(trial.make, trial.ids, job, rank, kill="rank", after=after), trial.patience, trial.beat)
-    if not first.killed:
-        return broken(f"{job}: a process that reads alone did not come to step {after}: {first.said or 'it ended'}")
-    second = live(Task(trial.make, trial.ids, job, rank, first.state), trial.patience, trial.beat)
+    after, ranks = len(whole.steps) // 2, trial.company(job, rank)
     where = f"{job}: killed after step {after} of rank {rank}"
-    if second.hung is not None:
-        return broken(f"{where}, gone on with: no step for {second.hung:g} seconds")
-    if second.said:
-        return (broken if second.steps else refused)(f"{where}, gone on with: {second.said}")
-    found, expected = Delivery((Pass(first.steps + second.steps),)), Delivery((walk.whole,))
-    wrong = first_difference(found, expected, rank)
-    return broken(f"{where}, gone on with: {wrong}") if wrong else kept("a new process goes on with exactly the rest")
-
-
-def picklable(trial: Trial) -> str | None:
-    """Why the loader cannot be made in another process; None if it can."""
     try:
-        pickle.dumps((trial.make, trial.ids))
-    except Exception as error:  # noqa: BLE001 - pickle raises errors of many kinds
-        return f"make_loader cannot be made in another process ({error}); make it a function of a module"
-    return None
+        first = trial.run_away(Play(job, ranks, save=True, kill="rank", victim=rank, after=after)).walks[-1]
+        if not first.killed:
+            return broken(f"{job}: a new run did not come to step {after}: {first.whole.error or 'it ended'}")
+        states = [walk.state(after) for walk in walks[:-1]] + [first.state(after)]
+        rests = [walk.whole for walk in trial.run_away(Play(job, ranks, tuple(states))).walks]
+    except Still as error:
+        return broken(f"{where}, gone on with: {error}")
+    found = Delivery((*rests[:-1], Pass(first.whole.steps + rests[-1].steps)))
+    wrong = next((each.error for each in rests if each.error is not None), None)
+    if wrong is not None:
+        return (refused if Delivery(tuple(rests)).refused else broken)(f"{where}, gone on with: {wrong}")
+    expected = Delivery((*[Pass(walks[each].after(after)) for each in ranks[:-1]], whole))
+    wrong = first_difference(found, expected, ranks[0])
+    return broken(f"{where}, gone on with: {wrong}") if wrong else kept("a new process goes on with exactly the rest")

@@ -4,11 +4,11 @@
 from typing import Any
 
 from distinput.testing.judge.delivery import Delivery, Difference, Pass, compared
-from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
+from distinput.testing.judge.finding import Finding, broken, kept, refused
 from distinput.testing.judge.job import Job
 from distinput.testing.judge.laws.same_order import first_difference
-from distinput.testing.judge.states import NoState
-from distinput.testing.judge.trial import Trial, Walk
+from distinput.testing.judge.play import Walk
+from distinput.testing.judge.trial import Trial
 
 __all__ = ["MOST_STOPS", "restart"]
 
@@ -26,12 +26,9 @@ def restart(trial: Trial) -> Finding:
 
 
 def _restarts(trial: Trial, job: Job) -> Finding:
-    try:
-        walks = trial.walk(job)
-    except NoState as error:
-        return not_judged(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
-        return refused(f"{type(error).__name__}: {error}")
+    walks = trial.walk(job)
+    if isinstance(walks, Finding):
+        return walks
     states = [state for walk in walks for state in walk.states]
     size: dict[str, Any] = {"state_bytes": max((len(state.data) for state in states), default=0)}
     size |= {"state": next((state.kind for state in states), "")}
@@ -41,8 +38,7 @@ def _restarts(trial: Trial, job: Job) -> Finding:
     steps = max(len(walk.whole.steps) for walk in walks)
     stops = trial.stops_of(steps, MOST_STOPS)
     for stop in stops:
-        rests = [trial.rest(job, rank, walk.state(stop)) for rank, walk in enumerate(walks)]
-        found = Delivery(tuple(rests))
+        found = trial.rest(job, [walk.state(stop) for walk in walks])
         if found.refused:
             no = no or refused(f"stopped after step {stop}: {found.trouble}", **size)
             continue

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from distinput.testing.judge.delivery import compared
 from distinput.testing.judge.finding import Finding, broken, kept, not_judged, refused
-from distinput.testing.judge.laws.killed import picklable
-from distinput.testing.judge.mortal import Task, live
+from distinput.testing.judge.play import Play
+from distinput.testing.judge.processes import unpicklable
 from distinput.testing.judge.trial import Trial
+from distinput.testing.judge.watch import Still
 
 __all__ = ["worker_killed"]
 
@@ -17,22 +18,21 @@ def worker_killed(trial: Trial) -> Finding:
     numbers = [number for number in trial.workers if number]
     if not trial.make.takes("workers") or not numbers:
         return not_judged("make_loader takes no workers, or none were asked for")
-    why = picklable(trial)
+    why = unpicklable(trial.make, trial.ids)
     if why:
         return not_judged(why)
     plain = trial.jobs[0]
     job = replace(plain, workers=numbers[-1])
-    trial.at(f"rank 0 of {job}, a worker of which is killed")
-    life = live(Task(trial.make, trial.ids, job, 0, kill="worker", after=1), trial.patience, trial.beat)
-    if not life.killed and life.said:
-        return refused(f"{job}: {life.said}")
-    if not life.killed:
-        return not_judged("its workers are no processes of their own")
-    if life.hung is not None:
-        return broken(f"{job}: after a worker was killed there was no step for {life.hung:g} seconds", hung=life.hung)
-    if life.said:
-        return kept(f"an error says so: {life.said}")
-    wrong = compared([each for step in life.steps for each in step.ids], trial.deliver(plain).passes[0].ids)
+    try:
+        walk = trial.run_away(Play(job, trial.company(job, 0), kill="worker", after=1)).walks[0]
+    except Still as error:
+        return broken(f"after a worker was killed: {error}", hung=trial.patience)
+    said = walk.whole.error
+    if not walk.killed:
+        return refused(f"{job}: {said}") if said else not_judged("its workers are no processes of their own")
+    if said:
+        return kept(f"an error says so: {said}")
+    wrong = compared(walk.whole.ids, trial.deliver(plain).passes[0].ids)
     if wrong:
         return broken(f"{job}: after a worker was killed, and without an error: {wrong}", lost=len(wrong.lost))
     return kept("the rank got all of its records")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from distinput.testing.judge.judging import judge
+from distinput.testing.judge.loaders.records import files
 from distinput.testing.judge.report import Report
 
 __all__ = ["EVERY", "Known", "made"]
@@ -60,5 +61,6 @@ class Known:
 
     def judge(self, laws: Collection[str] | None = None, **options: Any) -> Report:
         """The report about it."""
+        files()  # before there are processes, so that all of them use the same ones
         given = {**EVERY, **self.options, **options}
         return judge(made(self.make), name=self.name, packages=self.packages, laws=laws, **given)

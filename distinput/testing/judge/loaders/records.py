@@ -8,10 +8,11 @@ import os
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FILES", "Numbers", "spans", "tar_files", "text_files"]
+__all__ = ["FILES", "Numbers", "files", "once", "spans", "tar_files", "text_files"]
 
 FILES = 5
 """How many files there are."""
@@ -46,7 +47,7 @@ def spans(records: int) -> list[range]:
 
 
 @cache
-def _folder() -> str:
+def files() -> str:
     """A folder that is removed when the process ends that made it; the processes that it starts use the same one."""
     if not os.path.isdir(os.environ.get(_VARIABLE, "")):
         os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="distinput-judge-")
@@ -59,27 +60,50 @@ def _remove(folder: str, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def once(name: str, write: Callable[[Path], None]) -> Path:
+    """A folder of files that are written by the first process that asks for it, and found whole by all others.
+
+    Args:
+      name: of the folder.
+      write: writes the files into an empty folder.
+    """
+    place = Path(files(), name)
+    if not place.exists():
+        draft = Path(tempfile.mkdtemp(dir=files()))
+        write(draft)
+        try:
+            draft.rename(place)
+        except OSError:  # another process of the same job was faster
+            shutil.rmtree(draft)
+    return place
+
+
 @cache
 def text_files(records: int) -> tuple[str, ...]:
     """Text files of one record a line."""
-    paths = [Path(_folder(), f"{records}-{number}.txt") for number in range(FILES)]
-    for path, span in zip(paths, spans(records), strict=True):
-        if not path.exists():  # else another process of the same job has written it
-            path.write_text("".join([f"{record}\n" for record in span]), encoding="utf-8")
-    return tuple(map(str, paths))
+
+    def write(folder: Path) -> None:
+        for number, span in enumerate(spans(records)):
+            Path(folder, f"{number}.txt").write_text("".join([f"{record}\n" for record in span]), encoding="utf-8")
+
+    return _paths(once(f"text-{records}", write))
 
 
 @cache
 def tar_files(records: int) -> tuple[str, ...]:
     """Tar files with a member of JSON for each record."""
-    paths = [Path(_folder(), f"{records}-{number}.tar") for number in range(FILES)]
-    for path, span in zip(paths, spans(records), strict=True):
-        if path.exists():
-            continue
-        with tarfile.open(path, "w") as archive:
-            for record in span:
-                said = json.dumps(record).encode()
-                member = tarfile.TarInfo(f"{record:06}.json")
-                member.size = len(said)
-                archive.addfile(member, io.BytesIO(said))
-    return tuple(map(str, paths))
+
+    def write(folder: Path) -> None:
+        for number, span in enumerate(spans(records)):
+            with tarfile.open(folder / f"{number}.tar", "w") as archive:
+                for record in span:
+                    said = json.dumps(record).encode()
+                    member = tarfile.TarInfo(f"{record:06}.json")
+                    member.size = len(said)
+                    archive.addfile(member, io.BytesIO(said))
+
+    return _paths(once(f"tar-{records}", write))
+
+
+def _paths(folder: Path) -> tuple[str, ...]:
+    return tuple(map(str, sorted(folder.iterdir())))

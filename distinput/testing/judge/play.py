@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rank of a job does, one event after the other, and what became of it; the same in this process and in others."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from distinput.testing.judge.batch import Ids, UnknownBatch, look_of
+from distinput.testing.judge.delivery import Pass, Step
+from distinput.testing.judge.job import Job, Maker
+from distinput.testing.judge.states import NoState, Saved, begun, restored, saved
+
+__all__ = ["Event", "Play", "Task", "Walk", "events", "folded", "said"]
+
+Event = tuple[str, Any]
+"""A word and its value; `folded` reads them."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run of a job.
+
+    Args:
+      job: the job.
+      ranks: those that are played.
+      states: what each rank of the job goes on from, None where that is the beginning; by default all begin.
+      save: take a state after each step.
+      epochs: passes over the same loader, after `set_epoch` where it has it.
+      most: steps after which a pass is abandoned.
+      kill: "rank": the victim kills itself; "worker": it kills a process that its loader has started.
+      victim: a rank.
+      after: the steps of the victim before that.
+    """
+
+    job: Job
+    ranks: tuple[int, ...]
+    states: tuple[Saved | None, ...] = ()
+    save: bool = False
+    epochs: int = 1
+    most: int | None = None
+    kill: Literal["rank", "worker"] | None = None
+    victim: int = 0
+    after: int = 0
+
+    @property
+    def about(self) -> str:
+        """What is special about it, to follow the name of a job."""
+        if self.kill is not None:
+            return f", in which a {self.kill} is killed"
+        return ", saving a state after each step" if self.save else ", going on from a state" if self.states else ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run with all that is needed for it in another process.
+
+    Args:
+      make: makes the loader of a rank.
+      ids: the records of a batch.
+      play: the run.
+    """
+
+    make: Maker
+    ids: Ids
+    play: Play
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one rank did.
+
+    Args:
+      passes: one for each epoch, at least one.
+      states: those after each step of the first pass, if they were asked for.
+      stateless: why there is no state; None if there is one.
+      one_pass: the loader is an iterator, so that there is no second pass.
+      killed: what was to be killed was killed.
+    """
+
+    passes: tuple[Pass, ...]
+    states: tuple[Saved, ...] = ()
+    stateless: str | None = None
+    one_pass: bool = False
+    killed: bool = False
+
+    @property
+    def whole(self) -> Pass:
+        """The first pass."""
+        return self.passes[0]
+
+    def before(self, stop: int) -> tuple[Step, ...]:
+        """What was delivered up to a stop."""
+        return self.whole.steps[:stop]
+
+    def after(self, stop: int) -> tuple[Step, ...]:
+        """What must follow."""
+        return self.whole.steps[stop:]
+
+    def state(self, stop: int) -> Saved | None:
+        """The state at a stop; that of its end for a rank that has ended before, None where it had no step."""
+        return self.states[min(stop, len(self.states)) - 1] if self.states else None
+
+
+def said(error: BaseException) -> str:
+    """An error in one line that is not too long."""
+    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def events(task: Task, rank: int) -> Iterator[Event]:
+    """Make the loader of a rank and read it as the play says, to the end or to the first error, which is an event too."""
+    yield "epoch", 0
+    try:
+        yield from _read(task, rank)
+    except UnknownBatch as error:
+        yield "unknown", str(error)
+    except NoState as error:
+        yield "no state", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a loader raises is what is judged
+        yield "error", said(error)
+
+
+def _read(task: Task, rank: int) -> Iterator[Event]:
+    play = task.play
+    loader = task.make(play.job, rank)
+    for epoch in range(play.epochs):
+        if epoch and callable(getattr(loader, "__next__", None)):
+            yield "one pass", None
+            return
+        if epoch:
+            yield "epoch", epoch
+        if play.epochs > 1 and callable(getattr(loader, "set_epoch", None)):
+            loader.set_epoch(epoch)
+        state = play.states[rank] if play.states else None
+        yield from _pass(task, rank, loader, begun(loader) if state is None else restored(loader, state))
+
+
+def _pass(task: Task, rank: int, loader: Any, batches: Iterator[Any]) -> Iterator[Event]:
+    play = task.play
+    kill = play.kill if rank == play.victim else None
+    for number in range(play.job.most_steps if play.most is None else play.most):
+        try:
+            batch = next(batches)
+        except StopIteration:
+            yield "end", None
+            return
+        if kill == "rank" and number == play.after:
+            os.kill(os.getpid(), signal.SIGKILL)  # before a state after this step could be saved
+        yield "step", Step(tuple(task.ids(batch)), look_of(batch))
+        if play.save:
+            yield "state", saved(loader, batches)
+        if kill == "worker" and number + 1 == play.after:
+            for process in _workers()[:1]:
+                os.kill(process, signal.SIGKILL)
+                yield "killed", process
+
+
+def _workers() -> list[int]:
+    """The processes that this one has started to read, the latest first; none where the system does not tell."""
+    found: list[int] = []
+    for thread in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [child for child in map(int, thread.read_text().split()) if not _tracker(child)]
+    return sorted(found, reverse=True)
+
+
+def _tracker(process: int) -> bool:
+    """Python's own process, which cleans up after others."""
+    return b"resource_tracker" in Path(f"/proc/{process}/cmdline").read_bytes()
+
+
+def folded(found: Iterable[Event], beat: Callable[[], None] = lambda: None) -> Walk:
+    """What became of a rank.
+
+    Args:
+      found: its events, as far as it came.
+      beat: called for each, by which others see that the loader does not hang.
+
+    Raises:
+      UnknownBatch: it cannot be told which records are in a batch.
+    """
+    steps: list[list[Step]] = [[]]
+    ended: list[bool] = [False]
+    states: list[Saved] = []
+    last: dict[str, Any] = {}
+    for word, value in found:
+        beat()
+        match word:
+            case "epoch" if value:
+                steps.append([])
+                ended.append(False)
+            case "step":
+                steps[-1].append(value)
+            case "state" if len(steps) == 1:
+                states.append(value)
+            case "end":
+                ended[-1] = True
+            case "unknown":
+                raise UnknownBatch(value)
+            case _:
+                last[word] = value
+    passes = [Pass(tuple(each), None, whole) for each, whole in zip(steps, ended, strict=True)]
+    error = last.get("error", last.get("died"))
+    if error is not None:
+        passes[-1] = Pass(tuple(steps[-1]), error, died="died" in last)
+    return Walk(tuple(passes), tuple(states), last.get("no state"), "one pass" in last, "killed" in last)
