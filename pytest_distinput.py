@@ -25,6 +25,8 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
     group.addoption("--judge-batch", type=int, default=4, metavar="N", help="rows of a rank in a step (4)")
     group.addoption("--judge-workers", default="", metavar="N,...", help="numbers of workers of a rank to try (none)")
     group.addoption("--judge-patience", type=float, default=60.0, metavar="S", help="seconds for one step (60)")
+    how = "how the ranks of a job are played: in turn, processes or threads (in turn)"
+    group.addoption("--judge-play", default="in turn", metavar="HOW", help=how)
     group.addoption("--judge-report", metavar="FILE", help="write the reports too: .html, .json, .md or .txt")
 
 

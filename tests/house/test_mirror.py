@@ -140,9 +140,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "testing/judge/loaders/torch",
         "testing/judge/loaders/webdataset",
     ),
-    "tests/testing/judge/test_mortal.py: processes that are killed": (
+    "tests/testing/judge/test_processes.py: ranks in processes, and those that are killed": (
         "testing/judge/laws/killed",
         "testing/judge/laws/worker_killed",
+        "testing/judge/player",
     ),
     "tests/testing/judge/test_judging.py: the judge on loaders that break one law each": (
         "testing/judge/delivery",

@@ -6,11 +6,13 @@ Several ranks are threads. It ends when all ranks of the job have, in whatever p
 
 import os
 import pickle
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from distinput.testing.judge import traces
 from distinput.testing.judge.play import Task, events, said
 
 __all__ = ["OVER", "TASK", "main"]
@@ -29,8 +31,8 @@ def main(words: Sequence[str]) -> int:
       words: the folder and the ranks.
     """
     folder, ranks = Path(words[0]), list(map(int, words[1:]))
-    over, leave = threading.Event(), threading.Event()
-    threading.Thread(target=_wait, args=(over, leave), daemon=True, name="distinput-judge").start()
+    leave = threading.Event()
+    threading.Thread(target=_wait, args=(folder, ranks, leave), daemon=True, name="distinput-judge").start()
     if len(ranks) == 1:
         _play(folder, ranks[0])
     else:
@@ -39,20 +41,24 @@ def main(words: Sequence[str]) -> int:
             thread.start()
         for thread in threads:
             thread.join()
-    if not all(Path(folder, f"{rank}{OVER}").exists() for rank in ranks):
+    if not _over(folder, ranks):
         return 1  # what a rank raised was no `Exception`
-    over.set()
     leave.wait()
     return 0
 
 
-def _wait(over: threading.Event, leave: threading.Event) -> None:
+def _wait(folder: Path, ranks: Sequence[int], leave: threading.Event) -> None:
     """Wait for the end of the input, which is a pipe from the judge."""
     while os.read(0, 1):
         pass
-    if not over.is_set():
+    if not _over(folder, ranks):  # the judge is gone, and nobody else removes its files
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
     leave.set()
+
+
+def _over(folder: Path, ranks: Sequence[int]) -> bool:
+    return all(Path(folder, f"{rank}{OVER}").exists() for rank in ranks)
 
 
 def _play(folder: Path, rank: int) -> None:
@@ -61,8 +67,12 @@ def _play(folder: Path, rank: int) -> None:
     with Path(folder, str(rank)).open("wb", buffering=0) as file:
         try:
             task: Task = pickle.loads(Path(folder, TASK).read_bytes())
+            told: set[str] = set()
             for event in events(task, rank):
                 file.write(pickle.dumps(event))
+                if event[0] not in told and event[0] in ("step", "end"):  # before it is closed and nobody knows of it
+                    file.write(pickle.dumps(("memory", traces.mapped([os.getpid()]))))
+                told.add(event[0])
                 failed = failed or ("failed" if event[0] == "error" else "")
         except Exception as error:  # noqa: BLE001 - pickle raises errors of many kinds
             file.write(pickle.dumps(("error", said(error))))

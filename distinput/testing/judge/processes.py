@@ -5,6 +5,7 @@ import contextlib
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distinput.testing.collectives.processes import free_address
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import Event, Play, Task, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
@@ -113,7 +113,7 @@ class _Run:
     def start(self) -> None:
         """Start all processes."""
         groups = [self._play.ranks] if self._how == "threads" else [(rank,) for rank in self._play.ranks]
-        address = free_address()
+        port = _free_port()
         path = os.pathsep.join([each for each in sys.path if each] + [os.getcwd()])
         shared = {"PYTHONPATH": path, "TMPDIR": str(self._folder / "tmp"), _MARK: str(self._folder)}
         for ranks in groups:
@@ -124,18 +124,17 @@ class _Run:
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env={**os.environ, **shared, **(self._variables(ranks[0], address))},
+                    env={**os.environ, **shared, **(self._variables(ranks[0], port))},
                     start_new_session=True,
                 )
 
-    def _variables(self, rank: int, address: str) -> dict[str, str]:
+    def _variables(self, rank: int, port: int) -> dict[str, str]:
         """What `torchrun` tells a rank."""
         if self._how != "processes":
             return {}
-        host, _, port = address.partition(":")
         ranks = str(self._play.job.ranks)
         names = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
-        return {**names, "MASTER_ADDR": host, "MASTER_PORT": port}
+        return {**names, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
     def wait(self, patience: float, beat: Callable[[], None]) -> None:
         """Until all ranks have come to their end, or one has failed and the others have ended or stand still.
@@ -184,11 +183,14 @@ class _Run:
             process.kill()
             process.wait()
             _close(process)
+        for rank in self._play.ranks:
+            for word, value in self._events(rank):
+                self._memory |= value - self._old_memory if word == "memory" else set()
         deadline = time.monotonic() + _GRACE
         while (left := self._left()) and time.monotonic() < deadline:
             beat()
             time.sleep(0.05)
-        while living := self._living():
+        while (living := self._living()) and time.monotonic() < deadline + _GRACE:
             traces.end(living)
             time.sleep(0.02)
         for process in self._processes.values():
@@ -249,7 +251,7 @@ class _Run:
         return processes + [f"shared memory {name}" for name in sorted(self._memory & traces.memory())]
 
     def _glance(self, at_once: bool = False) -> None:
-        """See which shared memory the processes use; it does not tell who made it once they have ended."""
+        """See which shared memory the processes use: once they have ended it does not tell whose it was."""
         if at_once or time.monotonic() - self._glanced > _GLANCE:
             self._glanced = time.monotonic()
             self._memory |= traces.mapped(self._living()) - self._old_memory
@@ -260,6 +262,12 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _size(path: Path) -> int:

@@ -96,6 +96,7 @@ class PytestLaws:
                 batch=option("judge_batch"),
                 workers=_numbers(option("judge_workers")),
                 patience=option("judge_patience"),
+                play=option("judge_play"),
             )
         return ruling(self._trials[loader], law)
 

@@ -3,11 +3,15 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
@@ -367,3 +371,152 @@ def without_workers(
     if workers:
         raise ValueError("no workers here")
     return Right(records, rank, ranks, global_batch, seed, epoch)
+
+
+def of_the_environment(records: int, global_batch: int, seed: int, epoch: int) -> Right:
+    """Takes its rank from the environment, as under `torchrun`."""
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    assert (os.environ["LOCAL_RANK"], os.environ["LOCAL_WORLD_SIZE"]) == (str(rank), str(ranks))
+    assert int(os.environ["MASTER_PORT"]) > 0
+    return Right(records, rank, ranks, global_batch, seed, epoch)
+
+
+class InStep(Right):
+    """No rank begins a step before all others have come to it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, step in enumerate(super().__iter__()):
+            place = Path(tempfile.gettempdir(), str(number))  # which all ranks of a run share
+            place.mkdir(exist_ok=True)
+            Path(place, str(self.rank)).touch()
+            while len(list(place.iterdir())) < self.ranks:
+                time.sleep(0.01)
+            self.came(number)
+            yield step
+
+    def came(self, number: int) -> None:
+        """All ranks have come to a step."""
+
+
+class DiesInStep(InStep):
+    """Rank 1 dies in its second step."""
+
+    def came(self, number: int) -> None:
+        """Before the others can come to the third."""
+        if number and self.rank:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class OnRank1(Right):
+    """Something happens on rank 1 in the place of its second step."""
+
+    def happens(self) -> None:
+        """What."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, step in enumerate(super().__iter__()):
+            if number and self.rank:
+                self.happens()
+            yield step
+
+
+class HangsOnRank1(OnRank1):
+    """It stands still."""
+
+    def happens(self) -> None:
+        """Sleep."""
+        time.sleep(600)
+
+
+class DiesOnRank1(OnRank1):
+    """It dies."""
+
+    def happens(self) -> None:
+        """As by `kill -9`."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class NeverLeaves(Right):
+    """A thread that Python waits for at the end of the program."""
+
+    def __iter__(self) -> Iterator[Any]:
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        return super().__iter__()
+
+
+class LeavesEarly(Right):
+    """Ends the program."""
+
+    def __iter__(self) -> Iterator[Any]:
+        print("enough of it", flush=True)
+        sys.exit(5)
+
+
+class PrintsRubbish(Right):
+    """Bytes that are no text, in great number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for step in super().__iter__():
+            for stream in (1, 2):
+                os.write(stream, bytes(range(256)) * 4096)
+            yield step
+
+
+class LeavesMuch(Right):
+    """A process in a session of its own, and shared memory that Python does not know of."""
+
+    def __iter__(self) -> Iterator[Any]:
+        subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
+        self.memory = SharedMemory(create=True, size=4096)
+        resource_tracker.unregister(f"/{self.memory.name}", "shared_memory")
+        return super().__iter__()
+
+
+def in_step(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return InStep(records, rank, ranks, global_batch, 0, 0)
+
+
+def dies_in_step(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return DiesInStep(records, rank, ranks, global_batch, 0, 0)
+
+
+def hangs_on_rank_1(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return HangsOnRank1(records, rank, ranks, global_batch, 0, 0)
+
+
+def dies_on_rank_1(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return DiesOnRank1(records, rank, ranks, global_batch, 0, 0)
+
+
+def never_leaves(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return NeverLeaves(records, rank, ranks, global_batch, 0, 0)
+
+
+def leaves_early(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return LeavesEarly(records, rank, ranks, global_batch, 0, 0)
+
+
+def prints_rubbish(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return PrintsRubbish(records, rank, ranks, global_batch, 0, 0)
+
+
+def leaves_much(records: int, rank: int, ranks: int, global_batch: int) -> Right:
+    """See the class."""
+    return LeavesMuch(records, rank, ranks, global_batch, 0, 0)
+
+
+def refuses_at_once(records: int, rank: int, ranks: int) -> Right:
+    """Says no."""
+    raise ValueError("not today")
+
+
+def of_floats() -> list[list[float]]:
+    """Batches that do not say which records are in them."""
+    return [[0.5]]

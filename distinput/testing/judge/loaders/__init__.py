@@ -23,15 +23,6 @@ LOADERS: tuple[Known, ...] = (
     Known("Hugging Face, `split_dataset_by_node`", f"{_HERE}.huggingface:split_by_node", ("datasets",)),
     Known("Hugging Face, stream after `shuffle`", f"{_HERE}.huggingface:shuffled_stream", ("datasets",)),
     Known(
-        "MosaicML Streaming, `StreamingDataset`",
-        f"{_HERE}.streaming:shuffled",
-        ("mosaicml-streaming",),
-        ("streaming",),
-        {"play": "processes", "stops": (1, 3)},
-    ),
-    Known("Ray Data, `streaming_split`", f"{_HERE}.ray:streaming_split", ("ray",), options={"play": "threads"}),
-    Known("Ray Data, `streaming_split(equal=True)`", f"{_HERE}.ray:equal_split", ("ray",), options={"play": "threads"}),
-    Known(
         "TensorFlow, `experimental_distribute_dataset`",
         f"{_HERE}.tensorflow:distributed",
         ("tensorflow-cpu",),
