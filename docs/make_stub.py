@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distinput.core.sparse_tensor import SparseTensor
+from distinput.data.actions import Actions
 from distinput.data.dataset import Dataset
 from distinput.data.element import T_co
-from distinput.data.handle import Handle
 from distinput.formats.features import Feature
 from distinput.plan.options import Options
 from distinput.plan.skip_errors import SkipErrors
@@ -59,7 +59,7 @@ Leaf: TypeAlias = S | NDArray[S]  # a row of an array: a scalar or an array
 Python: TypeAlias = bool | int | float | complex | str | list[Any]  # these become NumPy's
 Truth: TypeAlias = bool | np.bool_
 
-class Transformations(Handle[T_co]):
+class Transformations(Actions[T_co]):
 """
 
 

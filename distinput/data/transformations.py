@@ -5,14 +5,14 @@ Editors and type checkers read `transformations.pyi` in the place of this file; 
 """
 
 from distinput import ops
+from distinput.data.actions import Actions
 from distinput.data.element import T_co
-from distinput.data.handle import Handle
 from distinput.data.transformation import transformation
 
 __all__ = ["Transformations"]
 
 
-class Transformations(Handle[T_co]):
+class Transformations(Actions[T_co]):
     """A dataset that can be followed by an op."""
 
     batch = transformation(lambda: ops.batch.Batch)

@@ -5,7 +5,6 @@ import operator
 import pickle
 from functools import partial
 
-import numpy as np
 import pytest
 
 import distinput as di
@@ -24,34 +23,12 @@ def test_the_length_is_told_where_it_is_known() -> None:
     assert RANGE(0)  # an empty dataset is one, too
 
 
-def test_a_single_element() -> None:
-    assert RANGE(1).get_single_element() == 0
-    with pytest.raises(InvalidArgumentError, match=r"^get_single_element: Dataset was empty\.$"):
-        RANGE(0).get_single_element()
-    with pytest.raises(InvalidArgumentError, match=r"^get_single_element: Dataset had more than one element\.$"):
-        RANGE(2).get_single_element()
-
-
-def test_reduce_keeps_the_dtype_of_its_state() -> None:
-    total = RANGE(5).reduce(np.float32(0), lambda state, x: state + np.float32(x))
-    assert (total, total.dtype) == (10, np.float32)
-    with pytest.raises(TypeError, match=r"^reduce: "):
-        RANGE(5).reduce(np.float32(0), lambda state, x: (state, x))
-    with pytest.raises(TypeError, match=r"^reduce: reduce_func must be a function, got 3$"):
-        RANGE(5).reduce(0, 3)
-
-
 def test_an_explanation_says_what_fired_and_what_each_worker_reads() -> None:
     told = RANGE(9).repeat(2).take(5).take(3).explain(num_workers=2)
     assert "rules: take_of_take\nruns:\n  take(count=3)" in told
     assert "shards: 2 workers" in told
     assert "rules: none" in RANGE(9).explain()
     assert "runs:" not in RANGE(9).explain()
-
-
-def test_a_list_shows_plain_values() -> None:
-    dataset = Dataset.zip(RANGE(2), Dataset.from_tensor_slices(["a", "b"]), RANGE(4).window(2))
-    assert dataset.to_list() == [(0, b"a", [0, 1]), (1, b"b", [2, 3])]
 
 
 def test_a_dataset_shows_its_last_step() -> None:

@@ -112,11 +112,6 @@ class VariablePolicy:
         return self.synchronization is VariableSynchronization.ON_READ
 
     @property
-    def aggregates_writes(self) -> bool:
-        """True if a write in replica context combines the values of all replicas."""
-        return not self.on_read and self.aggregation is not VariableAggregation.NONE
-
-    @property
     def reduce_op(self) -> ReduceOp:
         """The reduction that combines values.
 

@@ -55,14 +55,6 @@ def test_only_sums_and_means_are_reductions() -> None:
             VariablePolicy(aggregation=other).reduce_op  # noqa: B018 - the property raises
 
 
-@pytest.mark.parametrize("aggregation", VariableAggregation)
-def test_writes_are_aggregated_on_write_only(aggregation: VariableAggregation) -> None:
-    on_write = VariablePolicy(VariableSynchronization.ON_WRITE, aggregation)
-    on_read = VariablePolicy(VariableSynchronization.ON_READ, aggregation)
-    assert on_write.aggregates_writes is (aggregation is not VariableAggregation.NONE)
-    assert not on_read.aggregates_writes
-
-
 def test_names_and_numbers_are_modes_too() -> None:
     assert VariablePolicy.of(3, "MEAN", None) == VariablePolicy.of(
         VariableSynchronization.ON_READ, VariableAggregation.MEAN, None
