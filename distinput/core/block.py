@@ -86,6 +86,13 @@ class Block(ABC):
         """Whether several threads may take from `elements()` at a time; see `Column.atomic`."""
         return False
 
+    def shared_parts(self) -> Iterator[Iterator[Any]] | None:
+        """All elements in iterators, from each of which several threads may take at a time; None if they may not.
+
+        Only one thread at a time may ask for the next of these iterators.
+        """
+        return iter((self.elements(),)) if self.atomic else None
+
     def copies(self) -> Iterator[Any]:
         """All elements as users see them, each copied when it is reached to memory that nobody else refers to."""
         if self.structure.is_leaf:

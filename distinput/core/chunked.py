@@ -5,7 +5,7 @@ Batches cut from blocks of other sizes are views of a block, except for the few 
 together with the blocks that they are cut from, and only those few are copied, once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from math import prod
@@ -65,38 +65,48 @@ class ChunkedBlock(Block):
     def copies(self) -> Iterator[Any]:
         return self._elements(partial(map, copy_of))  # what crosses is a copy already
 
+    def shared_parts(self) -> Iterator[Iterator[Any]] | None:
+        arrays = self._all_arrays()
+        return None if arrays is None else self._handed_out(arrays, iter)
+
     def _elements(self, seen: Callable[[Array], Iterator[Any]]) -> Iterator[Any]:
         """As users see them; those that stand in one block as `seen` gives them out of all that do."""
-        cuts = self._cuts(0, self.size, prod(self.shape))
+        arrays = self._all_arrays()
+        if arrays is not None:
+            return chain.from_iterable(self._handed_out(arrays, seen))
+        blocks = [self._part(spans) for spans in self._cuts(0, self.size, prod(self.shape))]
+        return chain.from_iterable([block.elements() if seen is iter else block.copies() for block in blocks])
+
+    def _all_arrays(self) -> list[list[Array]] | None:
+        """For each column the arrays of whose rows views are handed out; None if one has other rows."""
         leaves = [_arrays(chunks) for chunks in zip(*[block.columns for block in self.blocks], strict=True)]
         arrays = [leaf for leaf in leaves if leaf is not None]
-        if len(arrays) < len(leaves):
-            blocks = [self._part(spans) for spans in cuts]
-            return chain.from_iterable([block.elements() if seen is iter else block.copies() for block in blocks])
-        found = chain.from_iterable(self._handed_out(cuts, arrays, seen))
-        simple = self.structure.is_leaf or self.structure.is_flat_tuple
-        return found if simple else map(self.structure.build, found)
+        return arrays if len(arrays) == len(leaves) else None
 
     def _handed_out(
-        self, cuts: Sequence[Sequence[Span]], arrays: Sequence[Sequence[Array]], seen: Callable[[Array], Iterator[Any]]
-    ) -> Iterator[Iterable[Any]]:
+        self, arrays: Sequence[Sequence[Array]], seen: Callable[[Array], Iterator[Any]]
+    ) -> Iterator[Iterator[Any]]:
         """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross."""
-        shapes = [(*self.shape, *leaf[0].shape[1:]) for leaf in arrays]
-        for spans in cuts:
+        structure, each = self.structure, prod(self.shape)
+        leaf, simple = structure.is_leaf, structure.is_leaf or structure.is_flat_tuple
+        shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
+        for spans in self._cuts(0, self.size, each):
             if len(spans) == 1:
                 ((block, start, stop),) = spans
-                each = (stop - start) // prod(self.shape)  # not -1, which arrays without numbers leave open
+                count = (stop - start) // each  # not -1, which arrays without numbers leave open
                 views = [
-                    leaf[block][start:stop].reshape(each, *shape) for leaf, shape in zip(arrays, shapes, strict=True)
+                    parts[block][start:stop].reshape(count, *shape) for parts, shape in zip(arrays, shapes, strict=True)
                 ]
-                yield seen(views[0]) if self.structure.is_leaf else zip(*map(seen, views), strict=True)
+                found = seen(views[0]) if leaf else zip(*map(seen, views), strict=True)
+                views = []
             else:
-                made = [
-                    concatenated([leaf[block][start:stop] for block, start, stop in spans]).reshape(shape)
-                    for leaf, shape in zip(arrays, shapes, strict=True)
-                ]
-                yield made if self.structure.is_leaf else (tuple(made),)
-                made = []  # drops the reference, so that the memory can be used for the next one
+                made = [concatenated([parts[block][start:stop] for block, start, stop in spans]) for parts in arrays]
+                if len(self.shape) != 1:
+                    made = [array.reshape(shape) for array, shape in zip(made, shapes, strict=True)]
+                found = iter(made if leaf else (tuple(made),))
+                made = []
+            yield found if simple else map(structure.build, found)
+            found = iter(())  # drops the references, so that the memory can be used for the next one
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))
@@ -187,9 +197,11 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | No
     if any(isinstance(block, ChunkedBlock) and block.shape for block in blocks):
         return None
     pieces: list[ColumnBlock] = []
+    some: list[ColumnBlock] = []  # one of those that are known to be alike
     for block in blocks:
         pieces += block.pieces() if isinstance(block, ChunkedBlock) else [block.columnar()]
-    if not pieces[0].columns or not all(map(_alike, zip(*[piece.columns for piece in pieces], strict=True))):
+        some.append(block.blocks[0] if isinstance(block, ChunkedBlock) else pieces[-1])
+    if not some[0].columns or not all(map(_alike, zip(*[piece.columns for piece in some], strict=True))):
         return None
     return ChunkedBlock(pieces, first, size)
 
@@ -206,5 +218,9 @@ def _arrays(chunks: Sequence[Column]) -> list[Array] | None:
 
 def _alike(chunks: Sequence[Column]) -> bool:
     """Whether all rows have one dtype and shape."""
+    if set(map(type, chunks)) == {Dense}:
+        arrays = [chunk.array for chunk in chunks]  # type: ignore[attr-defined]
+        dtype, inner = arrays[0].dtype, arrays[0].shape[1:]
+        return all(array.dtype == dtype and array.shape[1:] == inner for array in arrays)
     kinds = [(chunk.dtype, chunk.inner) for chunk in chunks]
     return kinds[0][1] is not None and kinds.count(kinds[0]) == len(kinds)

@@ -2,6 +2,7 @@
 """Columns one after the other."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -77,10 +78,11 @@ def concatenated(arrays: Sequence[Array]) -> Array:
     Raises:
       ValueError: their rows differ in shape.
     """
-    if sum([array.nbytes for array in arrays]) < _FRESH_BYTES:
-        return np.concatenate(arrays)
     first = arrays[0]
-    return np.concatenate(arrays, out=empty((sum(map(len, arrays)), *first.shape[1:]), first.dtype))
+    rows = sum(map(len, arrays))
+    if rows * prod(first.shape[1:]) * first.itemsize < _FRESH_BYTES:
+        return np.concatenate(arrays)
+    return np.concatenate(arrays, out=empty((rows, *first.shape[1:]), first.dtype))
 
 
 def _concat_strings(columns: Sequence[Strings]) -> Strings:

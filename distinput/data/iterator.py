@@ -83,6 +83,7 @@ class DatasetIterator(Generic[T_co]):
         # Elements before the current block, if they are known; elements that an error stands for are missing.
         self._before = None if self._run.resumed or self._run.tolerant else 0
         self._elements: Iterator[T_co] = _EMPTY
+        self._parts: Iterator[Iterator[T_co]] = _EMPTY  # the elements of the current block behind these
         self._left = _EMPTY  # its length hint is the number of elements left in the current block
         self._failure: BaseException | None = None
         self._ended = False
@@ -119,8 +120,14 @@ class DatasetIterator(Generic[T_co]):
     def _in_turn(self) -> T_co:
         """The next element, while no other thread gets one."""
         with self._lock:
-            for element in self._elements:  # another thread got the next block meanwhile
+            for element in self._elements:  # another thread got the next ones meanwhile
                 return element
+            for part in self._parts:
+                self._elements = compress(
+                    part, self._left
+                )  # which takes one of the elements left for each that it gives
+                for element in self._elements:
+                    return element
             return self._next_block()
 
     def _next_block(self) -> T_co:
@@ -131,7 +138,7 @@ class DatasetIterator(Generic[T_co]):
             if self._before is not None:
                 self._before += self._size
             self._at, self._size, self._left = self._after, 0, _EMPTY
-            self._elements = _EMPTY  # drops the block, so that its memory can be reused for the next one
+            self._elements = self._parts = _EMPTY  # drops the block, so that its memory can be reused for the next one
             try:
                 item = next(self._iteration.stream, None)
             except BaseException as error:
@@ -155,7 +162,7 @@ class DatasetIterator(Generic[T_co]):
             over, self._over = self._over, max(0, self._over - block.size)
             if over < block.size:
                 self._size = block.size
-                elements, self._left = _counted(block.rows(over, block.size))
+                self._parts, elements, self._left = _counted(block.rows(over, block.size))
                 first: T_co = next(elements)
                 self._elements = elements
                 return first
@@ -368,18 +375,18 @@ def _code(error: Exception) -> str:
     return f"{type(error).__name__[:40]}:{crc32(str(error).encode())}"
 
 
-def _counted(block: Block) -> tuple[Iterator[Any], Iterator[Any]]:
-    """The elements of a block, and an iterator that goes with them and whose length hint is the number of those left.
+def _counted(block: Block) -> tuple[Iterator[Iterator[Any]], Iterator[Any], Iterator[Any]]:
+    """The elements of a block in parts: those after the first one, the first one, and what counts the elements left.
 
-    Several threads may take elements from it at a time, and each goes to one of them.
+    Several threads may take elements from a part at a time, and each goes to one of them. The length hint of the third is the
+    number of elements left in all parts; each element of a later part must take one from it.
     """
-    elements = block.elements()
-    if not (block.atomic and _GIL):
-        elements = _Turns(elements)
-    if hasattr(elements, "__length_hint__"):
-        return elements, elements
+    parts = (block.shared_parts() if _GIL else None) or iter((_Turns(block.elements()),))
+    elements = next(parts)
+    if length_hint(elements, -1) == block.size:
+        return parts, elements, elements  # all of them
     left = repeat(True, block.size)
-    return compress(elements, left), left
+    return parts, compress(elements, left), left
 
 
 class _Turns:

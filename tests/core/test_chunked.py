@@ -2,7 +2,7 @@
 """Elements that stand in several blocks are, whatever is done with them, those of the blocks copied into one."""
 
 from functools import reduce
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,9 @@ def same(left: Block, right: Block) -> None:
     assert left.size == right.size
     assert left.structure == right.structure
     for a, b in zip(left.elements(), right.elements(), strict=True):
+        equal(a, b)
+    parts = left.shared_parts()
+    for a, b in zip(right.elements(), [] if parts is None else chain.from_iterable(parts), strict=parts is not None):
         equal(a, b)
     for index in range(right.size):
         equal(left.row(index), right.row(index))

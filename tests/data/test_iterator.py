@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import threading
+from functools import reduce
+from operator import length_hint
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -113,3 +116,24 @@ def test_a_state_of_another_pipeline_is_refused(other: di.data.Dataset, message:
     with pytest.raises(StateError, match="restore: the state belongs to another pipeline") as caught:
         other.restore(iter(DATASET).state())
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_batches_that_cross_blocks_go_to_one_thread_each(columns: int) -> None:
+    """And those left are counted, and the state after some of them leads to the others."""
+    source = di.data.Dataset
+    parts = [source.from_tensor_slices((np.arange(n, n + 40),) * columns) for n in range(0, 640, 40)]
+    dataset = reduce(source.concatenate, parts).batch(3)
+    found: list[list[int]] = []
+    iterator = iter(dataset)
+    assert [next(iterator)[0].tolist() for _ in range(14)][-1] == [39, 40, 41]
+    assert length_hint(iterator) == 214 - 14
+    rest = [batch[0].tolist() for batch in dataset.restore(iterator.state())]
+    threads = [
+        threading.Thread(target=lambda: found.extend([batch[0].tolist() for batch in iterator])) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == rest == [[*range(n, min(n + 3, 640))] for n in range(42, 640, 3)]
