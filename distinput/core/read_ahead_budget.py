@@ -6,6 +6,11 @@ import threading
 __all__ = ["ReadAheadBudget"]
 
 
+_WAITING_PIECES, _WAITING_BYTES = 5, 2
+"""How many times as many pieces, and as much memory, there may be of those that wait for a network: a core has nothing to do
+meanwhile, and 64 MB are what a network of 1.2 GB/s sends within the 50 ms that a request to an object store takes."""
+
+
 class ReadAheadBudget:
     """Room for a few pieces of work that wait to be used.
 
@@ -23,15 +28,20 @@ class ReadAheadBudget:
         self._pieces = self._bytes = 0
         self._lock = threading.Lock()
 
-    def enter(self, nbytes: int, times: int = 1) -> bool:
+    def most(self, *, waits: bool) -> int:
+        """The most pieces at a time; there may be more that wait for a network."""
+        return self.pieces * _WAITING_PIECES if waits else self.pieces
+
+    def enter(self, nbytes: int, *, waits: bool = False) -> bool:
         """True when there is room for a piece of work that takes this much memory, which then has to `leave`.
 
         Args:
           nbytes: its memory.
-          times: so many times as many pieces may be there for this one to enter, for those that mostly wait.
+          waits: true if it mostly waits for a network, so that there may be more of its kind.
         """
+        room = self.nbytes * _WAITING_BYTES if waits else self.nbytes
         with self._lock:
-            if self._pieces >= times * self.pieces or (self._pieces and self._bytes + nbytes > self.nbytes):
+            if self._pieces >= self.most(waits=waits) or (self._pieces and self._bytes + nbytes > room):
                 return False
             self._pieces += 1
             self._bytes += nbytes

@@ -128,6 +128,8 @@ class Run:
         """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
         self.past_damage = False
         """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
+        self.requested: Callable[[], None] | None = None
+        """Called by a reader that has requested the last bytes of the last file that it knows of: another one may begin."""
         self._foreign: frozenset[int] = frozenset()
         self._outside: Run | None = None
         self._threads = Threads()
@@ -158,6 +160,12 @@ class Run:
         """The same run for steps that go ahead of the others: `reading` is their own."""
         made = copy.copy(self)
         made._reading = []
+        return made
+
+    def telling(self, requested: Callable[[], None]) -> "Run":
+        """The same run for steps that tell when all that they read has been requested."""
+        made = copy.copy(self)
+        made.requested = requested
         return made
 
     def by_block(self) -> "Run":

@@ -14,6 +14,8 @@ from contextlib import suppress
 from threading import Event
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import mounted
@@ -352,7 +354,7 @@ class RemoteFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         data = self.read(len(buffer))
-        buffer[: len(data)] = data
+        np.frombuffer(buffer, np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)  # without the GIL
         return len(data)
 
     def _bytes(self, start: int, stop: int) -> bytes | memoryview:
@@ -387,11 +389,13 @@ class RemoteStream(RemoteFile):
 
     Attributes:
       stop: read-ahead ends at this byte; what follows is only fetched when it is read.
+      requested: called once, when all bytes up to `stop` have been requested.
     """
 
     def __init__(self, path: str, size: int, facts: Facts | None = None) -> None:
         super().__init__(path, size, facts)
         self.stop = size
+        self.requested: Callable[[], None] | None = None
         self._requested = 0
         self._passed = 0  # bytes read in order, which say how far ahead reading pays
         self._coming: deque[tuple[int, int, Future[Buffer]]] = deque()
@@ -401,6 +405,7 @@ class RemoteStream(RemoteFile):
         """Take the first bytes that will be read, which are there already."""
         self._kept = [(start, data)]
         self._requested = self._passed = len(data)
+        self._requested_to(start + len(data))
 
     def close(self) -> None:
         """Give up what is requested, and wait for it to end."""
@@ -434,6 +439,7 @@ class RemoteStream(RemoteFile):
             if size < _SMALL_BYTES:
                 self._requested = size
                 self._passed += size
+                self._requested_to(start + size)
                 return start, self._fetch([start], [start + size])[0]
             self._request(start, stop)
         begin, end, coming = self._coming.popleft()
@@ -452,3 +458,9 @@ class RemoteStream(RemoteFile):
                 self._pool = ThreadPoolExecutor(_AT_A_TIME, "distinput-ahead")
             self._coming.append((at, end, self._pool.submit(lambda a, b: self._fetch([a], [b])[0], at, end)))
             at = end
+        self._requested_to(at)
+
+    def _requested_to(self, byte: int) -> None:
+        if byte >= min(self.stop, self.size) and self.requested is not None:
+            self.requested()
+            self.requested = None

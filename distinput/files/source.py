@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Self, cast
 
@@ -255,6 +255,17 @@ def beginning_with(path: str, found: Begun | None) -> Iterator[None]:
 
 
 @contextmanager
+def telling(requested: Callable[[], None] | None) -> Iterator[None]:
+    """On this thread a `Source` that is opened calls this once it has requested the last byte of a remote file."""
+    before = getattr(_KNOWN, "requested", None)
+    _KNOWN.requested = requested
+    try:
+        yield
+    finally:
+        _KNOWN.requested = before
+
+
+@contextmanager
 def wanted_until(stop: int | None) -> Iterator[None]:
     """On this thread a `Source` that is opened asks for nothing from this byte on; None: it does."""
     before = getattr(_KNOWN, "stop", None)
@@ -271,13 +282,17 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         return None
     known = getattr(_KNOWN, "begun", None)
     found = known[1] if known is not None and known[0] == path and start == 0 else begun(path, start)
-    if found is None:
-        return cast(RemoteStream | None, _remote(path, RemoteStream))
-    facts, data = found
-    assert facts.size is not None
-    stream = RemoteStream(path, facts.size, facts)
-    stream.begin(start, data)
+    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
+    if stream is not None:
+        stream.requested = getattr(_KNOWN, "requested", None)
+        if found is not None:
+            stream.begin(start, found[1])
     return stream
+
+
+def _of_begun(path: str, facts: Facts) -> RemoteStream:
+    assert facts.size is not None
+    return RemoteStream(path, facts.size, facts)
 
 
 class Source:
@@ -292,6 +307,7 @@ class Source:
     Attributes:
       offset: decompressed bytes returned so far, counted from the beginning of the file.
       size: of the file in bytes; None for a pipe, and for a compressed file, whose decompressed size is unknown.
+      lends: true if the bytes that arrive can be had without a copy; see `next_bytes`.
 
     Raises:
       NotFoundError: the file is not there.
@@ -307,6 +323,7 @@ class Source:
         self._damage: DataLossError | None = None  # found after bytes that are still good; raised by the next call
         self.size: int | None = None
         self._taken = start  # bytes read from the file
+        self.lends = not codec and isinstance(self._file, RemoteStream)
         try:
             local = isinstance(self._file, io.FileIO)
             with naming(path):
@@ -411,6 +428,14 @@ class Source:
             raise self._damage
         self.offset += filled - len(kept)
         return buffer[:filled], filled < whole and self._damage is None
+
+    def next_bytes(self, size: int) -> tuple[Bytes, bool]:
+        """Return some of the next `size` bytes of a file that lends them, as they came, and true if the file has ended."""
+        with naming(self.path):
+            found = np.frombuffer(self._file.read(size), _BYTE)
+        self.offset += len(found)
+        self._taken += len(found)
+        return found, self.offset == self.size
 
     def _read(self, view: memoryview) -> int:
         got = int(self._file.readinto(view) or 0)

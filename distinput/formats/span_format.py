@@ -159,7 +159,7 @@ class SpanFormat(Format):
         """Yield pieces of the file with the records found in each."""
         chunks = chunks or _Chunks()
         all_starts, all_sizes = np.empty((2, BLOCK_ROWS), np.int64)
-        data, at, byte, ended, need = EMPTY, 0, source.offset, False, 0
+        data, at, byte, ended, need, lent = EMPTY, 0, source.offset, False, 0, False
         if until is not None:
             source.expect_end(until)
         while not ended:
@@ -172,7 +172,10 @@ class SpanFormat(Format):
             if until is not None:
                 left = until - source.offset
                 size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES))
-            data, ended = source.more(kept, size)
+            if lent and 0 < len(kept) < need:  # the bytes after this record need no copy again
+                size = min(need - len(kept), likely)
+            lent = source.lends and not (len(kept) or chunks.grouped)
+            data, ended = source.next_bytes(size) if lent else source.more(kept, size)
             at = 0
             if chunks.unknown:
                 piece = Piece(source.path, data, at, byte, row, ended, source.size)
@@ -220,6 +223,11 @@ class _Chunks:
         """The most records to search for; one group at first, so that the first batch does not wait for others."""
         self.expected = 0
         """Estimated bytes of so many records, plus a little; 0 if unknown, or if blocks may end anywhere."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether blocks should end where a group does."""
+        return self._group > 1
 
     def more(self, kept: int) -> int:
         """How many bytes to read after those that are kept."""

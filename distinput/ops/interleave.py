@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Event
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -176,13 +177,19 @@ def _is_slot(slot: Any) -> bool:
 
 
 class _Slot:
-    """One open dataset of a cycle: the mark of its element, its rows, and the buffer in which a thread makes them."""
+    """One open dataset of a cycle: the mark of its element, its rows, the buffer in which a thread makes them, and whether the
+    last bytes that it reads have been requested."""
 
-    __slots__ = ("buffer", "counted", "mark", "rows")
+    __slots__ = ("buffer", "counted", "mark", "requested", "rows")
 
-    def __init__(self, stream: Stream, mark: Mark, inner: Mark, buffer: Buffer | None) -> None:
-        self.mark, self.buffer, self.counted = mark, buffer, False
+    def __init__(self, stream: Stream, mark: Mark, inner: Mark, buffer: Buffer | None, requested: Event) -> None:
+        self.mark, self.buffer, self.requested, self.counted = mark, buffer, requested, False
         self.rows = RowQueue(stream, inner)
+
+    @property
+    def nearly_read(self) -> bool:
+        """Whether all that its thread reads is there, or on its way."""
+        return self.buffer is not None and (self.buffer.complete or self.requested.is_set())
 
 
 class _Next(NamedTuple):
@@ -196,7 +203,7 @@ class _Cycle:
     """The open datasets of one interleave, whose turn it is, and how much of the turn is over.
 
     Where all of them are read ahead, those that come next are opened before their turn, so that what each of them waits for is
-    waited for once: as many as the cycle has room for, and one more for each dataset that has been read to its end. Only
+    waited for once: as many as the cycle has room for, and one more for each dataset whose last bytes have been requested. Only
     elements that are there already make them: none is asked for before its turn.
     """
 
@@ -234,13 +241,14 @@ class _Cycle:
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
         ahead = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin) if self._reads_ahead(index) else None
-        stream = node.open(state, run if ahead is None else run.by_block())
+        requested = Event()
+        stream = node.open(state, run if ahead is None else run.by_block().telling(requested.set))
         buffer = None if ahead is None else Buffer(_READ_AHEAD_ROWS, MOST_BYTES)
         if ahead is not None and buffer is not None:
             stream = run.watch(ahead, buffered(stream, buffer, run, run.counter(ahead), at_once=True), state)
         checked = alike("interleave", stream, op.claim, lambda: op.spec, given, tolerant=run.tolerant)
         self.room -= 1
-        return _Slot(checked, mark, inner, buffer)
+        return _Slot(checked, mark, inner, buffer, requested)
 
     def _made(self, index: int) -> _Next:
         """What comes of the next element, which must be there."""
@@ -263,8 +271,8 @@ class _Cycle:
         return bool(self.waiting) or self.queue.fill(1) or self.queue.failure is not None
 
     def _look(self, slot: _Slot, *, ended: bool = False) -> None:
-        """Make room for another dataset once this one has been read to its end."""
-        if (slot.buffer is not None and slot.buffer.complete) or ended:
+        """Make room for another dataset once this one has been read to its end, or its last bytes have been requested."""
+        if slot.nearly_read or ended:
             self.room += not slot.counted
             slot.counted = True
 
@@ -325,10 +333,10 @@ class _Cycle:
         open_slots = [slot for slot in order if slot is not None]
         for slot in open_slots:
             self._look(slot)
-        parts = [slot.rows.take(rounds * self.block_length) for slot in open_slots]
+        parts = [part for slot in open_slots for part in slot.rows.take_parts(rounds * self.block_length)]
         # rows stand as [slot, round, place in the turn] and leave as [round, slot, place]
-        places = np.arange(len(parts) * rounds * self.block_length)
-        turned = places.reshape(len(parts), rounds, self.block_length).transpose(1, 0, 2).reshape(-1)
+        places = np.arange(len(open_slots) * rounds * self.block_length)
+        turned = places.reshape(len(open_slots), rounds, self.block_length).transpose(1, 0, 2).reshape(-1)
         return concat_blocks(parts).take(turned)
 
     def state(self) -> State:

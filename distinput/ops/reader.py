@@ -22,7 +22,7 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
-from distinput.files.source import beginning_with, stamped
+from distinput.files.source import beginning_with, stamped, telling
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
@@ -313,7 +313,7 @@ class Reader(Node):
 
     def _read(self, state: State, run: Run) -> Stream:
         return blocks_in(
-            self._files(state, run), self._blocks(), run, self.format.past, one_version=self.format.one_version
+            self._files(state, run), self._blocks(run), run, self.format.past, one_version=self.format.one_version
         )
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
@@ -334,6 +334,7 @@ class Reader(Node):
                     self._check_count(place["path"])
                 if beginnings is not None:
                     following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
+                    place["last"] = not queue.size
                     place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])
                 if stamps is not None and queue.size:
                     stamps.ask(_path(queue.peek(1).row(0)))
@@ -341,15 +342,15 @@ class Reader(Node):
 
             yield from places(queue, state, run, opened)
 
-    def _blocks(self) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
+    def _blocks(self, run: Run) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
         rows = 0
 
         def read(place: Place) -> Iterator[tuple[Block, Position]]:
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
-            begun = place.pop("begun", None)
-            if begun is not None:
-                with beginning_with(place["path"], begun):
+            begun, requested = place.pop("begun", None), run.requested if place.pop("last", False) else None
+            if begun is not None or requested is not None:
+                with beginning_with(place["path"], begun), telling(requested):
                     first = next(blocks, None)
                 blocks = chain([] if first is None else [first], blocks)
                 del begun, first  # their memory is not held while the rest is read

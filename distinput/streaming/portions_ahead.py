@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["portions_ahead"]
 
 
-_WAITING = 3
-"""How many times as many portions are decoded ahead if they come from a network: a core has nothing to do while they wait."""
-
-
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
     """The rows of portions, in order.
 
@@ -103,8 +99,7 @@ class _Ahead:
     def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
-        self._threads = run.read_ahead.pieces if cores() > 1 else 0
-        self._times = 1
+        self._most = run.read_ahead.pieces if cores() > 1 else 0
         self._pool: ThreadPoolExecutor | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
@@ -134,17 +129,17 @@ class _Ahead:
 
     def go_on(self, most: float = inf) -> None:
         """Let threads decode portions of at most `most` bytes, as long as there is room."""
-        while self.asked and len(self._decoding) < self._times * self._threads:
+        while self.asked and len(self._decoding) < self._most:
             pulled = self._held or self._pull()
             if pulled is None:
-                self._threads = 0
+                self._most = 0
                 return
             self._held = pulled
             portion = None if isinstance(pulled.item, Exception) else pulled.item[2]
             if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
             if self._pool is None:
-                self._pool = self._stack.enter_context(self._run.pool(self._times * self._threads))
+                self._pool = self._stack.enter_context(self._run.pool(self._most))
             pulled.future = self._pool.submit(portion.decode)
             self._decoding.append(pulled)
             self._held = None
@@ -155,8 +150,8 @@ class _Ahead:
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():
             return False
-        self._times = _WAITING if portion.waits else 1
-        return self._run.read_ahead.enter(portion.nbytes, self._times)
+        self._most = self._run.read_ahead.most(waits=portion.waits)
+        return self._run.read_ahead.enter(portion.nbytes, waits=portion.waits)
 
     def _pull(self) -> _Pulled | None:
         before = self._run.reading

@@ -19,8 +19,9 @@ def test_there_are_so_many_pieces_at_most() -> None:
     assert budget.enter(0)
 
 
-def test_pieces_that_mostly_wait_enter_beyond_that_within_the_memory() -> None:
+def test_pieces_that_mostly_wait_enter_beyond_that_within_twice_the_memory() -> None:
     budget = ReadAheadBudget(pieces=2, nbytes=10)
-    assert [budget.enter(3, 3) for _ in range(4)] == [True, True, True, False]
+    assert [budget.enter(6, waits=True) for _ in range(4)] == [True, True, True, False]
     assert not budget.enter(0)
-    assert [budget.enter(0, 3) for _ in range(4)] == [True, True, True, False]
+    assert [budget.enter(0, waits=True) for _ in range(8)] == 7 * [True] + [False]
+    assert budget.most(waits=True) == 5 * budget.most(waits=False) == 10

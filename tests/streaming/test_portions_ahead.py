@@ -101,7 +101,7 @@ def test_more_are_under_way_if_they_wait_for_a_network() -> None:
     with Run() as run:
         stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
-        assert settled(run, portions, list(range(10)))
+        assert settled(run, portions, list(range(16)))
         assert [number for number, _ in drained(stream)] == [each for each in range(1, 20) for _ in range(2)]
 
 
