@@ -37,6 +37,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
     def __init__(self, store: Any, shown: str = "") -> None:
         super().__init__()
         self._store, self._shown = store, shown
+        self._knows_ends = True
 
     @property
     def store(self) -> Any:
@@ -77,6 +78,26 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
         with self.naming(key):
             got = obstore.get(self._store, key, options={"range": (start, stop)})
             return _described(got.meta), memoryview(got.bytes())
+
+    def ending(self, path: str, size: int) -> tuple[dict[str, Any], Any]:
+        """What `info` says of a file, and its last bytes, as many as `size` or all: one request for both.
+
+        Raises:
+          OSError: the file is empty, or not there.
+          NotImplementedError: the store does not know the end of an object, such as Azure; it is not asked again.
+        """
+        import obstore
+
+        if not self._knows_ends:
+            raise NotImplementedError(f"{self._shown}{path}: its store sends no last bytes")
+        key = self._strip_protocol(path)
+        try:
+            with self.naming(key):
+                got = obstore.get(self._store, key, options={"range": {"suffix": size}})
+                return _described(got.meta), memoryview(got.bytes())
+        except NotImplementedError:
+            self._knows_ends = False
+            raise
 
     def described_parts(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[Any]:
         """Ranges of one file, several at a time, each with what its answer says of the file, as `beginning` gives them.

@@ -9,7 +9,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
-from distinput.files.remote import fetch
+from distinput.files.range_requests import fetch
 from distinput.files.source import naming
 from distinput.kernels.ragged import gather_spans
 

@@ -7,8 +7,7 @@ A missing file raises `NotFoundError`; other errors of the operating system keep
 import io
 import os
 import stat
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Self, cast
 
@@ -17,15 +16,16 @@ import numpy as np
 from distinput.core.buffers import Buffers, Bytes
 from distinput.errors import DataLossError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
+from distinput.files.described_bytes import Described, beginning
+from distinput.files.hints import HINTS
 from distinput.files.paths import file_system, local_path
-from distinput.files.remote import Buffer as RemoteBytes
-from distinput.files.remote import Facts, RemoteFile, RemoteStream, asked, beginning, facts_of, fetch
+from distinput.files.range_requests import asked, facts_of, fetch
+from distinput.files.remote import RemoteFile, RemoteStream
+from distinput.files.version import Facts
 
 __all__ = [
     "EMPTY",
-    "Begun",
     "Source",
-    "beginning_with",
     "begun",
     "check_unchanged",
     "naming",
@@ -34,9 +34,7 @@ __all__ = [
     "read_range",
     "size_of",
     "stamp_of",
-    "stamped",
     "version_of",
-    "wanted_until",
 ]
 
 EMPTY: Bytes = np.empty(0, np.uint8)
@@ -44,7 +42,6 @@ EMPTY: Bytes = np.empty(0, np.uint8)
 
 _BYTE = np.dtype(np.uint8)
 
-_KNOWN = threading.local()  # on each thread, the stamp of a remote file, and the beginning of one
 _POOL = Buffers(step_bits=0)
 """Bytes read from files have a buffer pool of their own, so that they do not evict arrays of users. Chunks have many
 similar sizes, so the pool rounds them up to the next power of two."""
@@ -97,9 +94,8 @@ def stamp_of(path: str) -> str:
     """
     local = local_path(path)
     if local is None:
-        known = getattr(_KNOWN, "stamp", None)
-        if known is not None and known[0] == path:
-            return str(known[1])
+        if HINTS.stamp is not None and HINTS.stamp[0] == path:
+            return HINTS.stamp[1]
         with naming(path):
             return str(asked(path, lambda system, name: system.ukey(name)))
     try:
@@ -110,22 +106,6 @@ def stamp_of(path: str) -> str:
         ):  # entered only on error: the stamp of a mapped file is taken before each use and must be cheap
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
-
-
-@contextmanager
-def stamped(path: str, stamp: str | None) -> Iterator[None]:
-    """On this thread `stamp_of` does not ask for the stamp of a remote file again, which is known; None: it does.
-
-    >>> with stamped("https://example.com/a", "1"):
-    ...     stamp_of("https://example.com/a")
-    '1'
-    """
-    before = getattr(_KNOWN, "stamp", None)
-    _KNOWN.stamp = before if stamp is None else (path, stamp)
-    try:
-        yield
-    finally:
-        _KNOWN.stamp = before
 
 
 def check_unchanged(path: str, stamp: str) -> None:
@@ -232,59 +212,21 @@ def read_range(path: str, start: int, stop: int, facts: Facts | None = None) -> 
             return file.read(max(0, stop - start))
 
 
-Begun = tuple[Facts, RemoteBytes]
-"""What a server says of a file, and the first bytes of it."""
-
-
-def begun(path: str, start: int = 0) -> Begun | None:
+def begun(path: str, start: int = 0) -> Described | None:
     """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
-    stop = getattr(_KNOWN, "stop", None)
-    size = _BEGINNING_BYTES if stop is None else min(stop - start, _BEGINNING_BYTES)
+    size = _BEGINNING_BYTES if HINTS.until is None else min(HINTS.until - start, _BEGINNING_BYTES)
     return beginning(path, start, size) if size > 0 else None
-
-
-@contextmanager
-def beginning_with(path: str, found: Begun | None) -> Iterator[None]:
-    """On this thread a `Source` of the file does not ask for its beginning again, which is there; None: it does."""
-    before = getattr(_KNOWN, "begun", None)
-    _KNOWN.begun = before if found is None else (path, found)
-    try:
-        yield
-    finally:
-        _KNOWN.begun = before
-
-
-@contextmanager
-def telling(requested: Callable[[], None] | None) -> Iterator[None]:
-    """On this thread a `Source` that is opened calls this once it has requested the last byte of a remote file."""
-    before = getattr(_KNOWN, "requested", None)
-    _KNOWN.requested = requested
-    try:
-        yield
-    finally:
-        _KNOWN.requested = before
-
-
-@contextmanager
-def wanted_until(stop: int | None) -> Iterator[None]:
-    """On this thread a `Source` that is opened asks for nothing from this byte on; None: it does."""
-    before = getattr(_KNOWN, "stop", None)
-    _KNOWN.stop = stop
-    try:
-        yield
-    finally:
-        _KNOWN.stop = before
 
 
 def _opened(path: str, start: int) -> RemoteStream | None:
     """Open a remote file that is read on from this byte; None for any other file."""
     if local_path(path) is not None or path.startswith("memory://"):
         return None
-    known = getattr(_KNOWN, "begun", None)
+    known = HINTS.begun
     found = known[1] if known is not None and known[0] == path and start == 0 else begun(path, start)
     stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
     if stream is not None:
-        stream.requested = getattr(_KNOWN, "requested", None)
+        stream.requested = HINTS.requested
         if found is not None:
             stream.begin(start, found[1])
     return stream

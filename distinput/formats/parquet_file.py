@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
+from distinput.files.described_bytes import ending
 from distinput.files.paths import local_path
-from distinput.files.remote import RemoteFile, asked, facts_of
+from distinput.files.range_requests import asked, facts_of
+from distinput.files.remote import RemoteFile
 from distinput.files.source import naming, open_binary, read_range, size_of, stamp_of
 from distinput.files.version import Facts
 from distinput.formats.lru_cache import LruCache
@@ -107,8 +109,7 @@ def _read_footer(path: str) -> Footer:
     import pyarrow as pa
     from pyarrow.parquet import read_metadata
 
-    size, facts = _size_and_facts(path)
-    tail = read_range(path, max(0, size - _TAIL_BYTES), size, facts)
+    size, facts, tail = _end(path)
     whole = int.from_bytes(tail[-8:-4], "little") + 8
     if len(tail) < whole <= size:
         tail = read_range(path, size - whole, size - len(tail), facts) + tail
@@ -118,6 +119,15 @@ def _read_footer(path: str) -> Footer:
     if rows != metadata.num_rows:
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
     return Footer(metadata, tail[-whole:-8], size, facts)
+
+
+def _end(path: str) -> tuple[int, Facts | None, bytes]:
+    """The size of a file, what the server of a remote one says of it, and its last bytes."""
+    found = ending(path, _TAIL_BYTES) if local_path(path) is None else None
+    if found is not None and found[0].size is not None:
+        return found[0].size, found[0], bytes(found[1])
+    size, facts = _size_and_facts(path)
+    return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
 
 
 def _size_and_facts(path: str) -> tuple[int, Facts | None]:

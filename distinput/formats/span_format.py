@@ -18,7 +18,8 @@ from distinput.core.spec import Spec
 from distinput.core.strings import Strings
 from distinput.errors import DataLossError
 from distinput.files.compression import Compression, as_compression
-from distinput.files.source import EMPTY, Source, size_of, wanted_until
+from distinput.files.hints import wanted_until
+from distinput.files.source import EMPTY, Source, size_of
 from distinput.formats.format import BLOCK_ROWS, Format, Position, check_position
 
 __all__ = ["Found", "Piece", "SpanFormat"]

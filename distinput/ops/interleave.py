@@ -177,8 +177,11 @@ def _is_slot(slot: Any) -> bool:
 
 
 class _Slot:
-    """One open dataset of a cycle: the mark of its element, its rows, the buffer in which a thread makes them, and whether the
-    last bytes that it reads have been requested."""
+    """One open dataset of a cycle: the mark of its element, its rows, and the buffer in which a thread makes them.
+
+    Attributes:
+      requested: set once the last bytes that it reads have been requested.
+    """
 
     __slots__ = ("buffer", "counted", "mark", "requested", "rows")
 

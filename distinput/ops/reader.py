@@ -22,7 +22,7 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.facts import MOST_REMOTE, Names
-from distinput.files.source import beginning_with, stamped, telling
+from distinput.files.hints import beginning_with, stamped, telling
 from distinput.files.table import FileTable
 from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles

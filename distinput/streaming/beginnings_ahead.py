@@ -9,8 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from distinput.core.run import Run
+from distinput.files.described_bytes import Described
 from distinput.files.paths import local_path
-from distinput.files.source import Begun, begun
+from distinput.files.source import begun
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,7 +31,7 @@ _LONGEST = 5 * _QUICK
 class _Asked(NamedTuple):
     path: str
     at: float
-    answer: "Future[Begun | None]"
+    answer: "Future[Described | None]"
 
 
 class BeginningsAhead:
@@ -47,7 +48,7 @@ class BeginningsAhead:
         self._asked: deque[_Asked] = deque()
         self._before = -_QUICK
 
-    def of(self, path: str, following: Sequence[str]) -> Begun | None:
+    def of(self, path: str, following: Sequence[str]) -> Described | None:
         """The beginning of a file that is about to be read; None: ask for it.
 
         Args:

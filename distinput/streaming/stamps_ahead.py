@@ -7,8 +7,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.run import Run
+from distinput.files.hints import stamped
 from distinput.files.paths import local_path
-from distinput.files.source import stamp_of, stamped
+from distinput.files.source import stamp_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

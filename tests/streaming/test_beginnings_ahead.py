@@ -12,7 +12,8 @@ import pytest
 import distinput as di
 from distinput.core.run import Run
 from distinput.files import mounts
-from distinput.files.source import EMPTY, Source, wanted_until
+from distinput.files.hints import wanted_until
+from distinput.files.source import EMPTY, Source
 from distinput.files.storage import stored
 from distinput.streaming import beginnings_ahead
 from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of a file that fsspec opens: requests for exactly these bytes, several at a time, until all are there."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
+from typing import Any, TypeAlias, TypeVar
+
+from distinput.errors import DataLossError, UnimplementedError
+from distinput.files.local_cache import local_cache
+from distinput.files.mounts import mounted
+from distinput.files.paths import file_system
+from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
+from distinput.files.version import Facts, changed, facts_in
+
+__all__ = ["AT_A_TIME", "PIECE_BYTES", "Buffer", "asked", "facts_of", "fetch", "ranges_of", "remote_size"]
+
+T = TypeVar("T")
+
+Buffer: TypeAlias = Any
+"""Bytes, or an object that shows its memory as bytes do."""
+
+PIECE_BYTES = 4 << 20  # a larger range is requested in pieces, at the same time
+AT_A_TIME = 8  # requests of one file
+
+
+def asked(path: str, ask: Callable[[Any, str], T]) -> T:
+    """`ask(system, name)` for a file behind a URL, again where the answer is an error that may pass."""
+    system, name = file_system(path)
+    own = mounted(path)
+    return persistently(lambda: ask(system, name), path, DEFAULT if own is None else own.retries)
+
+
+def facts_of(system: Any, name: str) -> Facts:
+    """Ask for the size of a file and its version."""
+    return facts_in(system.info(name))
+
+
+def remote_size(system: Any, name: str) -> int | None:
+    """Size of a file that can be read by ranges; None if its server reports no size, or only sends whole files."""
+    return facts_of(system, name).size
+
+
+def fetch(
+    path: str, starts: Sequence[int], stops: Sequence[int], facts: Facts | None = None, cancel: Event | None = None
+) -> list[Buffer]:
+    """Read bytes starts[i] to stops[i] of a remote file; large ranges in pieces, several at a time, until all are there.
+
+    Args:
+      path: the URL.
+      starts: the first byte of each range.
+      stops: the byte after each range.
+      facts: of the file, if they are known; else a range is shorter where the file ends before it does.
+      cancel: once it is set, the read is given up.
+
+    Raises:
+      DataLossError: the file is shorter than it was, or another one than the facts are of.
+      UnimplementedError: its server sends whole files only.
+    """
+    cache = local_cache()
+    if cache is None:
+        return _fetch(path, starts, stops, facts, cancel)
+    known = facts or asked(path, facts_of)
+    if known.size is None:
+        return _fetch(path, starts, stops, None, cancel)
+    wanted = [(start, max(start, stop)) for start, stop in zip(starts, stops, strict=True)]
+
+    def ask(ranges: list[tuple[int, int]]) -> list[Buffer]:
+        return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known, cancel)
+
+    return cache.read(f"{path} {known.version}", known.size, wanted, ask)
+
+
+def _fetch(
+    path: str, starts: Sequence[int], stops: Sequence[int], facts: Facts | None, cancel: Event | None
+) -> list[Buffer]:
+    system, name = file_system(path)
+    own = mounted(path)
+    pieces = [
+        (at, min(stop, at + PIECE_BYTES))
+        for start, stop in zip(starts, stops, strict=True)
+        for at in range(start, stop, PIECE_BYTES)
+    ]
+    got: dict[tuple[int, int], Buffer] = {}
+
+    def ask() -> None:
+        _ask_missing(system, name, path, [piece for piece in pieces if piece not in got], facts, got)
+
+    if pieces:
+        persistently(ask, path, DEFAULT if own is None else own.retries, cancel)
+    found = []
+    for start, stop in zip(starts, stops, strict=True):
+        parts = [got[at, min(stop, at + PIECE_BYTES)] for at in range(start, stop, PIECE_BYTES)]
+        found.append(parts[0] if len(parts) == 1 else b"".join(parts))
+    return found
+
+
+def _ask_missing(
+    system: Any,
+    name: str,
+    path: str,
+    pieces: Sequence[tuple[int, int]],
+    facts: Facts | None,
+    got: dict[tuple[int, int], Buffer],
+) -> None:
+    """Make one request for each piece; those that are answered are in `got` even if others fail."""
+    failed: BaseException | None = None
+    size = None if facts is None else facts.size
+    if facts is not None and (facts.etag or facts.written) and hasattr(system, "described_parts"):
+        parts = _parts_of_version(system, name, path, pieces, facts)
+    else:
+        parts = _parts(system, name, pieces)
+    for piece, part in zip(pieces, parts, strict=True):
+        if isinstance(part, BaseException):
+            failed = failed or part
+        elif len(part) == piece[1] - piece[0]:
+            got[piece] = part
+        else:
+            failed = _short(system, name, path, piece, part, size, got) or failed
+    if failed is not None:
+        raise failed
+
+
+def _short(
+    system: Any, name: str, path: str, piece: tuple[int, int], part: Buffer, size: int | None, got: Any
+) -> BaseException | None:
+    """What is wrong with an answer that is shorter than was asked for; nothing, if the file ends there."""
+    start, stop = piece
+    now = remote_size(system, name)
+    if size is None and (now is None or start + len(part) >= min(now, stop)):
+        got[piece] = part
+        return None
+    what = f"bytes {start} to {stop} came as {len(part)}"
+    if size is not None and now is not None and now < min(stop, size):
+        return DataLossError(f"{path}: should have {size} bytes, but has {now}, and {what}; it changed")
+    return ShortAnswerError(f"{path}: {what}; it changed, or its server does not send parts of files")
+
+
+def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[Buffer]:
+    """The answers to some requests: bytes, or errors."""
+    starts, stops = [a for a, _ in pieces], [b for _, b in pieces]
+    if len(pieces) == 1 or getattr(system, "async_impl", False) or getattr(system, "ranges_at_once", False):
+        return ranges_of(system, name, starts, stops, errors="return")
+    with ThreadPoolExecutor(min(AT_A_TIME, len(pieces)), "distinput-ranges") as pool:
+        shares = [range(first, len(pieces), AT_A_TIME) for first in range(min(AT_A_TIME, len(pieces)))]
+        made = pool.map(
+            lambda share: ranges_of(
+                system, name, [starts[i] for i in share], [stops[i] for i in share], errors="return"
+            ),
+            shares,
+        )
+        found = {
+            i: part for share, parts in zip(shares, made, strict=True) for i, part in zip(share, parts, strict=True)
+        }
+    return [found[i] for i in range(len(pieces))]
+
+
+def _parts_of_version(
+    system: Any, name: str, path: str, pieces: Sequence[tuple[int, int]], facts: Facts
+) -> list[Buffer]:
+    """As `_parts`, from a file system that says with each answer which version of the file it is of.
+
+    Raises:
+      DataLossError: one is of another version.
+    """
+    found: list[Buffer] = []
+    for answer in system.described_parts(name, pieces):
+        if isinstance(answer, BaseException):
+            found.append(answer)
+            continue
+        now, part = answer
+        _check_same(path, facts, facts_in(now))
+        found.append(part)
+    lost = [each for each in found if isinstance(each, OSError)]
+    if lost and not any(isinstance(each, FileNotFoundError | PermissionError) for each in lost):
+        # A range that the new version does not have is an error like any other, which would be asked for again for minutes.
+        with suppress(OSError):
+            _check_same(path, facts, facts_of(system, name))
+    return found
+
+
+def _check_same(path: str, before: Facts, now: Facts) -> None:
+    wrong = changed(path, before, now)
+    if wrong is not None:
+        raise wrong
+
+
+def ranges_of(
+    system: Any, name: str, starts: Sequence[int], stops: Sequence[int], *, errors: str = "raise"
+) -> list[Buffer]:
+    """Ask once for bytes starts[i] to stops[i] of a file; a range is shorter where the file ends before it does.
+
+    Args:
+      system: an fsspec file system.
+      name: of the file in that file system.
+      starts: the first byte of each range.
+      stops: the byte after each range.
+      errors: "raise", or "return" to have them in the place of the ranges that failed.
+    """
+    from fsspec import AbstractFileSystem
+
+    # The default would reopen the file for each range. (Asynchronous file systems have it as a plain attribute.)
+    if getattr(system.cat_file, "__func__", None) is AbstractFileSystem.cat_file:
+        found: list[Any] = []
+        try:
+            with _opened(system, name) as file:
+                found.extend(_read(file, start, stop) for start, stop in zip(starts, stops, strict=True))
+        except Exception as error:
+            if errors == "raise":
+                raise
+            found += [error] * (len(starts) - len(found))
+        return found
+    found = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
+    for i, (got, start, stop) in enumerate(zip(found, starts, stops, strict=True)):
+        if isinstance(got, BaseException):  # some file systems return errors even with on_error="raise"
+            if errors == "raise":
+                raise got
+        elif len(got) > stop - start:
+            raise UnimplementedError(
+                f"{name}: its server sends the whole file when asked for a part; copy the file to this machine"
+            )
+        else:
+            found[i] = got if isinstance(got, bytes) else memoryview(got)
+    return found
+
+
+def _opened(system: Any, name: str) -> Any:
+    """Open the file for reading, without read-ahead if the file system supports that."""
+    try:
+        return system.open(name, "rb", cache_type="none")
+    except TypeError:
+        return system.open(name, "rb")
+
+
+def _read(file: Any, start: int, stop: int) -> bytes:
+    file.seek(start)
+    return bytes(file.read(max(0, stop - start)))
