@@ -115,3 +115,23 @@ def test_urls_that_fsspec_has_no_package_for_are_obstores(store: Any) -> None:
         pytest.fail("obstore opens gs://")
     assert name.endswith("a/b.txt")
     assert type(system).__name__ in ("ObjectStoreFiles", "GCSFileSystem")
+
+
+def test_a_store_that_does_not_know_ends_is_not_asked_for_them_again(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mount("lake://", store)
+    system, name = file_system("lake://a.txt")
+    found, data = system.ending(name, 4)
+    assert (found["size"], bytes(data)) == (18, b"txt\n")
+    asked = list[Any]()
+
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        asked.append(args)
+        raise obstore.exceptions.NotSupportedError("suffix ranges")
+
+    monkeypatch.setattr(obstore, "get", refusing)
+    for _ in range(2):
+        with pytest.raises(NotImplementedError, match=r"a\.txt"):
+            system.ending(name, 4)
+    assert len(asked) == 1

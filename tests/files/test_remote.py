@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.errors import DataLossError, UnimplementedError
-from distinput.files import remote
-from distinput.files.remote import RemoteFile, RemoteStream, near, ranges_of, remote_size
+from distinput.errors import DataLossError
+from distinput.files import range_requests
+from distinput.files.remote import RemoteFile, RemoteStream, near
 
 DATA = bytes(range(256)) * 4
 SPANS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 120)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
@@ -50,18 +50,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
 
     def replace(data: bytes = DATA) -> Asked:
         made = Asked(data)
-        monkeypatch.setattr(remote, "file_system", lambda path: (made, path))
+        monkeypatch.setattr(range_requests, "file_system", lambda path: (made, path))
         return made
 
     return replace
-
-
-@given(SPANS)
-def test_ranges_are_those_of_the_file(spans: list[tuple[int, int]]) -> None:
-    system = fsspec.filesystem("memory")
-    system.pipe("/remote_ranges", DATA)
-    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
-    assert ranges_of(system, "/remote_ranges", starts, stops) == [DATA[start:stop] for start, stop in spans]
 
 
 @given(SPANS)
@@ -142,31 +134,30 @@ def test_a_file_that_became_shorter_is_an_error(url: str, asked: Callable[..., A
         file.read(20)
 
 
-def test_a_server_that_sends_whole_files_is_an_error() -> None:
-    class Whole(Asked):
-        def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
-            return [self.data for _ in starts]
-
-    with pytest.raises(UnimplementedError, match="a: its server sends the whole file when asked for a part"):
-        ranges_of(Whole(), "a", [0], [10])
-
-
-def test_errors_that_are_returned_are_raised() -> None:
-    class Returning(Asked):
-        def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
-            return [b"a", PermissionError("no")]
-
-    with pytest.raises(PermissionError, match="no"):
-        ranges_of(Returning(), "a", [0, 1], [1, 2])
+def test_a_stream_tells_when_its_last_byte_has_been_requested(url: str) -> None:
+    told: list[int] = []
+    stream = RemoteStream(url, len(DATA))
+    stream.requested = lambda: told.append(stream.tell())
+    while stream.read(100):
+        pass
+    assert len(told) == 1
+    assert told[0] < len(DATA)
 
 
-@pytest.mark.parametrize(
-    "info, size",
-    [({"size": 7}, 7), ({"size": 0}, 0), ({}, None), ({"size": None}, None), ({"size": 7, "partial": False}, None)],
-)
-def test_sizes_count_only_where_ranges_can_be_read(info: dict[str, Any], size: int | None) -> None:
-    class System:
-        def info(self, name: str) -> dict[str, Any]:
-            return info
+def test_a_stream_that_has_all_from_the_beginning_tells_at_once(url: str) -> None:
+    told: list[int] = []
+    stream = RemoteStream(url, len(DATA))
+    stream.requested = lambda: told.append(stream.tell())
+    stream.begin(0, DATA)
+    assert told == [0]
+    assert bytes(stream.read()) == DATA
+    assert told == [0]
 
-    assert remote_size(System(), "a") == size
+
+def test_a_stream_of_which_only_a_part_is_wanted_tells_when_that_has_been_requested(url: str) -> None:
+    told: list[int] = []
+    stream = RemoteStream(url, len(DATA))
+    stream.requested, stream.stop = lambda: told.append(stream.tell()), 300
+    stream.read(100)
+    stream.read(1)
+    assert told == [100]

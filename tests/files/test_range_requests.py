@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for ranges bring what was asked for, or an error; sizes count where ranges can be read."""
+
+from typing import Any
+
+import fsspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distinput.errors import UnimplementedError
+from distinput.files.range_requests import ranges_of, remote_size
+
+DATA = bytes(range(256)) * 4
+SPANS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 120)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
+
+
+class Answering:
+    """A file system that sends what it is made with, whatever is asked for."""
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        self.answers = answers
+
+    def cat_file(self) -> None:
+        """Another one than fsspec's own, which opens the file for each range."""
+
+    def cat_ranges(self, paths: Any, starts: Any, stops: Any, on_error: str) -> list[Any]:
+        return list(self.answers)
+
+
+@given(SPANS)
+def test_ranges_are_those_of_the_file(spans: list[tuple[int, int]]) -> None:
+    system = fsspec.filesystem("memory")
+    system.pipe("/remote_ranges", DATA)
+    starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
+    assert ranges_of(system, "/remote_ranges", starts, stops) == [DATA[start:stop] for start, stop in spans]
+
+
+def test_a_server_that_sends_whole_files_is_an_error() -> None:
+    with pytest.raises(UnimplementedError, match="a: its server sends the whole file when asked for a part"):
+        ranges_of(Answering(DATA), "a", [0], [10])
+
+
+def test_errors_that_are_returned_are_raised() -> None:
+    with pytest.raises(PermissionError, match="no"):
+        ranges_of(Answering(b"a", PermissionError("no")), "a", [0, 1], [1, 2])
+
+
+@pytest.mark.parametrize(
+    "info, size",
+    [({"size": 7}, 7), ({"size": 0}, 0), ({}, None), ({"size": None}, None), ({"size": 7, "partial": False}, None)],
+)
+def test_sizes_count_only_where_ranges_can_be_read(info: dict[str, Any], size: int | None) -> None:
+    class System:
+        def info(self, name: str) -> dict[str, Any]:
+            return info
+
+    assert remote_size(System(), "a") == size
