@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import STRING
+from distinput.core.nest import component
 from distinput.core.spec import Spec
+from distinput.core.tensor_spec import RaggedTensorSpec, TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.tail import Padding
 from distinput.errors import EngineMissing, OutOfRangeError
@@ -46,8 +49,9 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
       batch_size: the rows of a full batch, for "pad", if a function over whole batches hides it.
 
     Raises:
-      TypeError: no dataset, or elements of more than three parts.
-      ValueError: the number of batches is unknown; with "pad", the batch size is unknown, or there are no targets.
+      TypeError: no dataset, elements of more than three parts, or a component that is no dense array of numbers.
+      ValueError: elements are no batches; the number of batches is unknown; with "pad", the batch size is unknown, or there
+        are no targets.
       EngineMissing: Keras is not installed.
 
     Source: `keras.utils.PyDataset`.
@@ -60,6 +64,7 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
         if tail not in _TAILS:
             raise ValueError(f"{_WHO}: tail must be one of {', '.join(_TAILS)}, got {tail!r}")
         spec = Spec.of(dataset.element_spec)
+        _check(dataset, spec)
         self._parts = len(spec.structure.children) if spec.structure.kind == "tuple" else 0
         if self._parts > 3:
             raise TypeError(
@@ -71,14 +76,17 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
         self._dataset = dataset.prefetch(2)
         self._starts = PassStarts(self._batches)
         self._iterator: Any = None
-        self._last: Any = None  # the batch returned last, while Keras may have only looked at it
-        self._again: Any = None  # that batch, if it has
+        self._first: list[
+            Any
+        ] = []  # the batches returned since the pass began, while Keras may have only looked at them
+        self._again: list[Any] = []  # these batches, if it has
         self._epoch: int | None = None
         self._lock = Lock()
 
     @property
     def num_batches(self) -> int | None:
-        """The number of batches; None if there is no end."""
+        """The number of batches; None if there is no end. Keras asks for it when it makes another iterator; use `len`."""
+        self._starts.ask()
         return self._batches
 
     def __len__(self) -> int:
@@ -103,14 +111,18 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
                 self._close()
                 self._iterator = iter(self._dataset) if self._epoch is None else self._dataset.iter_pass(self._epoch)
                 self._epoch = None
-            batch, self._again = self._again, None
-            if batch is None:
-                batch = next(self._iterator, None)
-                if batch is None:
-                    raise OutOfRangeError(f"{_WHO}: the dataset ended before it had returned {self._batches} batches")
-                batch = self._weighted(batch)
-            self._last = batch
+            batch = self._again.pop(0) if self._again else self._following()
+            if self._starts.may_be_looked_at:
+                self._first.append(batch)
+            else:
+                self._first.clear()
             return batch
+
+    def _following(self) -> Any:
+        batch = next(self._iterator, None)
+        if batch is None:
+            raise OutOfRangeError(f"{_WHO}: the dataset ended before it had returned {self._batches} batches")
+        return self._weighted(batch)
 
     def on_epoch_begin(self) -> None:
         """Called by Keras."""
@@ -119,11 +131,12 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
     def on_epoch_end(self) -> None:
         """Called by Keras, also after it has looked at a first batch to build the model."""
         with self._lock:
-            self._again = self._last if self._starts.leave() else None
-            self._last = None
+            if self._starts.leave():
+                self._again = [*self._first, *self._again]
+            self._first = []
 
     def _close(self) -> None:
-        self._again = self._last = None
+        self._first, self._again = [], []
         if self._iterator is not None:
             self._iterator.close()
 
@@ -137,6 +150,21 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
             given = batch[2]
             return *batch[:2], given * weights.astype(given.dtype).reshape(-1, *[1] * (given.ndim - 1))
         return *batch, weights
+
+
+def _check(dataset: Any, spec: Spec) -> None:
+    """Refuse what no backend takes, by the name of the component."""
+    for path, leaf in zip(spec.structure.paths, spec.leaves, strict=True):
+        if not isinstance(leaf, TensorSpec) or isinstance(leaf, RaggedTensorSpec) or leaf.dtype == STRING:
+            raise TypeError(
+                f"{_WHO}: Keras takes dense arrays of numbers, and {component(path)} is {leaf}; leave it out or turn it into "
+                "numbers with map, and make arrays of ragged rows with padded_batch or to_padded()"
+            )
+        if leaf.shape == ():
+            raise ValueError(
+                f"{_WHO}: elements must be batches, and {component(path)} has no batch axis: {dataset.element_spec}; call "
+                ".batch(n)"
+            )
 
 
 def _count(dataset: Any) -> int | None:

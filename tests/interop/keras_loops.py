@@ -91,19 +91,65 @@ def answers() -> Iterator[tuple[str, Any]]:
     endless = Recorded(data.repeat())
     trained.fit(endless, steps_per_epoch=3, epochs=2, verbose=0)
     yield "endless", rows_of(endless.batches)
+    yield from parts_of_passes(data)
+    yield "divided", divided(data)
     half = np.full(20, 0.5, np.float32)
     weighted = Sequence(Dataset.from_tensor_slices((X[:20], Y[:20], half)).batch(SIZE), tail="pad")
     yield "weighted", [weights.tolist() for *_, weights in weighted]
     yield "refused", {name: refusal(make) for name, make in REFUSED.items()}
 
 
+def parts_of_passes(data: Any) -> Iterator[tuple[str, Any]]:
+    """Epochs that end before the pass does."""
+
+    class Stop(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.model.stop_training = batch == 2
+
+    found = []
+    for seed in range(5):  # Keras shuffles the indices
+        keras.utils.set_random_seed(seed)
+        shuffled = Recorded(Dataset.from_tensor_slices((X, Y)).shuffle(ROWS, seed=3).batch(SIZE))
+        model().fit(shuffled, callbacks=[Stop()], verbose=0)
+        taken = len(shuffled.batches)
+        model().fit(shuffled, verbose=0)
+        found.append(sorted(rows_of(shuffled.batches[taken:][-4:])))  # one more was looked at
+    yield "after a stop", found
+    found = []
+    for seed in range(5):
+        keras.utils.set_random_seed(seed)
+        some = Recorded(data)
+        model().fit(some, steps_per_epoch=3, epochs=4, verbose=0)
+        found.append(rows_of(some.batches[1:]))  # the first one was looked at
+    yield "three of four steps", found
+
+
+def divided(data: Any) -> Any:
+    """What is evaluated over all devices, if the backend has several."""
+    if keras.backend.backend() != "jax":
+        return None
+    keras.distribution.set_distribution(keras.distribution.DataParallel())
+    try:
+        judged = model(weighted_metrics=[keras.metrics.MeanSquaredError(name="weighted")])
+        found = judged.evaluate(Sequence(data, tail="pad"), verbose=0, return_dict=True)
+        judged.fit(Sequence(data, tail="pad"), verbose=0)
+        return [len(keras.distribution.list_devices()), found["weighted"]]
+    finally:
+        keras.distribution.set_distribution(None)
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "list": lambda: Sequence([1, 2]),
     "four": lambda: Sequence(Dataset.from_tensor_slices((X, X, X, X)).batch(SIZE)),
     "tail": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="drop"),
-    "unknown": lambda: Sequence(Dataset.from_generator(lambda: iter([1]), output_signature=di.TensorSpec((), "int64"))),
+    "unknown": lambda: Sequence(
+        Dataset.from_generator(lambda: iter([[1]]), output_signature=di.TensorSpec((1,), "int64"))
+    ),
     "targets": lambda: Sequence(Dataset.from_tensor_slices(X).batch(SIZE), tail="pad"),
     "size": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE).map(lambda x, y: (x + 1, y)), tail="pad"),
+    "text": lambda: Sequence(Dataset.from_tensor_slices((X, ["a"] * ROWS)).batch(SIZE)),
+    "ragged": lambda: Sequence(Dataset.range(4).map(lambda n: np.ones(n)).ragged_batch(2)),
+    "scalars": lambda: Sequence(Dataset.range(4)),
     "len": lambda: len(Sequence(Dataset.range(4).repeat())),
 }
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.engines.processes import ROOT
 
+DEVICES = "--xla_force_host_platform_device_count=4"
 NEEDED = {"jax": ("keras", "jax"), "torch": ("keras", "torch")}
 
 
@@ -23,7 +24,7 @@ def loops(backend: str) -> dict[str, Any]:
         pytest.skip(f"{', '.join(lacks)} not installed; `make engines` installs it")
     found = subprocess.run(
         [sys.executable, "-m", "tests.interop.keras_loops"],
-        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": DEVICES},
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
@@ -39,6 +40,9 @@ REFUSED = {
     "unknown": "ValueError: interop.keras.Sequence: Keras needs to know how many batches there are",
     "targets": "ValueError: interop.keras.Sequence: tail='pad' needs elements (x, y) or (x, y, sample_weight)",
     "size": "ValueError: interop.keras.Sequence: the batch size is not known",
+    "text": "TypeError: interop.keras.Sequence: Keras takes dense arrays of numbers, and component [1] is TensorSpec(",
+    "ragged": "TypeError: interop.keras.Sequence: Keras takes dense arrays of numbers, and the element is RaggedTensorSpec(",
+    "scalars": "ValueError: interop.keras.Sequence: elements must be batches, and the element has no batch axis",
     "len": "TypeError: interop.keras.Sequence: the dataset is infinite",
 }
 pytestmark = pytest.mark.parametrize("backend", ["jax", "torch"])
@@ -88,6 +92,20 @@ def test_steps_are_those_of_the_rows_that_are_data(backend: str) -> None:
 
 def test_data_without_an_end_goes_on_from_epoch_to_epoch(backend: str) -> None:
     assert loops(backend)["endless"] == [*range(ROWS), *range(32)]
+
+
+def test_after_training_was_stopped_the_next_call_has_a_whole_pass(backend: str) -> None:
+    assert loops(backend)["after a stop"] == [list(range(ROWS))] * 5
+
+
+def test_epochs_of_fewer_steps_than_a_pass_go_on_where_the_one_before_ended(backend: str) -> None:
+    """Keras ends every second one early, since it does not begin the data anew in an epoch."""
+    assert loops(backend)["three of four steps"] == [[*range(ROWS), *range(ROWS)]] * 5
+
+
+def test_padded_batches_are_divided_among_devices(backend: str) -> None:
+    if backend == "jax":
+        assert loops(backend)["divided"] == [4, pytest.approx(loops(backend)["expected"][0], rel=1e-5)]
 
 
 def test_what_is_refused(backend: str) -> None:
