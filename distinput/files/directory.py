@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
+from distinput.files.listing import below
 from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
 from distinput.files.source import naming, open_binary
 
@@ -80,7 +81,7 @@ def _names_below(directory: str) -> list[str]:
     else:
         system, inside = file_system(directory)
         start = str(system._strip_protocol(inside)).rstrip("/") + "/"
-        names = [str(path).rpartition(start)[2] for path in system.find(inside.rstrip("/"))]
+        names = [str(path).rpartition(start)[2] for path in below(system, inside.rstrip("/"))]
     shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from distinput.errors import InvalidArgumentError, NoMatchError
 from distinput.files.braces import expand_braces
+from distinput.files.forked import check_not_forked
+from distinput.files.listing import globbed
 from distinput.files.mounts import mounted, object_store
 
 __all__ = ["UNFINISHED", "as_paths", "file_system", "list_matching", "local_path"]
@@ -62,7 +64,14 @@ def file_system(path: str) -> tuple[Any, str]:
 
     Raises:
       InvalidArgumentError: no installed file system opens such URLs.
+      FailedPreconditionError: obstore opens them, and this process was forked from one that had used it.
     """
+    system, name = _opened(path)
+    check_not_forked(system, path)
+    return system, name
+
+
+def _opened(path: str) -> tuple[Any, str]:
     own = mounted(path)
     try:
         if own is not None:
@@ -105,6 +114,7 @@ def list_matching(patterns: Paths) -> list[str]:
 
     Raises:
       NoMatchError: none of the patterns matches any file, or a file that braces name is missing.
+      OSError: a store cannot be asked.
     """
     wanted = as_paths(patterns)
     found = [path for pattern in wanted for path in set(_found(pattern)) if not _is_unfinished(path)]
@@ -141,7 +151,7 @@ def _matches(pattern: str) -> list[str]:
     system, name = file_system(pattern)
     if not has_magic(name) or ("*" not in name and "?" not in name and system.exists(name)):
         return [pattern] if system.exists(name) else []
-    return [_as_written(pattern, path) for path in system.glob(name)]
+    return [_as_written(pattern, path) for path in globbed(system, name)]
 
 
 def _is_unfinished(path: str) -> bool:

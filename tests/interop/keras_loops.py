@@ -150,7 +150,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "text": lambda: Sequence(Dataset.from_tensor_slices((X, ["a"] * ROWS)).batch(SIZE)),
     "ragged": lambda: Sequence(Dataset.range(4).map(lambda n: np.ones(n)).ragged_batch(2)),
     "scalars": lambda: Sequence(Dataset.range(4)),
-    "len": lambda: len(Sequence(Dataset.range(4).repeat())),
+    "len": lambda: len(Sequence(Dataset.range(4).batch(2).repeat())),
 }
 
 
