@@ -9,7 +9,6 @@ Source: PEP 3148.
 
 import pickle
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,14 +16,14 @@ from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.cores import cores
-from distinput.core.failure import Failure
 from distinput.core.processes import pickled
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
-from distinput.core.state import Mark, State
+from distinput.core.segments import Closed
+from distinput.core.state import State
 from distinput.errors import UnavailableError
 from distinput.functions.chain import Kinds
-from distinput.functions.parts import Calls, Done, Note, Parts, Results, Trouble, work
+from distinput.functions.in_order import in_order
+from distinput.functions.parts import Calling, Done, Results, Trouble
 from distinput.functions.worker_processes import Task, packed
 
 __all__ = ["called_by_executor", "check_executor"]
@@ -55,74 +54,36 @@ def check_executor(executor: Any) -> None:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Sent:
-    """A part that is under way, or a failure that keeps its place."""
+    """A part that is under way."""
 
     rows: Block
-    at: Callable[[int], Mark]
-    future: "Future[Done] | None" = None
-    to: "Executor | None" = None
-    tries: int = 0
+    future: "Future[Done]"
+    to: Executor
+    tries: int = 1
 
 
-def called_by_executor(
-    upstream: Stream,
-    state: State,
-    executor: Any,
-    most: int | None,
-    chain: Calls,
-    run: Run,
-    counter: Counter,
-    note: Note,
-) -> Results:
-    """Blocks of the results of `chain`, called through an executor.
+def called_by_executor(upstream: Stream, state: State, executor: Any, most: int | None, calling: Calling) -> Results:
+    """Blocks of the results of functions called through an executor.
 
     Args:
       upstream: of elements.
       state: where it begins.
       executor: or a function that makes one.
       most: parts that may be under way; None: two for each worker.
-      chain: the functions.
-      run: the iteration.
-      counter: of the step.
-      note: is called with errors of the functions.
+      calling: the functions, and the pass.
 
     Raises:
       UnavailableError: the executor is broken, or has lost a part several times.
     """
-    parts = Parts(upstream, state, None if run.run_ahead is None else 1)
-    lanes = _Lanes(executor, chain, run)
-    waiting: deque[_Sent] = deque()
-    workers = lanes.workers()
-    counter.workers = workers
+    parts = calling.parts(upstream, state)
+    lanes = _Lanes(executor, calling)
     try:
-        while waiting or not parts.ended:
-            limit = run.at_once(most or parts.waiting(workers)) if chain.settled else 1
-            full = len(waiting) >= limit or parts.ended
-            if waiting and (full or waiting[0].future is None or waiting[0].future.done()):
-                sent = waiting.popleft()
-                if sent.future is None:
-                    yield sent.rows, sent.at, sent.rows
-                    continue
-                done = counter.waits(lanes.received, sent)
-                if done is None:
-                    return  # the run was closed while it waited
-                counter.worked += done.seconds
-                parts.took(done)
-                chain.settle(done.kinds)
-                yield from done.delivered(sent.rows, sent.at, note, tolerant=run.tolerant)
-            else:
-                part = parts.next()
-                if part is not None:
-                    made = _Sent(*part)
-                    if type(made.rows) is not Failure:
-                        lanes.send(made)
-                    waiting.append(made)
+        yield from in_order(parts, calling, lanes, most)
+    except Closed:
+        return  # the run was closed while it waited
     finally:
-        for left in waiting:
-            if left.future is not None:
-                left.future.cancel()
         lanes.close()
     parts.close()
 
@@ -130,42 +91,43 @@ def called_by_executor(
 class _Lanes:
     """The executor, and how parts get there."""
 
-    def __init__(self, executor: Any, chain: Calls, run: Run) -> None:
-        self._given, self._chain, self._run = executor, chain, run
+    def __init__(self, executor: Any, calling: Calling) -> None:
+        self._given, self._calling = executor, calling
         self._made: list[Executor] = []
         self._executor: Any = executor if hasattr(executor, "submit") else self._fresh()
         self._payload: bytes | None = None
-
-    def workers(self) -> int:
-        """How many there are, as far as the executor tells."""
+        self._under_way: deque[_Sent] = deque()
         found = getattr(self._executor, "_max_workers", None)
-        return found if isinstance(found, int) and found > 0 else cores()
+        self.workers: int = found if isinstance(found, int) and found > 0 else cores()  # as far as the executor tells
 
-    def send(self, sent: _Sent) -> None:
+    def send(self, rows: Block) -> _Sent:
         """Hand a part to the executor.
 
         Raises:
           UnavailableError: it takes no more.
         """
-        sent.tries += 1
-        for again in (True, False):
-            sent.to = self._executor
-            try:
-                sent.future = self._submitted(sent.rows)
-                return
-            except Exception as error:
-                if not again or not self._renewed():
-                    raise self._broken(error) from error
+        sent = _Sent(rows, *self._submitted(rows))
+        self._under_way.append(sent)
+        return sent
 
-    def received(self, sent: _Sent) -> Done | None:
-        """The results of a part, sent again if they were lost; None if the run was closed."""
+    def ready(self, sent: _Sent) -> bool:
+        """Whether its results, or the news of its loss, are there."""
+        return sent.future.done()
+
+    def receive(self, sent: _Sent) -> Done:
+        """The results of a part, sent again if they were lost.
+
+        Raises:
+          Closed: the run was closed.
+          TypeError: it cannot be sent.
+          UnavailableError: it was lost several times.
+        """
         while True:
-            assert sent.future is not None
             try:
-                return sent.future.result(_LOOK_SECONDS)
+                done = sent.future.result(_LOOK_SECONDS)
             except TimeoutError as error:
-                if self._run.cancelled.is_set():
-                    return None
+                if self._calling.run.cancelled.is_set():
+                    raise Closed from None
                 if not sent.future.done():
                     continue
                 lost: BaseException = error
@@ -173,11 +135,14 @@ class _Lanes:
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     raise
                 lost = error
-            if isinstance(
-                lost, TypeError | AttributeError | pickle.PicklingError
-            ):  # it could not be sent, or sent back
+            else:
+                self._under_way.remove(sent)
+                return done
+            # It could not be sent, or sent back.
+            if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):
+                functions = self._calling.chain.functions
                 raise TypeError(
-                    f"map: {self._chain.functions!r:.200}, its elements or its results cannot be sent to the executor: {lost}; "
+                    f"map: {functions!r:.200}, its elements or its results cannot be sent to the executor: {lost}; "
                     "define functions at the top level of a module, or install cloudpickle"
                 ) from lost
             if sent.tries >= _TRIES:
@@ -187,23 +152,34 @@ class _Lanes:
                 ) from lost
             if sent.to is self._executor:
                 self._renewed()
-            self.send(sent)
+            sent.future, sent.to = self._submitted(sent.rows)
+            sent.tries += 1
 
     def close(self) -> None:
-        """End the executors that were made here."""
+        """Cancel what is under way, and end the executors that were made here."""
+        for sent in self._under_way:
+            sent.future.cancel()
         for made in self._made:
             made.shutdown(wait=False, cancel_futures=True)
 
-    def _submitted(self, rows: Block) -> "Future[Done]":
+    def _submitted(self, rows: Block, *, again: bool = True) -> "tuple[Future[Done], Executor]":
+        """What the executor, or a new one in its place, makes of a part, and which of them it was."""
         executor = self._executor
+        try:
+            return self._submit(executor, rows), executor
+        except Exception as error:
+            if again and self._renewed():
+                return self._submitted(rows, again=False)
+            raise self._broken(error) from error
+
+    def _submit(self, executor: Any, rows: Block) -> "Future[Done]":
+        calling = self._calling
         if _is_here(executor):
-            made: Future[Done] = executor.submit(
-                work, self._chain, rows, self._run.cancelled.is_set, tolerant=self._run.tolerant
-            )
+            made: Future[Done] = executor.submit(calling.work, rows, calling.run.cancelled.is_set)
             return made
         if self._payload is None:
-            self._payload = pickled("map", Task(self._chain))
-        given = (packed(rows), self._chain.kinds, self._run.tolerant)
+            self._payload = pickled("map", Task(calling.chain))
+        given = (packed(rows), calling.chain.kinds, calling.run.tolerant)
         return executor.submit(_called_there, self._payload, given)  # type: ignore[no-any-return]
 
     def _renewed(self) -> bool:

@@ -14,7 +14,7 @@ from distinput.core.block import Block
 from distinput.core.calls import stopped
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream, passing_over
-from distinput.core.run import Run
+from distinput.core.run import Counter, Run
 from distinput.core.sizes import MOST_BYTES, rows_within
 from distinput.core.state import Mark, State
 from distinput.functions.chain import Chain, Kinds
@@ -22,7 +22,7 @@ from distinput.functions.claim import Made, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.functions.reads import Reads
 
-__all__ = ["Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
+__all__ = ["Calling", "Calls", "Done", "Note", "Parts", "Results", "Trouble", "work"]
 
 Calls = Chain | Compiled | Reads
 
@@ -129,6 +129,35 @@ class Done:
                 raise part.error
             done += 1
             yield Failure(part.error), behind(at, done), given.rows(done, done)
+
+
+@dataclass(frozen=True, eq=False)
+class Calling:
+    """Functions that are called in a pass.
+
+    Args:
+      chain: the functions.
+      run: the pass.
+      counter: the figures of the step in it.
+      note: is called with the errors of the functions.
+    """
+
+    chain: Calls
+    run: Run
+    counter: Counter
+    note: Note
+
+    def parts(self, upstream: Stream, state: State) -> Parts:
+        """The elements of a stream in parts; of one element each where nothing may be read ahead."""
+        return Parts(upstream, state, None if self.run.run_ahead is None else 1)
+
+    def work(self, rows: Block, over: Callable[[], bool] | None) -> Done:
+        """The results for a part; see `work`."""
+        return work(self.chain, rows, over, tolerant=self.run.tolerant)
+
+    def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
+        """The results of a part one after the other; see `Done.delivered`."""
+        return done.delivered(rows, at, self.note, tolerant=self.run.tolerant)
 
 
 def work(chain: Calls, part: Block, over: Callable[[], bool] | None, *, tolerant: bool) -> Done:

@@ -3,24 +3,21 @@
 
 import pickle
 import traceback
-from collections import deque
-from collections.abc import Callable
 
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.dense import Dense
-from distinput.core.failure import Failure
 from distinput.core.objects import Datasets
 from distinput.core.processes import Processes, Workforce
 from distinput.core.ragged import Ragged
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
 from distinput.core.segments import Closed
 from distinput.core.sizes import balanced_slices
-from distinput.core.state import Mark, State
+from distinput.core.state import State
 from distinput.core.strings import Strings
 from distinput.functions.chain import Kinds
-from distinput.functions.parts import Calls, Done, Note, Parts, Results, Trouble, work
+from distinput.functions.in_order import in_order
+from distinput.functions.parts import Calling, Calls, Done, Results, Trouble, work
 
 __all__ = ["Task", "called_at_once", "called_in_processes", "packed", "workforce_of"]
 
@@ -58,48 +55,52 @@ class Task:
         return done
 
 
-def called_in_processes(
-    upstream: Stream, state: State, workforce: Workforce, chain: Calls, run: Run, counter: Counter, note: Note
-) -> Results:
-    """Blocks of the results of `chain`, called in worker processes."""
-    parts = Parts(upstream, state, None if run.run_ahead is None else 1)
-    waiting: deque[tuple[int, Block, Callable[[int], Mark]]] = deque()  # the worker, with a part or a failure
-    sent = 0
-
-    def going_on() -> bool:
-        return not run.cancelled.is_set()
-
+def called_in_processes(upstream: Stream, state: State, workforce: Workforce, calling: Calling) -> Results:
+    """Blocks of the results of functions called in worker processes."""
+    parts = calling.parts(upstream, state)
     try:
         with workforce.lent() as workers:
-            workers.drain(going_on)
-            counter.workers = len(workers)
-            while waiting or not parts.ended:
-                full = len(waiting) >= (run.at_once(parts.waiting(len(workers))) if chain.settled else 1) or parts.ended
-                if waiting and (full or waiting[0][0] < 0 or workers.ready(waiting[0][0])):
-                    worker, given, at = waiting.popleft()
-                    if worker < 0:
-                        yield given, at, given
-                        continue
-                    done = counter.waits(workers.receive, worker, going_on)
-                    counter.worked += done.seconds
-                    parts.took(done)
-                    _note_traces(done, workers.pids[worker])
-                    chain.settle(done.kinds)
-                    yield from done.delivered(given, at, note, tolerant=run.tolerant)
-                else:
-                    part = parts.next()
-                    if part is not None:
-                        rows, at = part
-                        if type(rows) is Failure:
-                            waiting.append((-1, rows, at))
-                            continue
-                        worker = sent % len(workers)
-                        workers.send(worker, (packed(rows), chain.kinds, run.tolerant))
-                        waiting.append((worker, rows, at))
-                        sent += 1
+            lanes = _Processes(workers, calling)
+            workers.drain(lanes.going_on)
+            yield from in_order(parts, calling, lanes)
     except Closed:
         return  # the run was closed while it waited for a worker
     parts.close()
+
+
+class _Processes:
+    """Worker processes, which get parts in turn."""
+
+    def __init__(self, processes: Processes, calling: Calling) -> None:
+        self._processes, self._calling = processes, calling
+        self.workers = len(processes)
+        self._sent = 0
+
+    def send(self, rows: Block) -> int:
+        """Hand a part to the next worker, and return its number."""
+        worker = self._sent % self.workers
+        calling = self._calling
+        self._processes.send(worker, (packed(rows), calling.chain.kinds, calling.run.tolerant))
+        self._sent += 1
+        return worker
+
+    def ready(self, sent: int) -> bool:
+        """Whether the worker has results."""
+        return self._processes.ready(sent)
+
+    def receive(self, sent: int) -> Done:
+        """The next results of the worker.
+
+        Raises:
+          Closed: the run was closed.
+        """
+        done: Done = self._processes.receive(sent, self.going_on)
+        _note_traces(done, self._processes.pids[sent])
+        return done
+
+    def going_on(self) -> bool:
+        """Whether the results are still wanted."""
+        return not self._calling.run.cancelled.is_set()
 
 
 def called_at_once(workforce: Workforce, chain: Calls, given: Block) -> list[tuple[Block, Done]]:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Call a chain of functions on several threads, with the results in the order of the elements."""
 
-from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from threading import Event
+from typing import Any
 
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.rows import Stream
-from distinput.core.run import Counter, Run
-from distinput.core.state import Mark, State
+from distinput.core.run import Run
+from distinput.core.state import State
 from distinput.functions.claim import Made
-from distinput.functions.parts import Calls, Done, Note, Parts, Results, work
+from distinput.functions.in_order import in_order
+from distinput.functions.parts import Calling, Done, Parts, Results
 from distinput.streaming.autotune import Trial
 
 __all__ = ["called_as_measured", "called_in_threads", "trial"]
@@ -24,51 +25,45 @@ them if an element then takes less than this fraction of its time without them."
 _NOT_FASTER = "inline, since threads were not faster"
 
 
-def called_in_threads(
-    upstream: Stream, state: State, chain: Calls, threads: int, run: Run, counter: Counter, note: Note
-) -> Results:
-    """Blocks of the results of `chain`, called on threads."""
-    parts = Parts(upstream, state, None if run.run_ahead is None else 1)
-    yield from _on_threads(parts, chain, threads, run, counter, note, lambda: False)
+def called_in_threads(upstream: Stream, state: State, threads: int, calling: Calling) -> Results:
+    """Blocks of the results of functions called on threads."""
+    parts = calling.parts(upstream, state)
+    yield from _on_threads(parts, threads, calling)
     parts.close()
 
 
-def _on_threads(
-    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, enough: Callable[[], bool]
-) -> Results:
+def _on_threads(parts: Parts, threads: int, calling: Calling, enough: Callable[[], bool] = lambda: False) -> Results:
     """Results until the parts have ended, or `enough` returns true."""
-    over = Event()
-    waiting: deque[tuple[Future[Done], Block, Callable[[int], Mark]]] = deque()
-    counter.workers = threads
-
-    def given_up() -> bool:
-        return over.is_set() or run.cancelled.is_set()
-
-    with run.pool(threads) as pool:
+    with calling.run.pool(threads) as pool:
+        lanes = _Threads(pool, threads, calling)
         try:
-            while True:
-                most = run.at_once(parts.waiting(threads)) if chain.settled else 1
-                full = len(waiting) >= most or parts.ended or enough()
-                if waiting and (full or waiting[0][0].done()):
-                    future, given, at = waiting.popleft()
-                    done = counter.waits(future.result)
-                    counter.worked += done.seconds
-                    parts.took(done)
-                    yield from done.delivered(given, at, note, tolerant=run.tolerant)
-                elif full:
-                    return
-                else:
-                    part = parts.next()
-                    if part is not None:
-                        rows, at = part
-                        if type(rows) is Failure:
-                            task: Future[Done] = Future()
-                            task.set_result(Done([rows]))
-                        else:
-                            task = pool.submit(work, chain, rows, given_up, tolerant=run.tolerant)
-                        waiting.append((task, rows, at))
+            yield from in_order(parts, calling, lanes, enough=enough)
         finally:
-            over.set()  # calls in progress end early
+            lanes.over.set()  # calls in progress end early
+
+
+class _Threads:
+    """A pool of threads, and how parts get there."""
+
+    def __init__(self, pool: Any, workers: int, calling: Calling) -> None:
+        self._pool, self.workers, self._calling = pool, workers, calling
+        self.over = Event()
+
+    def send(self, rows: Block) -> "Future[Done]":
+        """Have a thread work on a part."""
+        made: Future[Done] = self._pool.submit(self._calling.work, rows, self._given_up)
+        return made
+
+    def ready(self, sent: "Future[Done]") -> bool:
+        """Whether its results are there."""
+        return sent.done()
+
+    def receive(self, sent: "Future[Done]") -> Done:
+        """Its results."""
+        return sent.result()
+
+    def _given_up(self) -> bool:
+        return self.over.is_set() or self._calling.run.cancelled.is_set()
 
 
 def trial() -> Trial:
@@ -76,17 +71,8 @@ def trial() -> Trial:
     return Trial(_TRIAL_PARTS, _GAIN)
 
 
-def called_as_measured(
-    upstream: Stream,
-    state: State,
-    chain: Calls,
-    threads: int,
-    run: Run,
-    counter: Counter,
-    note: Note,
-    found: Trial,
-) -> Results:
-    """Blocks of the results of `chain`, called inline or on threads: AUTOTUNE.
+def called_as_measured(upstream: Stream, state: State, threads: int, calling: Calling, found: Trial) -> Results:
+    """Blocks of the results of functions called inline or on threads: AUTOTUNE.
 
     Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
     the functions release the GIL. The next pass begins with what was `found`.
@@ -94,19 +80,18 @@ def called_as_measured(
     parts = Parts(upstream, state)
     fresh = found.begin()
     while not parts.ended:
-        if fresh or (yield from _inline(parts, chain, threads, run, counter, note, found)):
-            yield from _on_trial(parts, chain, threads, run, counter, note, found, fresh)
+        if fresh or (yield from _inline(parts, threads, calling, found)):
+            yield from _on_trial(parts, threads, calling, found, fresh)
             fresh = False
     parts.close()
 
 
-def _on_trial(
-    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial, fresh: bool
-) -> Results:
+def _on_trial(parts: Parts, threads: int, calling: Calling, found: Trial, fresh: bool) -> Results:
     """Results from threads until the parts have ended, or it is time to measure again; only a few if they are not faster.
 
     The first part of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
     """
+    counter = calling.counter
     counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
     faster: bool | None = None
     over = False
@@ -115,7 +100,7 @@ def _on_trial(
         return over
 
     begin = Run.clock()
-    for made in _on_threads(parts, chain, threads, run, counter, note, given_up):
+    for made in _on_threads(parts, threads, calling, given_up):
         if faster is None and not fresh:
             faster = found.counted(made[0].size, Run.clock() - begin)
             if faster is not None:
@@ -127,19 +112,17 @@ def _on_trial(
         counter.workers = 0
 
 
-def _inline(
-    parts: Parts, chain: Calls, threads: int, run: Run, counter: Counter, note: Note, found: Trial
-) -> Generator[Made, None, bool]:
+def _inline(parts: Parts, threads: int, calling: Calling, found: Trial) -> Generator[Made, None, bool]:
     """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
-    counter.choice = _NOT_FASTER if found.alone else "inline"
+    calling.counter.choice = _NOT_FASTER if found.alone else "inline"
     rows, seconds, warm = 0, 0.0, False
     while (part := parts.next()) is not None:
         if type(part[0]) is Failure:
             yield part[0], part[1], part[0]
             continue
-        done = work(chain, part[0], run.cancelled.is_set, tolerant=run.tolerant)
+        done = calling.work(part[0], calling.run.cancelled.is_set)
         parts.took(done)
-        yield from done.delivered(*part, note, tolerant=run.tolerant)
+        yield from calling.delivered(done, *part)
         if warm:
             rows, seconds = rows + part[0].size, seconds + done.seconds
         warm = True

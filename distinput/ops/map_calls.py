@@ -22,6 +22,7 @@ from distinput.functions.chain import Chain
 from distinput.functions.claim import Claim, Made, behind, between, formed, held
 from distinput.functions.compiled import Compiled
 from distinput.functions.executor_calls import called_by_executor
+from distinput.functions.parts import Calling
 from distinput.functions.worker_processes import called_in_processes, workforce_of
 from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
 from distinput.plan.check import AUTOTUNE
@@ -176,6 +177,11 @@ class _Pass:
     run: Run
     counter: Counter
 
+    @property
+    def calling(self) -> Calling:
+        """The functions, and the pass."""
+        return Calling(self.chain, self.run, self.counter, self.note)
+
     def made(self, state: State) -> Iterator[Made]:
         """Blocks of results from a state on, in the order of the elements."""
         node, chain, run = self.node, self.chain, self.run
@@ -185,11 +191,11 @@ class _Pass:
         by_block = elsewhere or isinstance(chain, Compiled)
         upstream = node.input.open(state["input"], below.by_block() if by_block else below)
         if workforce is not None:
-            return called_in_processes(upstream, state, workforce, chain, run, self.counter, self.note)
+            return called_in_processes(upstream, state, workforce, self.calling)
         if first.executor is not None:
             calls = first.num_parallel_calls
             most = None if calls in (None, AUTOTUNE) else int(calls)
-            return called_by_executor(upstream, state, first.executor, most, chain, run, self.counter, self.note)
+            return called_by_executor(upstream, state, first.executor, most, self.calling)
         if first.vectorize is False or isinstance(chain, Compiled):
             return self.singly(upstream, state)
         return self.by_block(chain, upstream, state)
@@ -205,7 +211,7 @@ class _Pass:
                 return
             from distinput.functions.vectorized.stream import called_by_block
 
-            yield from called_by_block(every, state, verdict, chain, self.run, self.counter, self.note, self.singly)
+            yield from called_by_block(every, state, verdict, self.calling, self.singly)
             return
 
     def singly(self, upstream: Stream, state: State) -> Iterator[Made]:
@@ -214,9 +220,9 @@ class _Pass:
         if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
             return chain.stream(upstream, state, run, lambda error, element: self.note(error, 0, element_text(element)))
         if calls == AUTOTUNE and run.run_ahead is None:
-            return called_as_measured(upstream, state, chain, cores(), run, self.counter, self.note, self.node.found)
+            return called_as_measured(upstream, state, cores(), self.calling, self.node.found)
         if calls is not None and calls > 1:
-            return called_in_threads(upstream, state, chain, int(calls), run, self.counter, self.note)
+            return called_in_threads(upstream, state, int(calls), self.calling)
         return self.here(upstream, state)
 
     def here(self, upstream: Stream, state: State) -> Iterator[Made]:

@@ -24,7 +24,7 @@ from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, Made, held
 from distinput.functions.inference import spec_of_value
-from distinput.functions.parts import Done, Note, Parts, work
+from distinput.functions.parts import Calling, Done, Note, Parts, work
 from distinput.functions.reads import Reads
 from distinput.functions.worker_processes import called_at_once, called_in_processes, workforce_of
 from distinput.functions.worker_threads import called_as_measured, called_in_threads, trial
@@ -154,7 +154,6 @@ class Source(OneForOne):
         )
 
     def _called(self, state: State, run: Run) -> Iterator[Made]:
-        counter = run.counter(self)
         calls = self.num_parallel_calls
         below = run.by_block() if calls is None and not self.processes else run.one_by_one().by_block()
         upstream = self.input.open(state["input"], below)
@@ -164,12 +163,13 @@ class Source(OneForOne):
             run.annotate(error, self.where)
 
         self.reads.check_length()
+        calling = Calling(self.reads, run, run.counter(self), note)
         if self.workforce is not None:
-            yield from called_in_processes(upstream, state, self.workforce, self.reads, run, counter, note)
+            yield from called_in_processes(upstream, state, self.workforce, calling)
         elif calls == AUTOTUNE and run.run_ahead is None:
-            yield from called_as_measured(upstream, state, self.reads, cores(), run, counter, note, self.found)
+            yield from called_as_measured(upstream, state, cores(), calling, self.found)
         elif calls is not None and calls > 1:
-            yield from called_in_threads(upstream, state, self.reads, int(calls), run, counter, note)
+            yield from called_in_threads(upstream, state, int(calls), calling)
         else:
             yield from _read_here(
                 Parts(upstream, state, run.at_once(_MOST_AT_ONCE), _ALONE_BYTES), self.reads, run, note

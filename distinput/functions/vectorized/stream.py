@@ -7,10 +7,10 @@ from itertools import chain as joined
 from distinput.core.block import Block
 from distinput.core.failure import Failure
 from distinput.core.rows import PACE_SECONDS, Stream, passing_over
-from distinput.core.run import Counter, Run
+from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.functions.claim import Made, behind
-from distinput.functions.parts import Calls, Note, work
+from distinput.functions.parts import Calling
 from distinput.functions.vectorized.verdict import Verdict
 
 __all__ = ["called_by_block"]
@@ -26,13 +26,11 @@ def called_by_block(
     upstream: Stream,
     state: State,
     verdict: Verdict,
-    calls: Calls,
-    run: Run,
-    counter: Counter,
-    note: Note,
+    calling: Calling,
     by_element: Callable[[Stream, State], Iterator[Made]],
 ) -> Iterator[Made]:
     """Blocks of results; `by_element` takes over with the first element for which the verdict is against whole blocks."""
+    run, counter = calling.run, calling.counter
     latest: list[tuple[Block, State]] = []
 
     def kept() -> Stream:
@@ -60,8 +58,8 @@ def called_by_block(
                 yield made, behind(at, first), part
                 row_bytes = max(row_bytes, made.nbytes / made.size)
             elif verdict.reason is None:
-                done = work(calls, part, None, tolerant=run.tolerant)
-                yield from done.delivered(part, behind(at, first), note, tolerant=run.tolerant)
+                done = calling.work(part, None)
+                yield from calling.delivered(done, part, behind(at, first))
             else:
                 continue
             pace = PACE_SECONDS * part.size / max(Run.clock() - begin, 1e-9)
