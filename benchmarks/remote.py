@@ -2,9 +2,11 @@
 """How much of the bandwidth that obstore has alone do records and columns get, over HTTP with 20 ms before each answer?"""
 
 import atexit
+import io
 import subprocess
 import sys
 import zlib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -19,10 +21,15 @@ QUESTION = "4 remote files over HTTP on loopback, each answer after 20 ms: recor
 NOTES = """
 The server is a process of its own, and as slow for all. `obstore, in pieces` is the fastest that obstore has by itself:
 `get_ranges` with pieces of 4 MB, ten at a time, for four files at a time; what arrives is dropped. `obstore, get` asks for
-whole files, four at a time. For Parquet it asks for the bytes of the columns alone, which it is told, and decodes nothing; we
-read one file after the other, and ask for the version of each first.
+whole files, four at a time. For Parquet it asks for the bytes of the columns alone, which it is told, and decodes nothing;
+`obstore, then pyarrow` decodes them on the same four threads, with the checksums of pages verified as we do. We read one file
+after the other, and ask for the version of each first.
+
+Loopback sends a gigabyte a second to a client that shares two cores with the server, so there the cores are what is short, and
+decoding is a part of the figure. With 2 Gbit/s, all answers together, the network is what is short, as it is between machines.
 """
 FILES, RECORD, PIECE, LATENCY = 4, 16 << 10, 4 << 20, 0.02
+BANDWIDTH = 250_000_000
 GROUPS = 8
 WANTED = ["c0", "c5"]
 OBSTORE = ("obstore",)
@@ -59,12 +66,11 @@ def cases(folder: Path, scale: float) -> list[Case]:
     chunks = {name: _chunks(folder / name) for name in tables}
     sent = sum(stop - start for ranges in chunks.values() for start, stop in ranges)
 
-    def records() -> Work:
+    def records(bandwidth: int = 0) -> Work:
         import distinput as di
 
-        dataset = di.data.FixedLengthRecordDataset(
-            [f"{_url(folder)}/{name}" for name in names], RECORD, num_parallel_reads=FILES, **_options()
-        )
+        urls = [f"{_url(folder, bandwidth)}/{name}" for name in names]
+        dataset = di.data.FixedLengthRecordDataset(urls, RECORD, num_parallel_reads=FILES, **_options())
 
         def once() -> int:
             with dataset.iter_blocks() as blocks:
@@ -77,10 +83,11 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
         return Work(once, check)
 
-    def columns() -> Work:
+    def columns(bandwidth: int = 0) -> Work:
         import distinput as di
 
-        files = [f"{_url(folder)}/{name}" for name in tables]  # turns row by row would cost more than the network
+        # turns row by row would cost more than the network
+        files = [f"{_url(folder, bandwidth)}/{name}" for name in tables]
         dataset = di.data.ParquetDataset(files, WANTED, **_options()).batch(8192)
 
         def check() -> str:
@@ -110,6 +117,23 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", columns),
                 Contender("obstore, in pieces", "limit", lambda: _ranges(folder, chunks), OBSTORE, 0.8),
+                Contender("obstore, then pyarrow", "limit", lambda: _decoded(folder, chunks), OBSTORE),
+            ],
+        ),
+        Case(
+            "records, 2 Gbit/s",
+            {"byte": FILES * size},
+            [
+                Contender("distinput", "ours", lambda: records(BANDWIDTH)),
+                Contender("obstore, in pieces", "limit", lambda: _ranges(folder, whole, BANDWIDTH), OBSTORE, 0.8),
+            ],
+        ),
+        Case(
+            "columns, 2 Gbit/s",
+            {"byte": sent},
+            [
+                Contender("distinput", "ours", lambda: columns(BANDWIDTH)),
+                Contender("obstore, in pieces", "limit", lambda: _ranges(folder, chunks, BANDWIDTH), OBSTORE, 0.8),
             ],
         ),
     ]
@@ -131,10 +155,11 @@ def _chunks(path: Path) -> list[tuple[int, int]]:
 
 
 @cache
-def _url(folder: Path) -> str:
+def _url(folder: Path, bandwidth: int = 0) -> str:
     """The server of this contender."""
+    bounds = ["--latency", str(LATENCY)] + (["--bandwidth", str(bandwidth)] if bandwidth else [])
     server = subprocess.Popen(
-        [sys.executable, "-m", "distinput.testing.range_server", str(folder), "--latency", str(LATENCY)],
+        [sys.executable, "-m", "distinput.testing.range_server", str(folder), *bounds],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -150,22 +175,68 @@ def _options() -> dict[str, Any]:
     return {"filesystem": "obstore", "storage_options": {"client_options": {"allow_http": True}}}
 
 
-def _store(folder: Path) -> Any:
+def _store(folder: Path, bandwidth: int = 0) -> Any:
     from obstore.store import from_url
 
-    return from_url(_url(folder), client_options={"allow_http": True})
+    return from_url(_url(folder, bandwidth), client_options={"allow_http": True})
 
 
-def _ranges(folder: Path, ranges: dict[str, list[tuple[int, int]]]) -> Work:
+Ranges = dict[str, list[tuple[int, int]]]
+
+
+def _ranges(folder: Path, ranges: Ranges, bandwidth: int = 0) -> Work:
+    store = _store(folder, bandwidth)
+    return Work(lambda: _all(lambda name: sum(map(len, _parts(store, name, ranges))), ranges))
+
+
+def _parts(store: Any, name: str, ranges: Ranges) -> Any:
     import obstore
 
-    store = _store(folder)
+    starts, stops = [a for a, _ in ranges[name]], [b for _, b in ranges[name]]
+    return obstore.get_ranges(store, name, starts=starts, ends=stops, coalesce=0)
+
+
+def _decoded(folder: Path, ranges: Ranges) -> Work:
+    from pyarrow.parquet import ParquetFile, read_metadata
+
+    store, footers = _store(folder), {name: read_metadata(folder / name) for name in ranges}
 
     def read(name: str) -> int:
-        starts, stops = [a for a, _ in ranges[name]], [b for _, b in ranges[name]]
-        return sum(map(len, obstore.get_ranges(store, name, starts=starts, ends=stops, coalesce=0)))
+        parts = _parts(store, name, ranges)
+        source = _Fetched([a for a, _ in ranges[name]], parts, (folder / name).stat().st_size)
+        file = ParquetFile(source, metadata=footers[name], page_checksum_verification=True, pre_buffer=False)
+        groups = range(file.num_row_groups)
+        return sum(file.read_row_group(group, columns=WANTED, use_threads=False).num_rows for group in groups)
 
     return Work(lambda: _all(read, ranges))
+
+
+class _Fetched(io.RawIOBase):
+    """A file of which only some ranges are there."""
+
+    def __init__(self, starts: list[int], parts: Sequence[Any], size: int) -> None:
+        super().__init__()
+        self._parts: dict[int, Any] = {start: memoryview(part) for start, part in zip(starts, parts, strict=True)}
+        self._size, self._at = size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> Any:
+        """What begins here; pyarrow reads whole columns."""
+        part = self._parts[self._at][:size]
+        self._at += len(part)
+        return part
 
 
 def _gets(folder: Path, names: list[str]) -> Work:

@@ -94,7 +94,7 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
     cut = [c.used() for c in columns]
     shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
     return Strings(
-        np.concatenate([c.data for c in cut]),
+        concatenated([c.data for c in cut]),
         np.concatenate([c.starts + s for c, s in zip(cut, shift, strict=True)]),
         np.concatenate([c.sizes for c in cut]),
     )

@@ -128,15 +128,20 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         key = self._strip_protocol(path)
+        if self.is_web and not self.isfile(key):
+            raise self._unlisted(path)
         found = self._listed(key) or [self.info(key)]
         found = [each for each in found if each["name"] != key or each["type"] == "file"]
         return found if detail else sorted(each["name"] for each in found)
+
+    def _unlisted(self, path: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"{self._shown}{path}: a web server does not list its files; name each of them")
 
     def find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any
     ) -> Any:
         if self.is_web:
-            raise InvalidArgumentError(f"{self._shown}{path}: a web server does not list its files; name each of them")
+            raise self._unlisted(path)
         if maxdepth is not None or withdirs:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)
         import obstore

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP server of a folder, on loopback: ranges, a latency for each answer, and counts of what was asked and sent.
+"""An HTTP server of a folder, on loopback: ranges, a latency, a bandwidth, and counts of what was asked and sent.
 
 `python -m distinput.testing.range_server FOLDER --latency 0.02` serves until its input ends, and prints its URL first.
 """
@@ -18,6 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 __all__ = ["RangeServer"]
 
+_SLICE_BYTES = 1 << 17
+"""How much is sent at a time where the bandwidth is bounded."""
+
 
 class RangeServer:
     r"""Serves the files of a folder over HTTP, in this process, until the `with` block ends.
@@ -25,6 +28,10 @@ class RangeServer:
     Args:
       folder: what is served.
       latency: seconds before each answer.
+      bandwidth: the most bytes a second, of all answers together; None: as many as the machine can send.
+
+    Raises:
+      ValueError: bandwidth is not above 0.
 
     Attributes:
       url: of the folder, without a slash at its end.
@@ -39,8 +46,11 @@ class RangeServer:
     ([b'one', b'two'], 8)
     """
 
-    def __init__(self, folder: str | os.PathLike[str], latency: float = 0.0) -> None:
+    def __init__(self, folder: str | os.PathLike[str], latency: float = 0.0, bandwidth: float | None = None) -> None:
+        if bandwidth is not None and not bandwidth > 0:
+            raise ValueError(f"RangeServer: bandwidth must be bytes a second, above 0, or None, got {bandwidth}")
         self.folder, self.latency = Path(folder), latency
+        self.link = None if bandwidth is None else Link(bandwidth)
         self.requests: list[tuple[str, int, int]] = []
         self.sent = 0
         self.lock = Lock()
@@ -67,6 +77,25 @@ class RangeServer:
         with self.lock:
             self.requests.clear()
             self.sent = 0
+
+
+class Link:
+    """A network that sends one byte after the other, so many a second.
+
+    Args:
+      bandwidth: in bytes a second.
+    """
+
+    def __init__(self, bandwidth: float) -> None:
+        self.bandwidth = bandwidth
+        self._idle_at = 0.0  # when all that was sent so far has arrived
+        self._lock = Lock()
+
+    def seconds(self, size: int, now: float) -> float:
+        """Send these bytes behind all others; how long it takes from `now` on until they have arrived."""
+        with self._lock:
+            self._idle_at = max(now, self._idle_at) + size / self.bandwidth
+            return self._idle_at - now
 
 
 class _Server(ThreadingHTTPServer):
@@ -131,8 +160,12 @@ class _Handler(BaseHTTPRequestHandler):
             owner.sent += stop - start
         self.wfile.flush()
         with path.open("rb") as file:
-            if stop > start:
-                self.connection.sendfile(file, start, stop - start)
+            most = max(1, stop - start) if owner.link is None else _SLICE_BYTES
+            for at in range(start, stop, most):
+                size = min(most, stop - at)
+                if owner.link is not None:
+                    time.sleep(owner.link.seconds(size, time.monotonic()))
+                self.connection.sendfile(file, at, size)
 
     def _range(self, size: int) -> tuple[int, int] | None:
         first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
@@ -150,8 +183,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--bandwidth", type=float)
     given = parser.parse_args()
-    with RangeServer(given.folder, given.latency) as server:
+    with RangeServer(given.folder, given.latency, given.bandwidth) as server:
         print(server.url, flush=True)
         sys.stdin.read()
 

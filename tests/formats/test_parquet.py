@@ -361,9 +361,9 @@ def test_blocks_of_many_columns_are_larger(columns: int, rows: int, tmp_path: Pa
 
 def test_a_reader_is_lent_to_one_at_a_time(small: Path) -> None:
     readers = Readers(str(small), stamp_of(str(small)))
-    with readers.lent() as first, readers.lent() as second:
+    with readers.lent(at_once=True) as first, readers.lent(at_once=True) as second:
         assert first is not second
-    with readers.lent() as again:
+    with readers.lent(at_once=True) as again:
         assert again in (first, second)
         readers.close()
         assert again.row_group(0, None).num_rows == 3

@@ -158,9 +158,12 @@ def test_a_parquet_file_that_is_replaced_is_not_read_with_the_footer_of_another(
     di.io.write_parquet(path, {"x": np.arange(100)})
     di.io.write_parquet(other, {"x": np.arange(100, 200)})
     readers = Readers(path, stamp_of(path))
-    with readers.lent() as first:
+    with readers.lent(at_once=True) as first:
         os.replace(other, path)
         assert first.row_group(0, None)["x"].to_pylist() == list(range(100))  # which was opened before
-        with pytest.raises(di.errors.DataLossError, match=r"a\.parquet: changed while it was read"), readers.lent():
+        with (
+            pytest.raises(di.errors.DataLossError, match=r"a\.parquet: changed while it was read"),
+            readers.lent(at_once=True),
+        ):
             pass
     readers.close()

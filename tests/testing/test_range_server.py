@@ -15,7 +15,7 @@ import pytest
 
 import distinput as di
 from distinput.files import mounts
-from distinput.testing.range_server import RangeServer
+from distinput.testing.range_server import Link, RangeServer
 
 ROWS = 150_000
 ENGINES = [None, "obstore"]
@@ -82,16 +82,37 @@ def test_records_are_read_once_with_several_requests_at_a_time(
     assert di.data.TextLineDataset(f"{server.url}/empty.txt", **engine).to_list() == []
 
 
+def test_answers_share_the_bandwidth() -> None:
+    link = Link(1000)
+    assert [link.seconds(size, now=100.0) for size in (500, 250, 250)] == [0.5, 0.75, 1.0]
+    assert link.seconds(500, now=100.5) == 1.0
+    assert link.seconds(500, now=200.0) == 0.5  # what was not sent in time is not sent later
+
+
+def test_a_bounded_bandwidth_changes_no_byte(folder: Path) -> None:
+    with RangeServer(folder, bandwidth=1e9) as server:
+        name = "a.txt"
+        with urllib.request.urlopen(f"{server.url}/{name}") as answer:
+            assert answer.read() == (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize("bandwidth", [0, -1, float("nan")])
+def test_a_bandwidth_is_above_0(folder: Path, bandwidth: float) -> None:
+    with pytest.raises(ValueError, match="bandwidth must be bytes a second, above 0"):
+        RangeServer(folder, bandwidth=bandwidth)
+
+
 def test_what_is_missing_is_an_error_at_once(server: RangeServer, engine: dict[str, Any]) -> None:
     with pytest.raises(di.errors.NotFoundError, match=r"missing\.txt; No such file"):
         di.data.TextLineDataset(f"{server.url}/missing.txt", **engine).to_list()
 
 
-def test_patterns_are_not_for_web_servers_that_obstore_reads(server: RangeServer) -> None:
+@pytest.mark.parametrize("pattern", ["*.txt", "**/*.txt", "folder/*.txt"])
+def test_patterns_are_not_for_web_servers_that_obstore_reads(server: RangeServer, pattern: str) -> None:
     pytest.importorskip("obstore", reason="obstore is not installed")
     with pytest.raises(di.errors.InvalidArgumentError, match="a web server does not list its files; name each of them"):
         di.data.TextLineDataset(
-            f"{server.url}/*.txt", filesystem="obstore", storage_options={"client_options": {"allow_http": True}}
+            f"{server.url}/{pattern}", filesystem="obstore", storage_options={"client_options": {"allow_http": True}}
         )
 
 
