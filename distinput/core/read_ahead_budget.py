@@ -6,9 +6,14 @@ import threading
 __all__ = ["ReadAheadBudget"]
 
 
-_WAITING_PIECES, _WAITING_BYTES = 5, 2
-"""How many times as many pieces, and as much memory, there may be of those that wait for a network: a core has nothing to do
-meanwhile, and 64 MB are what a network of 1.2 GB/s sends within the 50 ms that a request to an object store takes."""
+_WAITING_PIECES, _WAITING_BYTES, _UNDER_WAY = 8, 4, 5
+"""How many times as many pieces, and as much memory, there may be of those that wait for a network, and how many times as many
+of these are under way, in half of the memory: a core has nothing to do meanwhile, and 64 MB are what a network of 1.2 GB/s
+sends within the 50 ms that a request to an object store takes.
+
+Pieces that share a network arrive together. If all that there is room for were under way, the network would be idle from then
+on until the first of them are used. So the others wait to be requested, each when another has arrived.
+"""
 
 
 class ReadAheadBudget:
@@ -21,6 +26,8 @@ class ReadAheadBudget:
     >>> budget = ReadAheadBudget(pieces=2, nbytes=100)
     >>> budget.enter(70), budget.enter(70), budget.enter(30), budget.enter(0)
     (True, False, True, False)
+    >>> [budget.under_way(size, waits=True) for size in (10, 40, 400)]
+    [10, 5, 2]
     """
 
     def __init__(self, pieces: int, nbytes: int) -> None:
@@ -31,6 +38,12 @@ class ReadAheadBudget:
     def most(self, *, waits: bool) -> int:
         """The most pieces at a time; there may be more that wait for a network."""
         return self.pieces * _WAITING_PIECES if waits else self.pieces
+
+    def under_way(self, nbytes: int, *, waits: bool) -> int:
+        """How many pieces of this memory are made at the same time; the others wait for their turn."""
+        if not waits:
+            return self.pieces
+        return min(self.pieces * _UNDER_WAY, max(self.pieces, self.nbytes * _WAITING_BYTES // (2 * max(1, nbytes))))
 
     def enter(self, nbytes: int, *, waits: bool = False) -> bool:
         """True when there is room for a piece of work that takes this much memory, which then has to `leave`.

@@ -99,7 +99,7 @@ class _Ahead:
     def __init__(self, portions: Iterator[PlacedPortion], run: Run, stack: ExitStack) -> None:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
-        self._most = run.read_ahead.pieces if cores() > 1 else 0
+        self._most = run.read_ahead.pieces
         self._pool: ThreadPoolExecutor | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
@@ -139,13 +139,14 @@ class _Ahead:
             if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
             if self._pool is None:
-                self._pool = self._stack.enter_context(self._run.pool(self._most))
+                under_way = self._run.read_ahead.under_way(portion.nbytes, waits=portion.waits)
+                self._pool = self._stack.enter_context(self._run.pool(under_way))
             pulled.future = self._pool.submit(portion.decode)
             self._decoding.append(pulled)
             self._held = None
 
     def _may_begin(self, portion: Portion, most: float) -> bool:
-        if portion.nbytes > most or self._run.cancelled.is_set():
+        if portion.nbytes > most or self._run.cancelled.is_set() or (cores() == 1 and not portion.waits):
             return False
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():

@@ -28,11 +28,21 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Portions:
-    """Portions of `blocks` blocks with one row each: the number of the portion. Tells what was decoded, and on which thread."""
+    """Portions of `blocks` blocks with one row each: the number of the portion. Tells what was decoded, and on which thread.
+
+    All but the first wait for `arrived`.
+    """
 
     def __init__(
-        self, count: int, blocks: int = 2, nbytes: int = 1, follows: bool = False, waits: bool = False
+        self,
+        count: int,
+        blocks: int = 2,
+        nbytes: int = 1,
+        follows: bool = False,
+        waits: bool = False,
+        arrived: threading.Event | None = None,
     ) -> None:
+        self.arrived = arrived
         self.count, self.blocks, self.nbytes, self.follows, self.waits = count, blocks, nbytes, follows, waits
         self.decoded: list[tuple[int, int]] = []
 
@@ -43,6 +53,8 @@ class Portions:
     def portion(self, number: int) -> Portion:
         def decode() -> int:
             self.decoded.append((number, threading.get_ident()))
+            if self.arrived is not None and number:
+                assert self.arrived.wait(60)
             return number
 
         def blocks(found: int) -> Iterator[tuple[Block, dict[str, Any]]]:
@@ -96,13 +108,24 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
         assert settled(run, portions, [0, 1, 2, 3])
 
 
-def test_more_are_under_way_if_they_wait_for_a_network() -> None:
-    portions = Portions(20, waits=True)
+def test_more_are_made_ahead_if_they_wait_for_a_network() -> None:
+    portions = Portions(40, waits=True)
+    with Run() as run:
+        stream = portions_ahead.portions_ahead(iter(portions), run)
+        next(stream), next(stream)
+        assert settled(run, portions, list(range(25)))
+        assert [number for number, _ in drained(stream)] == [each for each in range(1, 40) for _ in range(2)]
+
+
+def test_some_of_them_wait_until_others_have_come() -> None:
+    arrived = threading.Event()
+    portions = Portions(40, waits=True, arrived=arrived)
     with Run() as run:
         stream = portions_ahead.portions_ahead(iter(portions), run)
         next(stream), next(stream)
         assert settled(run, portions, list(range(16)))
-        assert [number for number, _ in drained(stream)] == [each for each in range(1, 20) for _ in range(2)]
+        arrived.set()
+        assert settled(run, portions, list(range(25)))
 
 
 def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
@@ -142,6 +165,14 @@ def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPat
     with Run() as run:
         assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 10
     assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
+
+
+def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portions_ahead, "cores", lambda: 1)
+    portions = Portions(5, waits=True)
+    with Run() as run:
+        assert len(drained(portions_ahead.portions_ahead(iter(portions), run))) == 10
+    assert threading.get_ident() not in {thread for number, thread in portions.decoded if number}
 
 
 @pytest.mark.parametrize("ends", ["closed", "run over", "error"])
