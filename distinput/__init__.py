@@ -9,8 +9,6 @@ from importlib import import_module
 from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
-from distinput.core.html import HTML as _HTML
-
 __all__ = [
     "IndexedSlices",
     "OptionalSpec",
@@ -145,17 +143,6 @@ if not TYPE_CHECKING:  # which would take every name for one that is there
         if isdir(join(dirname(__file__), name)):  # Python asks for a package before it imports it, and drops the error
             raise AttributeError(f"module 'distinput' has no attribute {name!r}")
         raise AttributeError(_absent(name))
-
-
-for _kind, _place in {
-    "dataset": "notebook:dataset_html",
-    "distributed": "notebook:distributed_html",
-    "plan": "notebook:plan_html",
-    "recording": "html:page",
-    "stats": "notebook:stats_html",
-    "values": "notebook:values_html",
-}.items():
-    _HTML.register(_kind, f"distinput.reports.{_place}")
 
 
 def _absent(name: str) -> str:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from distinput.core.ending import Ending
+from distinput.core.pickled_code import dumps
 from distinput.core.segments import Channel, Closed
 from distinput.core.worker_process import this_is_one
 from distinput.errors import FailedPreconditionError, UnavailableError
@@ -267,9 +268,8 @@ def pickled(op: str, function: Any) -> bytes:
 def _payload(op: str, function: Any) -> tuple[Any, bytes]:
     """What a worker needs to know about this program's main module, and the function as bytes."""
     if importlib.util.find_spec("cloudpickle") is not None:
-        pickler = importlib.import_module("cloudpickle")
         try:
-            return None, pickler.dumps(function)
+            return None, dumps(function)
         except Exception as error:
             raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
     try:

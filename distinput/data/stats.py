@@ -4,7 +4,7 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from distinput.core.html import HTML
+from distinput.core.html import html
 from distinput.core.run import Counter
 from distinput.plan.node import Node, walk
 
@@ -44,7 +44,7 @@ class Stats(dict[str, dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         """What notebooks show: a table, and the bottleneck in a sentence."""
-        return HTML.find("stats")(self)
+        return html("stats", self)
 
     def __str__(self) -> str:
         head = ("step", "blocks", "rows", "busy s", "waiting s", "workers", "chosen")

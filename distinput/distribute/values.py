@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.html import HTML
+from distinput.core.html import html
 from distinput.core.leaves import is_ragged
 from distinput.core.nest import Structure, map_leaves, structure_of
 from distinput.distribute.devices.arrays import NUMPY, ArrayOps
@@ -64,7 +64,7 @@ class DistributedValues:
 
     def _repr_html_(self) -> str:
         """What notebooks show: a row for each replica."""
-        return HTML.find("values")(self)
+        return html("values", self)
 
     def __repr__(self) -> str:
         lines = ",\n".join([f"  {i}: {value!r}" for i, value in enumerate(self.values)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-from distinput.core.html import HTML
+from distinput.core.html import html
 
 __all__ = ["FileRange", "ShardPlan", "WorkerPlan", "Workers"]
 
@@ -166,7 +166,7 @@ class ShardPlan:
 
     def _repr_html_(self) -> str:
         """What notebooks show: what each worker reads, as bars."""
-        return HTML.find("plan")(self)
+        return html("plan", self)
 
     def __str__(self) -> str:
         # Of very many workers only those shown are planned: planning all of them would take too long for a print.

@@ -24,6 +24,7 @@ PUBLIC = (
     "distinput.errors",
     "distinput.io",
     "distinput.lineage",
+    "distinput.reports",
     "distinput.testing",
 )
 ORDINARY = {"Call", "Cut", "Deal", "End", "Need", "Place", "Request", "Turn", "Wait", "Mode", "Scope", "Step"}

@@ -6,7 +6,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distinput.core.html import HTML
+from distinput.core.html import html
 from distinput.core.run import Run
 from distinput.data.handle import Handle
 from distinput.data.recording.chrome_trace import chrome_trace
@@ -130,7 +130,7 @@ class Recording:
           num_workers: show how the data would be divided among so many workers; 1 leaves that out.
         """
         with open(path, "w", encoding="utf-8") as file:
-            file.write(HTML.find("recording")(self, num_workers))
+            file.write(html("recording", self, num_workers))
 
     def write_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write the timeline for Perfetto (https://ui.perfetto.dev) or chrome://tracing.

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Collection
 from typing import Any, Self
 
-from distinput.core.html import HTML
+from distinput.core.html import html
 from distinput.core.run import Run
 from distinput.core.state import State
 from distinput.data.handle import Handle
@@ -231,7 +231,7 @@ class DistributedDataset:
 
     def _repr_html_(self) -> str:
         """What notebooks show: how the dataset is distributed, and the shape of a step."""
-        return HTML.find("distributed")(self)
+        return html("distributed", self)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

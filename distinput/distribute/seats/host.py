@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from distinput.core.pickled_code import dumps
 from distinput.distribute.seats.importable import same_modules
 from distinput.distribute.seats.links import PULSE, Address, join_cluster
 from distinput.distribute.seats.messages import answer_greeting, receive, send
-from distinput.distribute.seats.packing import dumps
 from distinput.distribute.seats.seats import SeatLost
 
 __all__ = ["Host"]

@@ -13,11 +13,12 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from distinput.core.pickled_code import pickler
 from distinput.distribute.seats.importable import is_installed, sources
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
 
-__all__ = ["AsIs", "Packed", "Pickled", "dumps"]
+__all__ = ["AsIs", "Packed", "Pickled"]
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,6 @@ class Pickled:
         return bool(unknown)
 
 
-def dumps(value: Any, **options: Any) -> bytes:
-    """`pickle.dumps` for what plain pickle cannot send, such as objects of classes that have no name to import."""
-    data: bytes = import_module("cloudpickle").dumps(value, **options)
-    return data
-
-
 _registering = threading.Lock()
 
 
@@ -168,14 +163,14 @@ def _by_value() -> set[str]:
 @cache
 def _pickler() -> Any:
     try:
-        cloudpickle = import_module("cloudpickle")
+        of_functions = pickler()
     except ImportError as error:
         raise EngineMissing(
             "functions are sent to other processes with cloudpickle, which is not installed; "
             "run `pip install 'distinput[dask]'`"
         ) from error
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+    class Pickler(of_functions):  # type: ignore[misc, valid-type]
         """Notes the modules of the functions and classes that are pickled."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions as cloudpickle sends them, with the file that they come from: tracebacks of other processes show its lines.
+
+cloudpickle 3.1.2 and later write `<dynamic-code>` in its place.
+"""
+
+import io
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import CodeType
+from typing import Any
+
+__all__ = ["dumps", "pickler"]
+
+
+@cache
+def pickler() -> Any:
+    """The pickler of cloudpickle, whose code objects keep the names of their files.
+
+    Raises:
+      ImportError: cloudpickle is not installed.
+    """
+    cloudpickle = import_module("cloudpickle")
+    reduced = cloudpickle.Pickler.dispatch_table[CodeType]
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, value: Any) -> Any:
+            if type(value) is CodeType:
+                return _code, (value.co_filename, *reduced(value)[:2])
+            return super().reducer_override(value)
+
+    return Pickler
+
+
+def dumps(value: Any, **options: Any) -> bytes:
+    """`pickle.dumps` for what plain pickle cannot send, such as lambdas and objects of classes that have no name to import.
+
+    Raises:
+      ImportError: cloudpickle is not installed.
+      Exception: the value cannot be pickled.
+    """
+    file = io.BytesIO()
+    pickler()(file, **options).dump(value)
+    return file.getvalue()
+
+
+def _code(filename: str, make: Callable[..., CodeType], given: tuple[Any, ...]) -> CodeType:
+    return make(*given).replace(co_filename=filename)
