@@ -57,7 +57,7 @@ def _found(name: str) -> list[str]:
     local = local_path(name)
     if not _PATTERN.search(name) or (local is not None and os.path.lexists(local)):
         return [name]
-    return [path for path in list_matching(name) if not _is_directory(path)]
+    return list_matching(name, folders=False)
 
 
 def _is_directory(name: str) -> bool:
@@ -81,9 +81,15 @@ def _names_below(directory: str) -> list[str]:
     else:
         system, inside = file_system(directory)
         start = str(system._strip_protocol(inside)).rstrip("/") + "/"
-        names = [str(path).rpartition(start)[2] for path in below(system, inside.rstrip("/"))]
+        names = [_inside(str(path), start) for path in below(system, inside.rstrip("/"))]
     shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
+
+
+def _inside(path: str, folder: str) -> str:
+    """The name of a file in a folder; some file systems put a slash before every name, and some before none."""
+    short, start = path.lstrip("/"), folder.lstrip("/")
+    return short.removeprefix(start) if short.startswith(start) else path.partition(folder)[2]
 
 
 def _listed(directory: str) -> list[str]:

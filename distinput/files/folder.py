@@ -66,7 +66,10 @@ def join_path(folder: str, name: str) -> str:
 
     >>> join_path("models", "ckpt-1"), join_path("", "ckpt-1"), join_path("memory://runs", "ckpt-1")
     ('models/ckpt-1', 'ckpt-1', 'memory://runs/ckpt-1')
+    >>> join_path("memory://", "ckpt-1"), join_path("memory:///", "ckpt-1")  # the folder of all
+    ('memory://ckpt-1', 'memory:///ckpt-1')
     """
     if local_path(folder) is not None:
         return os.path.join(folder, name)
-    return f"{folder.rstrip('/')}/{name}"
+    protocol, _, inside = folder.partition("://")
+    return f"{protocol}://{inside.rstrip('/') + '/' if inside else ''}{name}"

@@ -13,12 +13,13 @@ __all__ = ["below", "globbed"]
 _MAGIC = re.compile(r"[*?\[]")
 
 
-def globbed(system: Any, pattern: str) -> list[str]:
+def globbed(system: Any, pattern: str, *, folders: bool = True) -> list[str]:
     """What `system.glob(pattern)` returns.
 
     Args:
       system: a file system of fsspec.
       pattern: with `*`, `?`, `[...]` or `**`.
+      folders: whether folders that match are among it.
 
     Raises:
       OSError: a folder cannot be listed; one that is not there has no files.
@@ -26,17 +27,22 @@ def globbed(system: Any, pattern: str) -> list[str]:
     from fsspec.utils import glob_translate
 
     if not _plain(system, "glob") or ("**" in pattern and not _plain(system, "find")):
-        return list(system.glob(pattern))
+        found = system.glob(pattern, detail=True)
+        if not isinstance(found, dict):  # a file system that does not tell
+            return list(found)
+        return [name for name, described in found.items() if folders or described.get("type") != "directory"]
     name = str(system._strip_protocol(pattern))
-    found = _MAGIC.search(name)
-    root = name[: name.rfind("/", 0, found.start()) + 1] if found else name
+    magic = _MAGIC.search(name)
+    root = name[: name.rfind("/", 0, magic.start()) + 1] if magic else name
     depth = None if "**" in name else name[len(root) :].count("/") + 1
     matches = re.compile(glob_translate(name)).match
-    files, folders = _walked(system, root, depth)
-    if root.strip("/") and (files or folders):
-        folders.add(root.rstrip("/"))
+    files, below_it = _walked(system, root, depth)
+    if not folders:
+        return sorted(filter(matches, files))
+    if root.strip("/") and (files or below_it):
+        below_it.add(root.rstrip("/"))
     slash = "/" if name.endswith("/**") else ""  # `a/**` matches the folder a too
-    return sorted([*filter(matches, files), *(folder for folder in folders if matches(folder + slash))])
+    return sorted([*filter(matches, files), *(folder for folder in below_it if matches(folder + slash))])
 
 
 def below(system: Any, folder: str) -> list[str]:

@@ -102,7 +102,7 @@ def _of_obstore(bucket: str) -> Any:
         return None
 
 
-def list_matching(patterns: Paths) -> list[str]:
+def list_matching(patterns: Paths, *, folders: bool = True) -> list[str]:
     """All files that match the patterns, sorted; a file is there once for each pattern that it matches, as in TensorFlow.
 
     Local files are returned as plain paths, others with their protocol. `*`, `?` and `[...]` match within one folder;
@@ -111,47 +111,51 @@ def list_matching(patterns: Paths) -> list[str]:
 
     Args:
       patterns: one or many patterns or plain paths, local or URLs.
+      folders: whether folders that match a pattern are among it.
 
     Raises:
       NoMatchError: none of the patterns matches any file, or a file that braces name is missing.
       OSError: a store cannot be asked.
     """
     wanted = as_paths(patterns)
-    found = [path for pattern in wanted for path in set(_found(pattern)) if not _is_unfinished(path)]
+    found = [path for pattern in wanted for path in set(_found(pattern, folders)) if not _is_unfinished(path)]
     if not found:
         raise NoMatchError(f"No files matched pattern: {', '.join(wanted)}")
     return sorted(found)
 
 
-def _found(pattern: str) -> list[str]:
+def _found(pattern: str, folders: bool) -> list[str]:
     """The files that match a pattern or, if it has braces, each of those that it stands for."""
     names = expand_braces(pattern)
     if len(names) == 1:
-        return _matches(pattern)
-    if local_path(pattern) is not None and (literally := _matches(pattern)):
+        return _matches(pattern, folders)
+    if local_path(pattern) is not None and (literally := _matches(pattern, folders)):
         return literally
     if any(map(has_magic, names)):
-        return [path for name in names for path in _matches(name)]
+        return [path for name in names for path in _matches(name, folders)]
     # Files of a store are listed once, not asked for one by one.
     listed = (
-        None if local_path(pattern) is not None or len(names) < _LISTED else set(_matches(_BRACES.sub("*", pattern)))
+        None
+        if local_path(pattern) is not None or len(names) < _LISTED
+        else set(_matches(_BRACES.sub("*", pattern), folders))
     )
-    missing = [name for name in names if (not _matches(name) if listed is None else name not in listed)]
+    missing = [name for name in names if (not _matches(name, folders) if listed is None else name not in listed)]
     if missing:
         raise NoMatchError(f"No files matched pattern: {missing[0]}, one of {len(missing)} missing of {pattern}")
     return names
 
 
-def _matches(pattern: str) -> list[str]:
+def _matches(pattern: str, folders: bool) -> list[str]:
     local = local_path(pattern)
     if local is not None:
         if not has_magic(local) or os.path.lexists(local):  # a file may be named `a[1].txt`
             return [local] if os.path.lexists(local) else []
-        return glob(local, recursive=True, include_hidden=True)
+        found = glob(local, recursive=True, include_hidden=True)
+        return found if folders else [path for path in found if not os.path.isdir(path)]
     system, name = file_system(pattern)
     if not has_magic(name) or ("*" not in name and "?" not in name and system.exists(name)):
         return [pattern] if system.exists(name) else []
-    return [_as_written(pattern, path) for path in globbed(system, name)]
+    return [_as_written(pattern, path) for path in globbed(system, name, folders=folders)]
 
 
 def _is_unfinished(path: str) -> bool:

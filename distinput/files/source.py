@@ -9,12 +9,13 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
-from distinput.errors import DataLossError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
@@ -187,7 +188,15 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
         return None
     with naming(path):
         facts = asked(path, facts_of)
+        if facts.size == 0:  # which stores of objects say of folders, too
+            asked(path, partial(_check_file, path))
         return None if facts.size is None else kind(path, facts.size, facts)
+
+
+def _check_file(path: str, system: Any, name: str) -> None:
+    if system.info(name).get("type") == "directory":
+        folder = f"{path.rstrip('/')}/"
+        raise InvalidArgumentError(f"{path}: is a folder; name it {folder!r} to read the files below it")
 
 
 def read_range(path: str, start: int, stop: int, facts: Facts | None = None) -> bytes:
