@@ -2,7 +2,7 @@
 """`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.state_form import is_position
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
-from distinput.streaming.places import Place, blocks_in, places, portions_in
+from distinput.streaming.places import DAMAGE, Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
 
 __all__ = ["FragmentNumbers", "FragmentReader"]
@@ -65,6 +65,7 @@ class FragmentReader(Node):
       fragments: the fragments.
       format: how their files are read.
       example: a file that shows what records look like if there is no fragment; None: there is no file at all.
+      on_error: as the reader of the whole files has it; with anything but "raise", files that cannot be counted are left out.
     """
 
     tolerant: ClassVar[bool] = True
@@ -73,6 +74,7 @@ class FragmentReader(Node):
     fragments: Fragments
     format: Format
     example: str | None = None
+    on_error: Any = field(default="raise", repr=False)
 
     @property
     def op(self) -> str:
@@ -118,7 +120,12 @@ class FragmentReader(Node):
         if not self.format.counts_rows:
             return None if (rows < 0).any() else rows
         for number in np.flatnonzero(rows < 0).tolist():
-            whole = self.format.rows(self.fragments.path(number))
+            try:
+                whole = self.format.rows(self.fragments.path(number))
+            except (*DAMAGE, NotFoundError):
+                if self.on_error == "raise":
+                    raise
+                return None  # the file is left out once reading gets there
             if whole is None:
                 return None
             stop = int(self.fragments.stop[number])

@@ -35,7 +35,7 @@ from distinput.plan.state_form import is_position
 from distinput.streaming.beginnings_ahead import FILES_AHEAD, BeginningsAhead
 from distinput.streaming.blocks_ahead import Pace, blocks_ahead
 from distinput.streaming.follows import Follows
-from distinput.streaming.places import Place, blocks_in, places, portions_in
+from distinput.streaming.places import DAMAGE, Place, blocks_in, places, portions_in
 from distinput.streaming.portions_ahead import portions_ahead
 from distinput.streaming.stamps_ahead import StampsAhead
 
@@ -95,16 +95,24 @@ class Reader(Node):
 
     @cached_property
     def counts(self) -> Counts | None:
-        """The files of the first pass; None if their rows cannot be counted without reading them."""
+        """The files of the first pass; None if their rows cannot be counted without reading them.
+
+        Nor can those of a file that is damaged. Where such are left out, that is found, and told, once reading gets there.
+        """
         n = self.input.cardinality
         if not self.format.counts_rows or not self.input.random_access or n < 0:
             return None
         names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
         ends = [0]
-        for rows in ask_each(self.format.rows, names):
-            if rows is None:
-                return None
-            ends.append(ends[-1] + rows)
+        try:
+            for rows in ask_each(self.format.rows, names):
+                if rows is None:
+                    return None
+                ends.append(ends[-1] + rows)
+        except (*DAMAGE, NotFoundError):
+            if self.on_error in (None, "raise"):
+                raise
+            return None
         return tuple(names), np.asarray(ends, np.int64)
 
     def counts_in(self, epoch: int) -> Counts | None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from distinput.core.column import Ints
-from distinput.errors import InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.table import FileTable
-from distinput.formats.format import Format
+from distinput.formats.format import Format, Fragment
 from distinput.kernels.balance import deal_by_size
 from distinput.partition.fragments import END, Fragments
 
@@ -22,6 +22,9 @@ __all__ = ["FileAssignment", "LineAssignment", "PartAssignment", "assign_files",
 
 EVEN = 1.01
 """No smaller parts are needed if the largest load is within this factor of the mean."""
+
+UNREADABLE = (DataLossError, InvalidArgumentError, NotFoundError)
+"""Errors of a file that a step may leave out."""
 
 _FEW = 20_000
 _ROUNDS = 4  # as many times the rounds that it would take if each gave a part to every worker
@@ -134,21 +137,23 @@ def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int
     return total * worker // num_workers, total * (worker + 1) // num_workers
 
 
-def assign_files(files: FileTable, file_format: Format, num_workers: int) -> FileAssignment:
+def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tolerant: bool = False) -> FileAssignment:
     """Who reads which part of which file.
 
     Args:
       files: in the order in which one worker alone would read them.
       file_format: of all of them.
       num_workers: W, at least 1.
+      tolerant: true if files that cannot be read are left out; then one that cannot be looked into is assigned whole.
 
     Raises:
       InvalidArgumentError: there is no worker, or a file cannot have the size it has.
+      DataLossError: a file that had to be looked into is damaged.
       NotFoundError: a file that had to be looked into is not there.
     """
     if num_workers < 1:
         raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
-    units = file_format.units(files)
+    units = _units(files, file_format, tolerant)
     if units is not None and units.any():
         ends = np.cumsum(units, dtype=np.int64)
         return LineAssignment(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
@@ -158,7 +163,7 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int) -> Fil
     dealt = _dealt(whole, num_workers)
     if num_workers == 1 or not file_format.lists_fragments or _even(dealt):
         return dealt
-    parts = _taken_apart(whole, file_format, num_workers)
+    parts = _taken_apart(whole, file_format, num_workers, tolerant)
     return dealt if parts is None else _dealt(parts, num_workers)
 
 
@@ -233,14 +238,33 @@ def _even(dealt: FileAssignment) -> bool:
     return bool(loads.max() <= EVEN * loads.mean())
 
 
-def _taken_apart(whole: Fragments, file_format: Format, num_workers: int) -> Fragments | None:
+def _units(files: FileTable, file_format: Format, tolerant: bool) -> Ints | None:
+    """The units of each file; None if files cannot be cut anywhere, or one of those that may be left out cannot be read."""
+    try:
+        return file_format.units(files)
+    except UNREADABLE:
+        if not tolerant:
+            raise
+        return None
+
+
+def _pieces(path: str, file_format: Format, tolerant: bool) -> list[Fragment]:
+    try:
+        return file_format.fragments(path)
+    except UNREADABLE:
+        if not tolerant:
+            raise
+        return []
+
+
+def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolerant: bool) -> Fragments | None:
     """The parts of the larger files; None if no file has more than one."""
     files = whole.files
     least = files.sizes.sum() / num_workers / _SMALL
     found: list[tuple[int, int, int, int, int]] = []
     apart = False
     for index, size in enumerate(files.sizes.tolist()):
-        pieces = file_format.fragments(files.path(index)) if size > least else []
+        pieces = _pieces(files.path(index), file_format, tolerant) if size > least else []
         if len(pieces) < 2:
             found.append((index, 0, END, int(whole.rows[index]), size))
             continue

@@ -21,6 +21,7 @@ from distinput.ops.files import Files
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave
+from distinput.ops.on_error import OnError
 from distinput.ops.reader import Reader
 from distinput.ops.take import Skip, Take
 from distinput.partition.file_assignment import FileAssignment, assign_files, range_of_worker
@@ -29,12 +30,18 @@ from distinput.plan.in_memory import Rows
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.plan.policy import Policy, Share
+from distinput.plan.same_elements import SameElements
 
 __all__ = ["POLICY", "PartsOf", "assign_names", "is_of_names", "makes_reader", "names_below"]
 
 
-def _balanced(node: Node, share: Share) -> Node:
+def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
     """The tree of one worker: its parts of the files, its range of the rows of what can be counted.
+
+    Args:
+      node: the tree to divide.
+      share: which worker's share.
+      tolerant: true if files that the node cannot read are left out.
 
     Raises:
       NotFoundError: an op needs to see all elements, and what it reads cannot be counted; or the tree is a share already.
@@ -51,13 +58,14 @@ def _balanced(node: Node, share: Share) -> Node:
             "on every worker"
         )
     if isinstance(node, Reader):
-        return _reader(node, num_workers, worker)
+        return _reader(node, num_workers, worker, tolerant)
     if isinstance(node, FlatMap | Interleave) and is_of_names(node.input):
-        made = _readers(node, num_workers, worker)
+        made = _readers(node, num_workers, worker, tolerant)
         if made is not None:
             return made
     if node.inputs and node.needs <= Needs.PART:
-        inputs = [_balanced(source, share) for source in node.inputs]
+        lost = isinstance(node, OnError) or (tolerant and isinstance(node, SameElements))
+        inputs = [_balanced(source, share, lost) for source in node.inputs]
         return node.with_inputs(tuple(inputs))
     if node.cardinality >= 0 and node.start_at(0, 0) is not None:
         low, high = range_of_worker(node.cardinality, num_workers, worker)
@@ -106,33 +114,38 @@ def _table(names: Node) -> FileTable:
     return FileTable.of([name.decode() for name in found])
 
 
-def assign_names(names: Node, file_format: Format, num_workers: int) -> FileAssignment | None:
+def assign_names(names: Node, file_format: Format, num_workers: int, tolerant: bool = False) -> FileAssignment | None:
     """The files below `names` assigned to workers; None if there are none."""
     table = _table(names)
-    return assign_files(table, file_format, num_workers) if len(table) else None
+    return assign_files(table, file_format, num_workers, tolerant=tolerant) if len(table) else None
 
 
-_ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int], FileAssignment | None]] = WeakKeyDictionary()
+_ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int, bool], FileAssignment | None]] = WeakKeyDictionary()
 """Assignments of the lists of names in use: a plan for 4096 workers asks 4096 times for the same one."""
 
 
-def _share(names: Node, file_format: Format, num_workers: int, worker: int) -> tuple[Fragments, str] | None:
+def _share(
+    names: Node, file_format: Format, num_workers: int, worker: int, tolerant: bool
+) -> tuple[Fragments, str] | None:
     kept = _ASSIGNED.setdefault(names, {})
-    key = file_format, num_workers
+    key = file_format, num_workers, tolerant
     if key not in kept:
-        kept[key] = assign_names(names, file_format, num_workers)
+        kept[key] = assign_names(names, file_format, num_workers, tolerant)
     dealt = kept[key]
     return None if dealt is None else (dealt.share(worker), dealt.files.path(0))
 
 
-def _reader(node: Reader, num_workers: int, worker: int) -> Node:
+def _reader(node: Reader, num_workers: int, worker: int, tolerant: bool) -> Node:
     names, above = names_below(node.input)
-    mine = _share(names, node.format, num_workers, worker)
+    mine = _share(names, node.format, num_workers, worker, tolerant)
     if mine is None:
         return node
     fragments, example = mine
     numbers = _rebuilt(FragmentNumbers.of(fragments), above)
-    return FragmentReader(numbers, fragments, node.format, example, origin=node.origin, name=node.name)
+    on_error = "skip" if tolerant else "raise"
+    return FragmentReader(
+        numbers, fragments, node.format, example, on_error=on_error, origin=node.origin, name=node.name
+    )
 
 
 # --- functions that make readers
@@ -146,7 +159,7 @@ def is_of_names(node: Node) -> bool:
 _NAME_LEAVES = Spec.leaf((), object).leaves
 
 
-def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node | None:
+def _readers(node: FlatMap | Interleave, num_workers: int, worker: int, tolerant: bool) -> Node | None:
     """The tree over this worker's parts, if the function reads the file that it is given; otherwise None."""
     if not makes_reader(node):
         return None
@@ -157,7 +170,7 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int) -> Node 
     reader = _only_reader(node.call(table.path(0).encode()), table.path(0))
     # Files that cannot be cut are assigned whole, for which any format without parts will do.
     file_format = reader.format if reader is not None else TFRecords()
-    mine = _share(names, file_format, num_workers, worker)
+    mine = _share(names, file_format, num_workers, worker, tolerant)
     assert mine is not None
     fragments, example = mine
     parts = PartsOf(node.call, fragments, file_format, example)
