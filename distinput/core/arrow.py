@@ -33,6 +33,7 @@ __all__ = [
     "block_of",
     "columns_of",
     "schema_spec",
+    "takeable",
     "to_column",
     "to_columns",
     "without_views",
@@ -121,6 +122,37 @@ def without_views(array: Any) -> Any:
     if types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
+
+
+def takeable(table: Any) -> Any:
+    """A table with offsets in the place of views of text, at any depth, so that rows of it can be taken; others as they are."""
+    import pyarrow as pa
+
+    kinds = [_without_views(kind) for kind in table.schema.types]
+    if kinds == table.schema.types:
+        return table
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
+
+
+def _without_views(kind: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_struct(kind):
+        fields = [field.with_type(_without_views(field.type)) for field in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    if _is_list(kind) or types.is_fixed_size_list(kind):
+        inner = kind.value_field.with_type(_without_views(kind.value_type))
+        if inner == kind.value_field:
+            return kind
+        if types.is_fixed_size_list(kind):
+            return pa.list_(inner, kind.list_size)
+        return pa.list_(inner) if types.is_list(kind) or types.is_list_view(kind) else pa.large_list(inner)
+    return kind
 
 
 def _nest_of(kind: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.arrow import takeable
 from distinput.core.block import Block, concat_blocks
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import Spec
@@ -184,7 +185,7 @@ class Parquet(TableFormat):
                 with reading(path, group):
                     table = reader.row_group(group, self._names())
                     table = checked_batch(path, f"row group {group}", table)
-                    batch = self._selected(table.take(local).combine_chunks().to_batches()[0], spec)
+                    batch = self._selected(takeable(table).take(local).combine_chunks().to_batches()[0], spec)
                     parts.append(self._block(path, group, batch, spec, local))
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))

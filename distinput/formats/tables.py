@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code shared by Parquet and Arrow IPC: options, conversion of rows to blocks, and error messages."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,9 +15,12 @@ from distinput.core.column import Column
 from distinput.core.nest import Structure
 from distinput.core.spec import Spec
 from distinput.core.to_arrow import column_to_arrow
-from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 
 __all__ = ["arrays_of", "as_columns", "as_nulls", "checked_batch", "naming_damage", "rows_block", "table_spec"]
+
+_ENCRYPTED = re.compile(r"encrypted metadata|Cannot decrypt|file decryption|is encrypted", re.IGNORECASE)
+"""What pyarrow says of a file, or a column, for which it would need a key."""
 
 
 def as_columns(who: str, columns: Any) -> tuple[str, ...] | None:
@@ -86,12 +90,22 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
     except pa.ArrowNotImplementedError as error:
         raise UnimplementedError(f"{where}: {error}") from error
     except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
-        raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
+        raise _damage(where, kind, error) from error
     except OSError as error:
         if error.errno is None:  # from pyarrow, not from the operating system
-            raise DataLossError(f"{where}: not {kind}, or damaged: {error}") from error
+            raise _damage(where, kind, error) from error
         error.add_note(f"while reading {path!r}")
         raise
+
+
+def _damage(where: str, kind: str, error: Exception) -> DistinputError:
+    """What an error of pyarrow means."""
+    if _ENCRYPTED.search(str(error)):
+        return UnimplementedError(
+            f"{where}: is encrypted, and keys cannot be given: {error}; write it decrypted, or name the columns that are not "
+            "encrypted with columns="
+        )
+    return DataLossError(f"{where}: not {kind}, or damaged: {error}")
 
 
 def checked_batch(path: str, part: str, batch: Any) -> Any:
