@@ -68,7 +68,9 @@ def load_manifest(path: str) -> FileTable:
         found = json.loads(text)
         version = found["distinput_manifest"]
         names, sizes, rows, stamps = [list(found[name]) for name in _COLUMNS]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except KeyError as error:
+        raise _damage(path, f"it has no {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
         raise _damage(path, str(error)) from error
     if version != _VERSION:
         raise InvalidArgumentError(
@@ -76,6 +78,8 @@ def load_manifest(path: str) -> FileTable:
         )
     try:
         return _checked(path, _table(names, _numbers(sizes), _numbers(rows), stamps))
+    except DataLossError:
+        raise
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise _damage(path, str(error)) from error
 
@@ -96,9 +100,9 @@ def _checked(path: str, table: FileTable) -> FileTable:
     """
     lengths = {len(table.names), len(table.sizes), len(table.stamps if table.stamps is not None else table.names)}
     if len(lengths | ({len(table.rows)} if table.rows is not None else set())) > 1:
-        raise _damage(path, "each file must have a name, a size, rows and a stamp")
+        raise _damage(path, "its columns have different lengths; each file must have a name, a size, rows and a stamp")
     if (table.sizes < 0).any():
-        raise _damage(path, "a file has a negative size")
+        raise _damage(path, f"file {int((table.sizes < 0).argmax())} has a negative size")
     return table
 
 

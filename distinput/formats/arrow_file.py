@@ -67,9 +67,9 @@ class ArrowFile:
         return self.batches is not None and (self.listed or not self.batches.dictionaries)
 
     @property
-    def _schema_part(self) -> str | None:
+    def _schema_part(self) -> str:
         """What is read first: of a stream, the schema; of a file, what its end says of all of it."""
-        return None if self.listed else "the schema at its beginning"
+        return "its footer" if self.listed else "the schema at its beginning"
 
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
@@ -203,6 +203,6 @@ def arrow_file(
     return ArrowFile(path, stamp, columns, trusted, memory_map)
 
 
-def reading_batch(path: str, part: str | None) -> AbstractContextManager[None]:
+def reading_batch(path: str, part: str) -> AbstractContextManager[None]:
     """Translate pyarrow errors inside the `with` into errors that name the file and the part of it."""
     return naming_damage("an Arrow IPC file", path, part)

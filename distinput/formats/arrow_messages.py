@@ -61,7 +61,7 @@ def is_file(path: str) -> bool:
     # A stream begins with the length of its schema message, preceded by a marker since version 0.15 of the format.
     first, second = struct.unpack("<II", head) if len(head) == 8 else (0, 0)
     if not (first == _CONTINUED and 0 < second < 1 << 31) and not 0 < first < 1 << 24:
-        raise _damage(path, "it begins with neither the mark of a file nor the schema of a stream")
+        raise _damage(path, "at byte 0: it begins with neither the mark of a file nor the schema of a stream")
     return False
 
 
@@ -74,7 +74,7 @@ def batches_of_file(path: str) -> Batches:
     size = size_of(path)
     tail = read_range(path, max(0, size - 10), size)
     if len(tail) < 10 or not tail.endswith(MAGIC):
-        raise _damage(path, "it does not end as it should; it was cut short")
+        raise _damage(path, f"its footer is not at its end, at byte {size}; it was cut short")
     length = int.from_bytes(tail[:4], "little", signed=True)
     begin = size - 10 - length
     if length < 4 or begin < 8:
@@ -84,19 +84,23 @@ def batches_of_file(path: str) -> Batches:
         blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
         # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
-        if len(blocks) and (
-            min(starts.min() - 8, heads.min() - 8, bodies.min()) < 0 or (starts + heads + bodies > begin).any()
-        ):
-            raise _damage(path, "a record batch lies outside of it")
-        data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
-        found = [_message(data[end - head : end])[0] for head, end in zip(heads.tolist(), ends, strict=True)]
-    except DataLossError:
-        raise
     except (struct.error, ValueError, IndexError) as error:
-        raise _damage(path, str(error)) from error
-    for number, message in enumerate(found):
+        raise _damage(path, f"its footer at byte {begin}: {error}") from error
+    parts = np.array([starts - 8, heads - 8, bodies])  # each for itself first: their sum may overflow
+    outside = ((parts < 0) | (parts > begin)).any(0) | (starts + heads + bodies > begin)
+    if outside.any():
+        number = int(outside.argmax())
+        raise _damage(path, f"record batch {number} at byte {starts[number]} lies outside of it")
+    data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
+    found = []
+    for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):
+        try:
+            message = _message(data[end - head : end])[0]
+        except (struct.error, ValueError, IndexError) as error:
+            raise _damage(path, f"record batch {number} at byte {starts[number]}: {error}") from error
         if message.kind != _BATCH or message.rows < 0:
-            raise _damage(path, f"message {number} is not a record batch")
+            raise _damage(path, f"what should be record batch {number} at byte {starts[number]} is something else")
+        found.append(message)
     return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0)
 
 
@@ -150,7 +154,7 @@ def check_end_of_stream(path: str) -> None:
     size = size_of(path)
     mark = b"\xff" * 4 if read_range(path, 0, 4) == b"\xff" * 4 else b""
     if size and not read_range(path, max(0, size - 8), size).endswith(mark + bytes(4)):
-        raise _damage(path, "the stream does not end as it should; it was cut short")
+        raise _damage(path, f"the stream ends at byte {size}, but not as it should; it was cut short")
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,11 +248,13 @@ def _parsed(path: str) -> tuple[_Header, bool]:
             np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
         except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
             if len(data) < most or most > 1 << 20:
-                raise DataLossError(f"{path}: not a .npy file, or damaged: {error}") from error
+                raise DataLossError(
+                    f"{path}: not a .npy file, or damaged: its header at byte 0: {error.args[0] if error.args else error}"
+                ) from error
             most *= 16  # a longer header
             continue
         if any(size < 0 for size in shape):
-            raise DataLossError(f"{path}: not a .npy file, or damaged: its shape is {shape}")
+            raise DataLossError(f"{path}: not a .npy file, or damaged: its header at byte 0: its shape is {shape}")
         return _Header(shape, dtype, file.tell()), in_columns
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy `.npz` archives: the rows of several arrays, along their first axes, are records."""
 
+import errno
 import io
 import struct
 import zipfile
@@ -141,13 +142,13 @@ def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None, local: str |
     try:
         with naming(path), open_ranges(path) as file, zipfile.ZipFile(file) as archive:
             members = _members(path, archive, columns, local)
-            found = {name: _array(path, archive, member, name, local) for name, member in members.items()}
+            found = {name: _read(path, archive, member, name, local) for name, member in members.items()}
     except DistinputError:
         raise
     except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
-        if isinstance(error, OSError) and error.errno is not None:
+        if _is_of_system(error):
             raise
-        raise DataLossError(f"{path}: not a .npz archive, or damaged: {error}") from error
+        raise DataLossError(f"{path}: not a .npz archive, or damaged: its list of members: {error}") from error
     lengths = {name: len(array) for name, array in found.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidArgumentError(
@@ -179,6 +180,23 @@ def _members(
     return found
 
 
+def _is_of_system(error: Exception) -> bool:
+    """Whether an error is of the operating system and not of what is in the archive, such as a place before its beginning."""
+    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+
+
+def _read(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, local: str | None) -> Any:
+    """An array, whose name is in errors of what it is read from."""
+    try:
+        return _array(path, archive, member, name, local)
+    except DistinputError:
+        raise
+    except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
+        if _is_of_system(error):
+            raise
+        raise DataLossError(f"{path}: array {name!r}: damaged: {error}") from error
+
+
 def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, local: str | None) -> Any:
     """An array: a view of the mapped archive, or in memory."""
     if not member.filename.endswith(".npy"):
@@ -202,7 +220,7 @@ def _stored(path: str, data: Bytes, member: zipfile.ZipInfo) -> Bytes:
         if start + member.file_size <= len(data):
             return data[start : start + member.file_size]
     raise DataLossError(
-        f"{path}: damaged: {member.filename!r} is not at byte {at}, where the index of the archive says"
+        f"{path}: damaged: array {member.filename!r} is not at byte {at}, where the list of members says"
     )
 
 
@@ -216,7 +234,7 @@ def _parsed(who: str, data: Bytes) -> Any:
         shape, in_columns, dtype = readers[npy.read_magic(file)](file)
         np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
     except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
-        raise DataLossError(f"{who}: not a .npy file, or damaged: {error}") from error
+        raise DataLossError(f"{who}: not a .npy file, or damaged: {error.args[0] if error.args else error}") from error
     if dtype.kind not in "biufcmM":
         raise UnimplementedError(
             f"{who} holds values of dtype {dtype}, of which no rows can be read; save numbers, or text in Arrow files"

@@ -63,11 +63,13 @@ def _loaded(path: str, version: str) -> Ints:
         content = file.read()
     try:
         lines = path.endswith(OTHERS_ENDING)
-        offsets = _from_lines(content) if lines else np.load(io.BytesIO(content), allow_pickle=False)
-        if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets) or offsets[0]:
-            raise ValueError("an index is int64 [records + 1], and the first record begins at 0")
-        if (np.diff(offsets) < HEADER + FOOTER).any():
-            raise ValueError(f"a record takes at least {HEADER + FOOTER} bytes")
+        offsets = _from_lines(content) if lines else _from_array(content)
+        sizes = np.diff(offsets)
+        if (sizes < HEADER + FOOTER).any():
+            number = int((sizes < HEADER + FOOTER).argmax())
+            raise ValueError(f"record {number} would have {sizes[number]} bytes; one takes at least {HEADER + FOOTER}")
+        if offsets[0]:
+            raise ValueError(f"record 0 begins at byte {offsets[0]}, not at the beginning of the file")
     except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
         raise DataLossError(f"{path}: not an index of a TFRecord file, or damaged: {error}; {CURE}") from error
     offsets.flags.writeable = False  # shared by all readers
@@ -75,12 +77,33 @@ def _loaded(path: str, version: str) -> Ints:
     return found
 
 
-def _from_lines(content: bytes) -> Ints:
-    lines = np.array([line.split() for line in content.splitlines()], np.int64).reshape(-1, 2)
-    offsets = np.append(lines[:, 0], lines[-1:].sum() if len(lines) else 0)
-    if (np.diff(offsets) != lines[:, 1]).any():
-        raise ValueError("each record must begin where the one before it ends")
+def _from_array(content: bytes) -> Ints:
+    try:
+        offsets = np.load(io.BytesIO(content), allow_pickle=False)
+    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+        raise ValueError(f"its header at byte 0: {error.args[0] if error.args else error}") from error
+    if not isinstance(offsets, np.ndarray) or offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets):
+        raise ValueError("its header at byte 0: an index is int64 [records + 1]")
     return offsets
+
+
+def _from_lines(content: bytes) -> Ints:
+    words = [line.split() for line in content.splitlines()]
+    bad = next((number for number, line in enumerate(words, 1) if len(line) != 2 or not all(map(_is_count, line))), 0)
+    if bad:
+        raise ValueError(
+            f"line {bad}: expected the start and the size of a record, got {b' '.join(words[bad - 1])[:40]!r}"
+        )
+    lines = np.array(words, np.int64).reshape(-1, 2)
+    offsets = np.append(lines[:, 0], lines[-1:].sum() if len(lines) else 0)
+    wrong = np.diff(offsets) != lines[:, 1]
+    if wrong.any():
+        raise ValueError(f"line {int(wrong.argmax()) + 2}: each record must begin where the one before it ends")
+    return offsets
+
+
+def _is_count(word: bytes) -> bool:
+    return word.isdigit() and len(word) < 19  # so that it fits into 64 bits
 
 
 def array_file(offsets: Ints) -> bytes:

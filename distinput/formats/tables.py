@@ -76,7 +76,7 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
     Args:
       kind: the expected kind of file, such as "a Parquet file".
       path: of the file.
-      part: such as "row group 3"; None: the file as a whole.
+      part: such as "row group 3"; None: the footer, which is about the file as a whole.
 
     Raises:
       DataLossError: pyarrow found damage.
@@ -90,22 +90,23 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
     except pa.ArrowNotImplementedError as error:
         raise UnimplementedError(f"{where}: {error}") from error
     except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
-        raise _damage(where, kind, error) from error
+        raise _damage(path, part, kind, error) from error
     except OSError as error:
         if error.errno is None:  # from pyarrow, not from the operating system
-            raise _damage(where, kind, error) from error
+            raise _damage(path, part, kind, error) from error
         error.add_note(f"while reading {path!r}")
         raise
 
 
-def _damage(where: str, kind: str, error: Exception) -> DistinputError:
+def _damage(path: str, part: str | None, kind: str, error: Exception) -> DistinputError:
     """What an error of pyarrow means."""
+    where, what = (f"{path}: {part}", error) if part is not None else (path, f"its footer: {error}")
     if _ENCRYPTED.search(str(error)):
         return UnimplementedError(
             f"{where}: is encrypted, and keys cannot be given: {error}; write it decrypted, or name the columns that are not "
             "encrypted with columns="
         )
-    return DataLossError(f"{where}: not {kind}, or damaged: {error}")
+    return DataLossError(f"{where}: not {kind}, or damaged: {what}")
 
 
 def checked_batch(path: str, part: str, batch: Any) -> Any:

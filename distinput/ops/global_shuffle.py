@@ -22,7 +22,7 @@ from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.shuffle import permute
 from distinput.plan.latest import Latest
-from distinput.plan.node import Node
+from distinput.plan.node import Node, walk
 from distinput.plan.same_elements import SameElements
 from distinput.plan.seeded import Seeded
 from distinput.streaming.fetched import fetched
@@ -74,10 +74,12 @@ class GlobalShuffle(Seeded, SameElements):
         self.check_seed("global_shuffle")
         n = self.input.cardinality
         if n < 0 or (n and not self.input.random_access and self.input.start_at(0, 0) is None):
+            below = (getattr(step, "uncounted", None) for step in walk(self.input))
+            why = next((f": the records of {path} cannot be counted" for path in below if path is not None), "")
             raise InvalidArgumentError(
                 "global_shuffle: the input's elements must be countable and reachable by position (arrays, ranges, Parquet, "
                 "Arrow, npy, fixed-length records after assert_cardinality, and what keeps their positions), got "
-                f"{self.input.op}; use shuffle(buffer_size)"
+                f"{self.input.op}{why}; use shuffle(buffer_size)"
             )
 
     @property

@@ -115,6 +115,15 @@ class Reader(Node):
             return None
         return tuple(names), np.asarray(ends, np.int64)
 
+    @property
+    def uncounted(self) -> str | None:
+        """The first file of which the records cannot be counted, though those of others of its format can; None: none."""
+        n = self.input.cardinality
+        if self.counts is not None or not self.format.counts_rows or not self.input.random_access or n < 0:
+            return None
+        names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
+        return next((name for name in names if self.format.rows(name) is None), None)
+
     def counts_in(self, epoch: int) -> Counts | None:
         """`counts` in the order of the files in one pass, since their names may be shuffled anew for each pass."""
         if self.counts is None or epoch == 0:

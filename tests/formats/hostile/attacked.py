@@ -7,13 +7,14 @@ For each attack it prints `begin NUMBER NAME`, and then what came of it: `fine`,
 """
 
 import os
+import re
 import resource
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from distinput.errors import DistinputError
+from distinput.errors import DataLossError, DistinputError
 from tests.formats.hostile.attacks import CANARY, Attack
 from tests.formats.hostile.every_attack import ATTACKS
 from tests.formats.hostile.peak import peak_bytes
@@ -38,6 +39,13 @@ _CHANGES = {"os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.r
 
 _TRUSTED = {"builtins", "copyreg", "numba", "numpy", "llvmlite"}
 """Whose classes numba finds in its cache of kernels."""
+
+
+PLACE = (
+    r"byte \d+|after \d+|at \d+ \(record|row \d+|record \d+|line \d+|row group \d+|record batch \d+|sample|member|array '"
+    r"|its (header|footer|list of members|columns|parts)|manifest|changed while it was read|has \d+ bytes"
+)
+"""What an error of damage says of the place in the file; of a manifest, or of all of a file, what is wrong with it."""
 
 
 class Watch:
@@ -90,6 +98,8 @@ def outcome(attack: Attack, folder: Path, watch: Watch) -> str:
         wrong.append(f"{type(error).__name__}: {error!s:.300}")
     elif error is None and attack.error == "file":
         wrong.append("no error")
+    elif isinstance(error, DataLossError) and not re.search(PLACE, str(error)):
+        wrong.append(f"no place in the file: {error!s:.300}")
     elif error is not None and str(folder / (attack.error or "file").rstrip("?")) not in said:
         wrong.append(f"the file is not named: {said:.300}")
     return f"bad: {'; '.join(wrong)}".replace("\n", " ") if wrong else f"fine {said[:200]}".replace("\n", " ")

@@ -313,6 +313,16 @@ def _array(array: Any) -> bytes:
     return file.getvalue()
 
 
+def _npz() -> Iterator[Sample]:
+    """Archives of arrays, of which NumPy is the other reader; it checks less, so only what distinput does is looked at."""
+    read = reader(lambda path: di.data.NpzDataset(str(path)))
+    arrays = {"x": np.arange(6.0), "y": np.arange(12, dtype=">i4").reshape(6, 2), "z": np.ones((2, 6), order="F").T}
+    for name, save in {"npz": np.savez, "npz compressed": np.savez_compressed}.items():
+        file = io.BytesIO()
+        save(file, **arrays)
+        yield Sample(name, file.getvalue(), read, None, ways=COUNTED)
+
+
 # Arrow and Parquet
 
 NUMBERS = {
@@ -528,6 +538,7 @@ def _all() -> Iterator[Sample]:
         "times": np.arange(6).astype("<M8[s]"),
     }.items():
         yield Sample(f"npy {name}", _array(array), read_npy, _of(strict.npy), ways=COUNTED)
+    yield from _npz()
     yield Sample("npy headers", bytes(range(250)) * 4, read_npy, _of(strict.npy), damage=_headed, ways=COUNTED)
     yield from _arrow_samples()
     yield from _parquet_samples()
@@ -650,13 +661,19 @@ def _packed(text: bytes, codec: Any) -> bytes:
 POSITIONS = {
     "tfrecord": r"at \d+ \(record \d+\)|at or before byte \d+",
     "indexed": r"record \d+|but its index .* is of a file of \d+ bytes",
+    "index": r"record \d+|its header at byte 0|is of a file of \d+ bytes",
+    "idx": r"record \d+|line \d+|is of a file of \d+ bytes",
     "text ": r"at or before byte \d+",
     "fixed": r"at or before byte \d+|Excess trailing bytes: .* \d+ bytes are left over",
-    "arrow file": r"record batch \d+|not an Arrow IPC file, or damaged: ",  # of the footer, or of what it says
-    "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning|neither the mark of a file nor the schema",
+    "arrow file": r"record batch \d+|its footer|at byte \d+",
+    "arrow stream": r"record batch \d+|byte \d+|the schema at its beginning",
     "array_record": r"its index cannot be read|at byte \d+",
     "sql": r"the query failed|row \d+",
-    "parquet": r"row group \d+|not a Parquet file, or damaged: ",  # of the footer
+    "parquet": r"row group \d+|its footer|the footer says",
+    "npy": r"its header at byte 0|has \d+ bytes, but an array|row \d+",
+    "npz": r"its list of members|array '.*'|two arrays '.*'",
+    "manifest parquet": "",
+    "manifest": r"line \d+ column \d+|file \d+|position \d+|it has no '.*'|its columns|must be integers",
     "csv": r"line \d+: |several columns have the same name|no record shows the types|at or before byte \d+",
     "jsonl": r"line \d+: |no record shows the types|at or before byte \d+",
     "tar": r"at byte \d+|sample '.*': member '.*': |at or before byte \d+",
