@@ -197,15 +197,16 @@ class FragmentReader(Node):
                 at = position or fragment.start
                 if "row" not in fragment.start:  # rows are counted from the beginning of the fragment
                     return {"file": fragment.path, "row": None}
-                ended = fragment.stop is not None and at["row"] >= fragment.stop["row"]
+                stop = (fragment.stop or {}).get("row")  # a part of a text file ends at a byte
+                ended = any(at.get(unit, -1) >= place for unit, place in (fragment.stop or {}).items())
                 over = partial(_ended, self.format, fragment, at)
                 row = at["row"] + ahead
                 if ahead < 0:
                     return {"file": fragment.path, "row": row} if row >= 0 else None
                 if not (ended or self._over.of(str((fragment, at)), over)):
-                    if fragment.stop is not None and row >= fragment.stop["row"]:
-                        ahead -= fragment.stop["row"] - at["row"]
-                    elif fragment.stop is None and ahead and not self._within(fragment.path, row):
+                    if stop is not None and row >= stop:
+                        ahead -= stop - at["row"]
+                    elif stop is None and ahead and not self._within(fragment.path, row):
                         return None
                     else:
                         return {"file": fragment.path, "row": row}
@@ -217,7 +218,10 @@ class FragmentReader(Node):
 
     def _within(self, path: str, row: int) -> bool:
         """Whether a file is known to have that record."""
-        rows = self.format.rows(path) if self.format.counts_rows else None
+        try:
+            rows = self.format.rows(path) if self.format.counts_rows else None
+        except (*DAMAGE, OSError):
+            return False
         return rows is not None and row < rows
 
     @cached_property

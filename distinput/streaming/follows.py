@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -24,6 +25,7 @@ class Follows:
         self.rows = 0
         """As many as are known."""
         self._blocks: Iterator[Any] = iter(())
+        self._lock = Lock()  # workers of one process may ask at the same time
         with suppress(DataLossError, InvalidArgumentError, OSError):
             whole = format.rows(path) if format.counts_rows else None
             if whole is not None:
@@ -33,6 +35,10 @@ class Follows:
 
     def at_least(self, rows: int) -> bool:
         """Whether so many follow; a record that is damaged counts."""
+        with self._lock:
+            return self._read_on(rows)
+
+    def _read_on(self, rows: int) -> bool:
         try:
             while self.rows < rows:
                 block = next(self._blocks, None)
