@@ -1194,7 +1194,8 @@ class Transformations(Actions[T_co]):
           compression: None, "LZ4" or "ZSTD"; "SNAPPY" and "GZIP" stand for these two, and "AUTO" for None.
           reader_func: a dataset with a dataset for each file -> the dataset that later passes give; None: one file after the other.
           shard_func: element -> the number of its file, an integer from 0 on; None: files of 256 MiB, in order.
-            Where a function deals, the pass after one that was killed begins again: the files do not say in which order they came.
+            Where a function deals, the elements are also kept in order until the pass ends, which takes the space twice: from there
+            the pass after one that was killed goes on.
 
         Raises:
           InvalidArgumentError: the compression is unknown; at iteration, `path` is a file, or `shard_func` returns no number.

@@ -14,20 +14,23 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.run import Run
 from distinput.core.spec_json import spec_json
 from distinput.data.block_pass import BlockPass
 from distinput.data.handle import Handle
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.paths import as_paths, local_path
+from distinput.ops.saved import saved_elements
 from distinput.plan.code import function_word
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE
 from distinput.writers import WRITERS
 from distinput.writers.cut import Cut
+from distinput.writers.elements import ElementsWriter
 from distinput.writers.job import Job, merging, parts_of, tidy
 from distinput.writers.journal import Journal
-from distinput.writers.kept_files import file_numbers
+from distinput.writers.kept_files import KeptFiles, file_numbers
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.open_file import OpenFile
 from distinput.writers.pieces import Pieces
@@ -195,9 +198,13 @@ class Writing:
 
     def _written(self, journal: Journal | None) -> Journal:
         """Write what is missing."""
-        stage, request = self.stage, self.request
+        stage, request, order = self.stage, self.request, self._order
         passed = None
-        if journal is not None:
+        if (
+            journal is not None and journal.order != order
+        ):  # it was not known then how many elements there are, or is not now
+            stage.clear()
+        elif journal is not None:
             try:
                 passed = BlockPass(self.dataset, journal.state)
             except StateError:  # other rules, another release: begin again
@@ -205,7 +212,7 @@ class Writing:
         if passed is None or journal is None:
             self._check_names()
             stage.run = request.job.run or stage.run
-            journal = Journal(self.key, stage.run, pipeline=self.pipeline)
+            journal = Journal(self.key, stage.run, pipeline=self.pipeline, order=order)
             journal = replace(journal, replaces=tuple([file.name for file in self.old.files] if self.old else ()))
             passed = BlockPass(self.dataset)
         stage.run = journal.run
@@ -214,16 +221,23 @@ class Writing:
             if request.shard_func is not None:
                 pieces = self._by_function(passed, journal, request.shard_func)
                 files, per_file = pieces.in_order()
-                order = "shard_func"
-            elif (request.cut.shards or 1) > 1 and self._total < 0:
-                files, order = self._in_turns(passed, request.cut.shards or 1), "turns"
+            elif order == "turns":
+                files = self._in_turns(passed, journal, request.cut.shards or 1)
             else:
-                files, order = self._in_order(passed, journal), "files"
+                files = self._in_order(passed, journal)
         finally:
             passed.close()
-        done = replace(journal, files=tuple(files), state=None, done=True, order=order, pieces=tuple(per_file))
+        done = replace(journal, files=tuple(files), state=None, done=True, pieces=tuple(per_file))
         stage.record(done.to_json())
+        stage.clear(all_but=done.files)
         return done
+
+    @property
+    def _order(self) -> str:
+        """How elements go to files, as `WrittenFiles` has it."""
+        if self.request.shard_func is not None:
+            return "shard_func"
+        return "turns" if (self.request.cut.shards or 1) > 1 and self._total < 0 else "files"
 
     def _published(self, journal: Journal) -> WrittenFiles:
         """Give the files their names; of several workers the last one does it, for all."""
@@ -337,20 +351,57 @@ class Writing:
             )
         return self.request.cut.rows(index, total)
 
-    def _in_turns(self, passed: BlockPass, shards: int) -> list[WrittenFile]:
-        """Element i to file i modulo `shards`, since nobody knows how many there are; none is complete before the end."""
+    def _in_turns(self, passed: BlockPass, journal: Journal, shards: int) -> list[WrittenFile]:
+        """Element i to file i modulo `shards`, since nobody knows how many there are.
+
+        No file is complete before the end. So the elements are spooled too, in order, and the spool is what is recorded: a
+        writer that goes on deals what is in it anew, and then what the pass still has.
+        """
         opened: list[OpenFile] = []
         done = 0
+
+        def deal(block: Block) -> None:
+            nonlocal done
+            for shard in range(shards):
+                opened[shard].write(block.rows((shard - done) % shards, block.size, shards))
+            done += block.size
+
+        spool = KeptFiles(self.stage, ElementsWriter(), self.spec, done=journal.files, word="spool")
+        spools = self.stage.local and self._spools
         try:
             opened += [self._open(number, 0) for number in range(shards)]
-            for block in self._blocks(passed, 0):
-                for shard in range(shards):
-                    opened[shard].write(block.rows((shard - done) % shards, block.size, shards))
-                done += block.size
+            for block in self._spooled(journal.files):
+                deal(block)
+            for block in self._blocks(passed, done):
+                deal(block)
+                if spools:
+                    spool.write(block)
+                    ended = spool.cut()
+                    if ended is not None:
+                        self.stage.record(replace(journal, files=ended, state=passed.state(block.size)).to_json())
             return [file.end() for file in opened]
         finally:
+            spool.discard()
             for file in opened:
                 file.discard()
+
+    @property
+    def _spools(self) -> bool:
+        """Whether the format of saved elements holds these; else a writer that was interrupted begins again."""
+        try:
+            ElementsWriter().check(self.spec)
+        except DistinputError:
+            return False
+        return True
+
+    def _spooled(self, files: tuple[WrittenFile, ...]) -> Iterator[Block]:
+        """The elements that are in files of the spool."""
+        if files:
+            options = ElementsWriter().reading(self.spec)
+            found = saved_elements(WrittenFiles(self.stage.folder, "elements", options, files), self.spec)
+            with Run() as run:
+                for block, _ in found.open(found.start(0), run):
+                    yield block.materialize()
 
     def _by_function(self, passed: BlockPass, journal: Journal, shard_func: Callable[..., Any]) -> Pieces:
         """Each element to the file that a function names; now and then all files end, and are recorded."""

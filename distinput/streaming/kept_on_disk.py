@@ -4,7 +4,8 @@
 One pass writes at a time. Passes that run meanwhile read the input, here and in other processes. What is written has a hidden
 name until it is complete, so a process that is killed leaves nothing that could be taken for a cache. With each file that is
 complete a journal keeps the state of the input, so that the next pass of the same pipeline and seeds reads these files and goes
-on after them. Where a function deals the elements to files it begins again: their order is not in the files.
+on after them. Where a function deals the elements to files, these do not tell their order, and none is complete before the
+end: there the elements are spooled too, in order, and the spool is what the next pass reads.
 """
 
 import warnings
@@ -345,13 +346,20 @@ class KeptOnDisk(SameElements):
         """
         begun = self._interrupted(stage, epoch)
         done = () if begun is None else begun.files
-        files = KeptFiles(stage, ElementsWriter(self.codec), self.spec, self.shards_by, done)
-        goes_on = not stores(self.input)
+        writer, goes_on = ElementsWriter(self.codec), stage.local and not stores(self.input)
+        if self.shards_by is None:
+            files = in_order = KeptFiles(stage, writer, self.spec, done=done)
+        else:
+            files = KeptFiles(stage, writer, self.spec, self.shards_by)
+            in_order = KeptFiles(stage, writer, self.spec, done=done, word="spool")
         try:
             if begun is not None:
                 again = self.reader(replace(self._manifest(done, stage, epoch), directory=stage.folder), in_order=True)
                 for made, _ in again.open(again.start(0), run):
-                    yield frozen(made.materialize()), None
+                    block = frozen(made.materialize())
+                    if files is not in_order:
+                        self._write(files, block)
+                    yield block, None
             start = self.input.start(epoch) if begun is None or begun.state is None else begun.state
             for made, after in self.input.open(start, run):
                 if type(made) is Failure:
@@ -361,8 +369,10 @@ class KeptOnDisk(SameElements):
                 block = frozen(made.materialize())  # users and the file look at the same arrays
                 if not self.store.too_large:
                     self._write(files, block)
+                if files is not in_order and goes_on:
+                    self._write(in_order, block)
                 if not self.store.too_large:
-                    self._cut(files, stage, epoch, after if goes_on else None)
+                    self._cut(in_order, stage, epoch, after if goes_on else None)
                 yield block, after
             if not self.store.too_large:
                 with self._told():
@@ -370,6 +380,7 @@ class KeptOnDisk(SameElements):
                     publish([(stage, done)], self._manifest(done, stage, epoch), None)
         finally:
             files.discard()
+            in_order.discard()
             stage.discard()
 
     def _cut(self, files: KeptFiles, stage: Stage, epoch: int, state: State | None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a pass writes on its way, block by block, for a cache or a snapshot."""
+"""The files that a pass writes on its way, block by block: for a cache or a snapshot, or to go on from if it is interrupted."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -37,6 +37,7 @@ class KeptFiles:
       spec: of the elements.
       shard_func: element -> the number of its file; None: one file after the other, of 256 MiB.
       done: complete files of an interrupted pass, after which this one goes on.
+      word: what the names of the files begin with.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class KeptFiles:
         spec: Spec,
         shard_func: Callable[..., Any] | None = None,
         done: Iterable[WrittenFile] = (),
+        word: str = "elements",
     ) -> None:
         self._stage, self._writer, self._spec, self._shard_func = stage, writer, spec, shard_func
+        self._word = word
         self._done = list(done)
         self._open: dict[int, OpenFile] = {}
 
@@ -101,7 +104,7 @@ class KeptFiles:
     def _file(self, number: int) -> OpenFile:
         if len(self._open) >= _MOST_OPEN:
             raise InvalidArgumentError(f"shard_func may name {_MOST_OPEN} files, which are all open; it named more")
-        name = f"elements-{self._stage.run}-{number:05d}{self._writer.ending}"
+        name = f"{self._word}-{self._stage.run}-{number:05d}{self._writer.ending}"
         self._open[number] = OpenFile(self._stage, self._writer, self._spec, name, 0)
         return self._open[number]
 

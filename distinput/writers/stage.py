@@ -102,10 +102,11 @@ class Stage:
                     return True
         return False
 
-    def clear(self) -> None:
-        """Remove all that a writer left here."""
+    def clear(self, all_but: Sequence[WrittenFile] | None = None) -> None:
+        """Remove all that a writer left here, or all but these files and the journal that names them."""
+        kept = {_LOCK} if all_but is None else {_LOCK, _JOURNAL, *[file.name for file in all_but]}
         for name in os.listdir(self.folder) if self.local else ():
-            if name != _LOCK:
+            if name not in kept:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.folder, name))
 

@@ -2,6 +2,7 @@
 """Writing: files are cut where was asked, appear together, and an interrupted writing goes on."""
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import distinput as di
 from distinput.errors import FailedPreconditionError
 from distinput.files.lock import FileLock
 from distinput.files.sink import Sink
+from distinput.writers import kept_files
 from distinput.writers.manifest import MANIFEST, read_written
 from distinput.writers.stage import Stage
 
@@ -29,6 +31,11 @@ def joined(made: Any) -> list[Any]:
 
 def failing(fails: list[int], seen: list[int], size: int = 10) -> Any:
     """Elements of which some fail while they are in a list."""
+    return passing(Dataset.range(size), fails, seen)
+
+
+def passing(dataset: Any, fails: list[int], seen: list[int]) -> Any:
+    """Numbers, each of which is put into a list, unless it is in the other."""
 
     def pass_on(x: int) -> int:
         if int(x) in fails:
@@ -36,7 +43,7 @@ def failing(fails: list[int], seen: list[int], size: int = 10) -> Any:
         seen.append(int(x))
         return x
 
-    return Dataset.range(size).map(pass_on, output_signature=di.TensorSpec([], "int64"))
+    return dataset.map(pass_on, output_signature=di.TensorSpec([], "int64"))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,45 @@ def test_elements_that_nobody_counted_take_turns(tmp_path: Path) -> None:
     assert (rows(made), made.order) == ([[0, 2, 5, 7, 9], [1, 3, 6, 8]], "turns")
     none = Dataset.range(10).filter(lambda x: x > 10).write(tmp_path / "b", "elements", shards=2)
     assert rows(none) == [[], []]
+
+
+@pytest.mark.parametrize("format", ["elements", "parquet", "csv"])
+def test_files_that_take_turns_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    fails, seen = [7], []  # type: ignore[var-annotated]
+
+    def dataset() -> Any:
+        parts = Dataset.range(5).concatenate(Dataset.range(5, 7)).concatenate(Dataset.range(7, 10))
+        return passing(parts, fails, seen).filter(lambda x: x != 4).map(lambda x: {"x": x})
+
+    with pytest.raises(ValueError, match="element 7"):
+        dataset().write(tmp_path / "again", format, shards=3)
+    assert read_written(str(tmp_path / "again")) is None
+    fails.clear()
+    made = dataset().write(tmp_path / "again", format, shards=3)
+    assert seen.count(0) == 1  # the first ones were not made again
+    whole = dataset().write(tmp_path / "whole", format, shards=3)
+    assert (rows(made), made.order) == (rows(whole), "turns")
+    assert [file.name for file in made.files] == [file.name for file in whole.files]
+    assert sorted(os.listdir(tmp_path / "again")) == sorted([MANIFEST, *[file.name for file in made.files]])
+    di.io.verify_files(str(tmp_path / "again"))
+
+
+def test_files_that_took_turns_are_not_gone_on_with_where_elements_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_files, "SHARD_BYTES", 1)
+    fails, seen = [7], []  # type: ignore[var-annotated]
+    with pytest.raises(ValueError, match="element 7"):
+        failing(fails, seen).write(tmp_path, "elements", shards=3)
+    (stage,) = tmp_path.iterdir()
+    journal = json.loads((stage / "journal.json").read_text())
+    (stage / "journal.json").write_text(json.dumps({**journal, "order": "turns"}))
+    fails.clear()
+    seen.clear()
+    made = failing(fails, seen).write(tmp_path, "elements", shards=3)
+    assert rows(made) == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert seen == list(range(10))
 
 
 def test_no_elements_are_one_file(tmp_path: Path) -> None:

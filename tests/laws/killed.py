@@ -22,6 +22,10 @@ from distinput.writers import cut, kept_files
 from distinput.writers.manifest import MANIFEST, read_written
 
 OLD, NEW = list(range(7)), list(range(100, 112))
+_LEFT = [number for number in range(100, 114) if number not in (103, 110)]
+IN_TURNS = dict(zip(_LEFT, [NEW[place % 3 * 4 + place // 3] for place in range(12)], strict=True))
+"""What is written in turns, so that the files have the new elements one after the other."""
+_KEEP = ("cache", "snapshot", "snapshot_by_function")
 _STEPS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.listdir", "os.scandir")
 _MEMORY = Path("/dev/shm")
 
@@ -35,6 +39,13 @@ def dataset(first: int, count: int) -> Any:
 def write(folder: str) -> None:
     """Replace a dataset by one of several files."""
     dataset(100, 12).write(folder, "elements", shard_rows=5, overwrite=True)
+
+
+def write_in_turns(folder: str) -> None:
+    """Replace a dataset by files that take turns, since nobody has counted the elements."""
+    dataset(100, 14).filter(lambda x: x not in (103, 110)).map(lambda x: IN_TURNS[x]).write(
+        folder, "elements", shards=3, overwrite=True
+    )
 
 
 def workers(folder: str) -> None:
@@ -64,19 +75,25 @@ def snapshot(folder: str) -> None:
     assert dataset(100, 12).snapshot(folder).to_list() == NEW
 
 
+def snapshot_by_function(folder: str) -> None:
+    """A pass over a snapshot of files that a function names."""
+    assert dataset(100, 12).snapshot(folder, shard_func=lambda x: x // 105).to_list() == NEW
+
+
 def kept(folder: str) -> list[int]:
     """The elements of a cache."""
     return dataset(100, 12).cache(folder).to_list()  # type: ignore[no-any-return]
 
 
 WRITERS: dict[str, Callable[[str], None]] = {
-    made.__name__: made for made in (write, workers, save, save_by_function, cache, snapshot)
+    made.__name__: made
+    for made in (write, write_in_turns, workers, save, save_by_function, cache, snapshot, snapshot_by_function)
 }
 
 
 def prepare(name: str, folder: str) -> None:
     """What is there before."""
-    if name not in ("cache", "snapshot"):
+    if name not in _KEEP:
         dataset(0, 7).save(folder)
     else:
         os.makedirs(folder)
@@ -141,7 +158,7 @@ def _small_files() -> None:
 
 def check(name: str, folder: str) -> None:
     """The old dataset or the new one is there, and a writer that is not killed comes to its end."""
-    if name not in ("cache", "snapshot"):
+    if name not in _KEEP:
         found = di.data.Dataset.load(folder).to_list()
         assert found in (OLD, NEW), found
         di.io.verify_files(folder)
@@ -150,7 +167,7 @@ def check(name: str, folder: str) -> None:
     else:
         WRITERS[name](folder)
         WRITERS[name](folder)
-    if name == "snapshot":
+    if name.startswith("snapshot"):
         (word,) = [entry for entry in os.listdir(folder) if entry != "mine.txt"]
         folder, mine = os.path.join(folder, word), []
     else:
