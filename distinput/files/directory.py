@@ -23,18 +23,20 @@ _PATTERN = re.compile(r"[*?\[{]")
 def named_files(names: Sequence[str]) -> list[str]:
     """The files that some names stand for, in the order of the names.
 
-    A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file of this name. A name that ends with
-    `/`, and a single name of a local directory, stands for the files below it, sorted, without those whose name, or a folder
-    of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists. Any other name is not looked
-    up: reading it fails if it is not there.
+    A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file or directory of this name. A name that
+    ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without those whose name, or
+    a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists. Any other name is not
+    looked up: reading it fails if it is not there.
 
     Raises:
       NoMatchError: no file matches a pattern, or a directory has no files.
       DataLossError: the manifest of a directory is damaged.
     """
+    if len(names) == 1 and _is_directory(names[0]):
+        return _below(names[0])
     together = "\0".join(names)
     if not _PATTERN.search(together) and "/\0" not in together + "\0":
-        return _below(names[0]) if len(names) == 1 and _is_directory(names[0]) else list(names)
+        return list(names)
     return [path for name in names for path in _found(name)]
 
 

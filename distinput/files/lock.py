@@ -62,8 +62,9 @@ class FileLock:
             if not got:
                 os.close(descriptor)
                 return got
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()} on {node()}".encode())
+            with contextlib.suppress(OSError):  # a full disk: it is locked, and only who has it is not told
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()} on {node()}".encode())
             self._held = descriptor
             return True
 

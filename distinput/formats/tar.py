@@ -53,12 +53,13 @@ class TarSamples(TarSpans):
     members: Any = None
     missing: Any = "error"
     also: tuple[str, ...] = ()
-    when_empty: Members | None = None
+    when_empty: Any = None
 
     def __post_init__(self) -> None:
         as_compression(self.compression_type)
         members = None if self.members is None else as_members(self.members)
         object.__setattr__(self, "members", members)
+        object.__setattr__(self, "when_empty", None if self.when_empty is None else as_members(self.when_empty))
         object.__setattr__(self, "missing", as_missing(self.missing, members))
         if self.max_sample_bytes < 1:
             raise InvalidArgumentError(f"tar: max_sample_bytes must be at least 1, got {self.max_sample_bytes}")
@@ -118,7 +119,7 @@ class TarSamples(TarSpans):
     def held(self, paths: Iterable[str]) -> "TarSamples":
         if self.members is not None:
             return self
-        return replace(self, when_empty=next(filter(None, map(self._first_sample, paths)), None))
+        return replace(self, when_empty=next(filter(None, map(self._first_sample, paths)), self.when_empty))
 
     def _first_sample(self, path: str) -> Members | None:
         one = TarSamples(compression_type=self.compression_type, max_sample_bytes=self.max_sample_bytes)

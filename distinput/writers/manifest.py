@@ -2,6 +2,7 @@
 """The manifest of a folder of written files: what makes them a dataset, since without it there is none."""
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from distinput.core.strings import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.directory import MANIFEST
 from distinput.files.folder import join_path
+from distinput.files.paths import as_paths
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.files.table import FileTable
@@ -154,11 +156,11 @@ def read_written(directory: str) -> WrittenFiles | None:
     return made
 
 
-def verify_files(directory: str) -> WrittenFiles:
+def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
     """Read all files of a written dataset and compare them with the checksums in its manifest.
 
     Args:
-      directory: the folder.
+      directory: the folder, local or a URL.
 
     Returns:
       What the manifest says.
@@ -172,6 +174,7 @@ def verify_files(directory: str) -> WrittenFiles:
     >>> di.io.verify_files("numbers").rows
     3
     """
+    directory = as_paths(directory)[0]
     made = read_written(directory)
     if made is None:
         raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")

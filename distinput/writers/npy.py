@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy `.npy` files: elements of one shape and dtype, stacked."""
 
+import contextlib
 import io
+import os
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Any, ClassVar
@@ -12,7 +14,9 @@ from distinput.core.block import Block
 from distinput.core.dense import Dense
 from distinput.core.spec import Spec, TensorSpec
 from distinput.errors import InvalidArgumentError
+from distinput.files.paths import local_path
 from distinput.files.sink import Sink
+from distinput.files.source import naming
 from distinput.writers.writer import ShardFile, Writer
 
 __all__ = ["NpyWriter"]
@@ -53,7 +57,9 @@ class NpyWriter(Writer):
 class _File(ShardFile):
     def __init__(self, sink: Sink, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self._sink, self._dtype, self._shape = sink, dtype, shape
-        self._rows, self._waiting = 0, TemporaryFile()  # noqa: SIM115 - closed by `finish`, or with the object
+        path = local_path(sink.path)
+        folder = None if path is None else os.path.dirname(path) or os.curdir  # where there is room for the file itself
+        self._rows, self._waiting = 0, TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `finish`, or with the object
 
     def write(self, block: Block) -> None:
         (column,) = block.materialize().columns
@@ -61,7 +67,8 @@ class _File(ShardFile):
             raise InvalidArgumentError(
                 f"write: npy: elements must be {self._dtype}{list(self._shape)}, got {column.dtype}{column.inner}"
             )
-        self._waiting.write(np.ascontiguousarray(column.array).reshape(-1).view(np.uint8).data)
+        with naming(self._sink.path, "writing"):
+            self._waiting.write(np.ascontiguousarray(column.array).reshape(-1).view(np.uint8).data)
         self._rows += block.size
         self.held += column.array.nbytes
 
@@ -72,11 +79,13 @@ class _File(ShardFile):
             head, {"descr": described, "fortran_order": False, "shape": (self._rows, *self._shape)}
         )
         self._sink.write(head.getvalue())
-        self._waiting.seek(0)
+        with naming(self._sink.path, "writing"):
+            self._waiting.seek(0)  # writes what is still collected
         while data := self._waiting.read(_CHUNK):
             self._sink.write(data)
         self.discard()
 
     def discard(self) -> None:
-        self._waiting.close()
+        with contextlib.suppress(OSError):  # it may not be able to write what is still collected
+            self._waiting.close()
         self.held = 0

@@ -55,7 +55,8 @@ class TarWriter(Writer):
         return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        return {"compression_type": self.compression_type} if self.compression_type else {}
+        members = [_KEY, *[str(key).lower() for key in spec.structure.keys if key not in (_KEY, _URL)]]
+        return {"when_empty": members} | ({"compression_type": self.compression_type} if self.compression_type else {})
 
     def check(self, spec: Spec) -> None:
         keys = spec.structure.keys

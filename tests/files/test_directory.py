@@ -106,3 +106,11 @@ def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
     assert [Path(name).name for name in list_files([f"{tmp_path}/", first])] == ["a.csv", "a.csv", "b.csv"]
     read = di.data.experimental.make_csv_dataset([first, all_of_them], 1, num_epochs=1, shuffle=False)
     assert [int(row["x"][0]) for row in read] == [97, 97, 98]
+
+
+@pytest.mark.parametrize("name", ["a[1]b", "a*b", "a?b", "{a,b}"])
+def test_a_local_directory_may_be_named_like_a_pattern(tmp_path: Path, name: str) -> None:
+    folder = str(tmp_path / name)
+    made = di.data.Dataset.range(3).write(folder, "parquet")
+    assert named_files([folder]) == made.paths
+    assert len(di.data.FileDataset(folder).to_list()) == 3

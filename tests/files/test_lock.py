@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lock that one process at a time holds, and that ends with it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -56,3 +57,16 @@ def test_a_lock_of_a_file_that_was_removed_is_taken_anew(tmp_path: Path, monkeyp
 def test_file_systems_without_locks_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "locked", lambda _: None)
     assert FileLock(str(tmp_path / "l")).take() is None
+
+
+def test_a_full_disk_does_not_keep_it_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    first = FileLock(str(tmp_path / "l"))
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "write", full)
+        assert first.take() is True  # who has it is not told
+    first.release()
+    with FileLock(str(tmp_path / "l")) as second:
+        assert second.take() is True

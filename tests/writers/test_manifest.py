@@ -2,6 +2,7 @@
 """A manifest makes files a dataset, and says when they are not those that were written."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written
+from distinput.writers.manifest import MANIFEST, WrittenFiles, read_written, verify_files
 
 
 @pytest.fixture
@@ -85,3 +86,8 @@ def test_a_manifest_of_another_version_says_so(tmp_path: Path, made: WrittenFile
     path.write_text(json.dumps({**json.loads(path.read_text()), "distinput_written": 99}))
     with pytest.raises(InvalidArgumentError, match="a manifest of version 99, this distinput reads 1"):
         read_written(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", [str, Path, os.fsencode])
+def test_a_folder_may_be_any_kind_of_path(made: WrittenFiles, kind: Any) -> None:
+    assert verify_files(kind(made.directory)) == made

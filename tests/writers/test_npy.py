@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy reads what is written, in every dtype and shape."""
 
+import errno
+import io
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.writers import npy
 
 Dataset = di.data.Dataset
 
@@ -41,3 +45,19 @@ def test_files_end_at_a_size(tmp_path: Path) -> None:
 def test_other_elements_are_refused(tmp_path: Path, data: object) -> None:
     with pytest.raises(InvalidArgumentError, match="an npy file is one array of numbers"):
         Dataset.from_tensor_slices(data).write(str(tmp_path), "npy")
+
+
+def test_values_wait_where_the_file_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a small disk that is not there"))
+    assert di.data.Dataset.range(3).write(tmp_path / "a", "npy").rows == 3
+
+
+def test_an_error_of_the_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(npy, "TemporaryFile", lambda **_: Full())
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        di.data.Dataset.range(3).write(tmp_path / "a", "npy")
+    assert any("part-00000.npy" in note for note in caught.value.__notes__)

@@ -63,3 +63,17 @@ def test_elements_without_a_key_are_numbered_over_all_files(tmp_path: Path) -> N
 def test_what_would_be_read_as_something_else_is_refused(tmp_path: Path, data: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         Dataset.from_tensor_slices(data).write(str(tmp_path), "tar")
+
+
+@pytest.mark.parametrize("key", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+def test_no_elements_are_read_as_such(tmp_path: Path, key: bool, counted: bool) -> None:
+    def dataset(size: int) -> Any:
+        made = Dataset.range(size).map(lambda x: {"cls": x, "seg.PNG": b"", **({"__key__": b"k"} if key else {})})
+        return made if counted else made.filter(lambda _: True)
+
+    for size in (0, 1):
+        dataset(size).write(tmp_path / str(size), "tar", shards=2)
+    empty, full = (di.data.FileDataset(tmp_path / name) for name in "01")
+    assert (empty.to_list(), len(full.to_list())) == ([], 1)
+    assert empty.element_spec == full.element_spec
