@@ -5,6 +5,7 @@ Each file that is complete is recorded in a journal, with the state of the pipel
 pipeline and the same request goes on from there.
 """
 
+import errno
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from distinput.writers.kept_files import KeptFiles, file_numbers
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.open_file import OpenFile
 from distinput.writers.pieces import Pieces
-from distinput.writers.stage import Stage, publish
+from distinput.writers.stage import Stage, publish, remove_data
 from distinput.writers.writer import Writer
 
 __all__ = ["Request", "request_of", "write"]
@@ -180,10 +181,7 @@ class Writing:
             stage.clear()
             return None
         if old is not None and old.run == journal.run:  # it was published, but the writer did not come to tidy up
-            names = {file.name for file in old.files}
-            for name in journal.replaces:
-                if name not in names:
-                    remove_file(join_path(stage.directory, name))
+            remove_data(stage.directory, set(journal.replaces) - {file.name for file in old.files})
             stage.clear()
             return None
         same = journal.key == self.key and difference(self.dataset.node, journal.pipeline) is None
@@ -380,6 +378,14 @@ class Writing:
                     if ended is not None:
                         self.stage.record(replace(journal, files=ended, state=passed.state(block.size)).to_json())
             return [file.end() for file in opened]
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                error.add_note(
+                    f"while {self.request.who} kept {spool.size} bytes of elements in {self.stage.folder}, to go on from: "
+                    "nobody has counted them; with experimental.assert_cardinality(n), shard_rows= or shard_bytes= they are "
+                    "written once"
+                )
+            raise
         finally:
             spool.discard()
             for file in opened:

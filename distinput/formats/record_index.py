@@ -16,7 +16,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.kernels.tfrecord import FOOTER, HEADER
 
-__all__ = ["CURE", "array_file", "index_beside", "index_sink"]
+__all__ = ["CURE", "ENDING", "array_file", "index_beside", "index_sink"]
 
 ENDING, OTHERS_ENDING = ".index", ".idx"
 CURE = "write the index again with distinput.io.write_tfrecord_index"

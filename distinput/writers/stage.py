@@ -13,7 +13,7 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from distinput.errors import FailedPreconditionError
@@ -21,9 +21,10 @@ from distinput.files.folder import join_path, make_folder, remove_file
 from distinput.files.lock import FileLock
 from distinput.files.paths import UNFINISHED, local_path
 from distinput.files.sink import Sink
+from distinput.formats.record_index import ENDING
 from distinput.writers.manifest import WrittenFile, WrittenFiles
 
-__all__ = ["Stage", "publish", "remove_old"]
+__all__ = ["Stage", "publish", "remove_data", "remove_old"]
 
 _JOURNAL = "journal.json"
 _LOCK = "lock"
@@ -174,6 +175,14 @@ def publish(
 def remove_old(made: WrittenFiles, old: WrittenFiles | None) -> None:
     """Remove the files of an older dataset that are not those of the one in its place."""
     kept = {file.name for file in made.files}
-    for file in old.files if old is not None else ():
-        if file.name not in kept:
-            remove_file(join_path(made.directory, file.name))
+    remove_data(made.directory, {file.name for file in old.files} - kept if old is not None else set())
+
+
+def remove_data(directory: str, names: Collection[str]) -> None:
+    """Remove files of a dataset, and before them the indices that readers have built beside them."""
+    local = local_path(directory)
+    for found in os.listdir(local or os.curdir) if local is not None and names else ():
+        if found.startswith(".") and found.endswith(ENDING) and found[1 : -len(ENDING)].rpartition(".")[0] in names:
+            remove_file(join_path(directory, found))
+    for name in sorted(names):
+        remove_file(join_path(directory, name))

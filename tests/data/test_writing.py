@@ -305,3 +305,30 @@ def test_a_lock_that_another_process_has_just_removed_is_taken_anew(
 
     monkeypatch.setattr(FileLock, "take", taken)
     assert rows(Dataset.range(2).write(tmp_path, "elements")) == [[0, 1]]
+
+
+@pytest.mark.parametrize("format", ["text", "tfrecord", "csv", "jsonl"])
+def test_indices_of_files_that_are_replaced_go_with_them(tmp_path: Path, format: str) -> None:
+    def dataset(size: int) -> Any:
+        lines = Dataset.from_tensor_slices([b"line"] * size)
+        return lines if format in ("text", "tfrecord") else lines.map(lambda line: {"line": line})
+
+    (tmp_path / ".mine.txt.text.index").write_text("mine")
+    for size in (3, 4):
+        made = dataset(size).write(tmp_path, format, shards=2, overwrite=True)
+        assert len(di.data.FileDataset(tmp_path, index=True)) == size
+        found = {name for name in os.listdir(tmp_path) if name.startswith(".")}
+        assert found == {".mine.txt.text.index", *[f".{file.name}.{format}.index" for file in made.files]}
+    dataset(1).write(tmp_path, "elements", overwrite=True)
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == [".mine.txt.text.index"]
+
+
+def test_a_full_disk_names_the_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(sink: Sink, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Sink, "_put", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        Dataset.range(5).filter(lambda x: True).write(tmp_path, "parquet", shards=2)
+    assert any("experimental.assert_cardinality(n), shard_rows= or" in note for note in caught.value.__notes__)
+    assert os.listdir(tmp_path) == []
