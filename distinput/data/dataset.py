@@ -13,6 +13,7 @@ from distinput.core.nest import structure_of
 from distinput.core.spec import DatasetSpec
 from distinput.data.element import T_co
 from distinput.data.transformations import Transformations
+from distinput.errors import InvalidArgumentError
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import callable_argument, integer
 from distinput.plan.node import Node
@@ -79,8 +80,8 @@ class Dataset(Transformations[T_co]):
           name: a label.
 
         Raises:
-          InvalidArgumentError: `step` is 0.
-          TypeError: an argument is no integer.
+          InvalidArgumentError: `step` is 0, or a number does not fit into int64.
+          TypeError: an argument is no integer, or `output_type` no dtype of integers or floats.
           ValueError: the arguments are not one to three.
 
         >>> import distinput as di
@@ -738,9 +739,13 @@ def _whole(number: Any) -> int:
 
     Raises:
       TypeError: it is not an integer.
+      InvalidArgumentError: it does not fit into int64.
     """
     value = number.item() if isinstance(number, np.generic | np.ndarray) and np.ndim(number) == 0 else number
-    return integer("range", "each number", int(value) if isinstance(value, float) and value.is_integer() else value)
+    whole = integer("range", "each number", int(value) if isinstance(value, float) and value.is_integer() else value)
+    if not -(2**63) <= whole < 2**63:
+        raise InvalidArgumentError(f"range: each number must fit into int64, got {whole}")
+    return whole
 
 
 def _named(node: Node, name: str | None) -> Node:

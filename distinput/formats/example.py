@@ -8,7 +8,7 @@ block and decodes them in the same pass. If anything is unusual (a list in piece
 damage), the block is parsed again in separate steps, which can report what is wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -90,7 +90,7 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
     """Parse a batch of messages into NumPy values; the counterpart of `tf.io.parse_example`.
 
     Args:
-      serialized: a list or array of messages as bytes.
+      serialized: a list or array of messages as bytes; a single one is parsed as by `parse_single_example`.
       features: the wanted features by key.
       example_names: ignored.
       name: ignored.
@@ -100,12 +100,26 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
       feature, and a `RaggedTensor` for the others, which has the attributes of TensorFlow's `SparseTensor` as well.
 
     Raises:
-      InvalidArgumentError: see `parse_examples`.
+      InvalidArgumentError: there are other things than messages; see also `parse_examples`.
     """
     del example_names, name
-    messages = serialized if isinstance(serialized, Strings) else Strings.of(list(serialized))
+    if isinstance(serialized, np.ndarray) and not serialized.shape:
+        serialized = serialized.item()
+    if isinstance(serialized, bytes):
+        return parse_single_example(serialized, features)
+    messages = serialized if isinstance(serialized, Strings) else Strings.of(_messages(serialized))
     columns = parse_examples(messages, features)
     return {key: batch_value(features[key], column) for key, column in columns.items()}
+
+
+def _messages(given: Any) -> list[bytes]:
+    """The messages of a batch, if they are that."""
+    items = list(given) if isinstance(given, Iterable) else None
+    if items is None or not all(issubclass(kind, bytes) for kind in set(map(type, items))):
+        raise InvalidArgumentError(
+            f"parse_example: serialized must be messages as bytes, got {given!r:.100}; give a list of them"
+        )
+    return items
 
 
 def parse_single_example(

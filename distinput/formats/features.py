@@ -30,7 +30,12 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_DTYPES = (STRING, np.dtype(np.float32), np.dtype(np.int64))
+_DEFAULTS = {
+    STRING: ("text", "OS"),
+    np.dtype(np.float32): ("numbers", "iuf"),
+    np.dtype(np.int64): ("integers", "iu"),
+}
+"""For each dtype that features have: what their defaults are, and the kinds of NumPy's dtypes that are such."""
 
 
 @dataclass(frozen=True, init=False)
@@ -44,7 +49,7 @@ class FixedLenFeature:
         shape; None: such a record is an error.
 
     Raises:
-      InvalidArgumentError: the dtype is unsupported, a rank or dimension is unknown, or the default has another size.
+      InvalidArgumentError: the dtype is unsupported, a rank or dimension is unknown, or the default has another size or type.
     """
 
     shape: tuple[int, ...]
@@ -241,19 +246,29 @@ def _dims(shape: Any) -> tuple[int | None, ...] | None:
 
 def _feature_dtype(dtype: Any) -> np.dtype[Any]:
     found = as_dtype(dtype)
-    if found not in _DTYPES:
+    if found not in _DEFAULTS:
         raise InvalidArgumentError(f"a feature is int64, float32 or string, got {dtype!r}; parse that and cast it")
     return found
 
 
 def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
-    """A default as an array."""
+    """A default as an array.
+
+    Raises:
+      InvalidArgumentError: it is of another type.
+    """
+    what, kinds = _DEFAULTS[dtype]
+    made = np.asarray(as_leaf(value) if dtype == STRING else value)
+    if made.size and made.dtype.kind not in kinds:
+        shown = "string" if dtype == STRING else dtype
+        raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
     if dtype != STRING:
-        return np.asarray(value).astype(dtype)
-    leaf = as_leaf(value)
-    out = np.empty((), object)
-    out[()] = leaf
-    return leaf if isinstance(leaf, np.ndarray) else out
+        return made.astype(dtype)
+    if made.dtype == STRING:
+        return made
+    out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
+    out[()] = as_leaf(value)
+    return out
 
 
 def checked_features(features: Features) -> Features:

@@ -16,6 +16,7 @@ __all__ = ["decode_base64", "decode_compressed", "decode_raw", "encode_base64"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_GZIP = 31  # for zlib: the largest window, in the frame of gzip
 _MOST_BYTES = 1 << 30
 """Bytes that a compressed string may become: a few bytes must not ask for all memory."""
 
@@ -91,7 +92,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
     Source: `tf.io.decode_compressed`.
     """
     del name
-    forms = {"": None, "GZIP": 31, "ZLIB": 15}
+    forms = {"": None, "GZIP": _GZIP, "ZLIB": 15}
     if compression_type not in forms:
         raise InvalidArgumentError(
             f"decode_compressed: compression_type must be one of {', '.join(map(repr, forms))}, got {compression_type!r}"
@@ -101,16 +102,23 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
 
 
 def _inflated(data: bytes, form: int) -> bytes:
-    inflater = zlib.decompressobj(form)
-    try:
-        made = inflater.decompress(data, _MOST_BYTES)
-    except zlib.error as error:
-        raise DataLossError(f"decode_compressed: a string is damaged: {error}") from error
-    if inflater.unconsumed_tail:
-        raise DataLossError(f"decode_compressed: a string of {len(data)} bytes becomes more than {_MOST_BYTES} bytes")
-    if not inflater.eof:
-        raise DataLossError("decode_compressed: a string is damaged: it ends in the middle")
-    return made
+    """What a string holds: all members of a GZIP string, and what comes before the end of a ZLIB string."""
+    parts: list[bytes] = []
+    room, rest = _MOST_BYTES, data
+    while not parts or (rest and form == _GZIP):
+        inflater = zlib.decompressobj(form)
+        try:
+            parts.append(inflater.decompress(rest, room + 1))
+        except zlib.error as error:
+            raise DataLossError(f"decode_compressed: a string is damaged: {error}") from error
+        room, rest = room - len(parts[-1]), inflater.unused_data
+        if room < 0:
+            raise DataLossError(
+                f"decode_compressed: a string of {len(data)} bytes becomes more than {_MOST_BYTES} bytes"
+            )
+        if not inflater.eof:
+            raise DataLossError("decode_compressed: a string is damaged: it ends in the middle")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any:

@@ -12,6 +12,7 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import empty
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
+from distinput.core.leaves import STRING, as_dtype
 from distinput.core.nest import LEAF
 from distinput.core.rows import Stream
 from distinput.core.run import Run
@@ -19,10 +20,12 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.plan.check import normalized
 from distinput.plan.in_memory import InMemory
 from distinput.plan.node import INFINITE
 
 _LARGEST = np.iinfo(np.int64).max
+_NO_NUMBERS = "bcmMOSU"  # the kinds of dtypes; those of `ml_dtypes` are of kind V
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ class Range(InMemory):
 
     Raises:
       InvalidArgumentError: `step` is 0.
+      TypeError: `output_type` is no dtype of integers or floats.
 
     Source: `tf.data.Dataset.range`.
     """
@@ -51,6 +55,10 @@ class Range(InMemory):
     def __post_init__(self) -> None:
         if self.step == 0:
             raise InvalidArgumentError("range: step must not be 0")
+        dtype = as_dtype(self.output_type)
+        if dtype == STRING or dtype.kind in _NO_NUMBERS:
+            raise TypeError(f"range: output_type must be a dtype of integers or floats, got {self.output_type!r}")
+        normalized(self, "output_type", dtype)
 
     @cached_property
     def spec(self) -> Spec:
@@ -93,14 +101,12 @@ class Range(InMemory):
 
     def _numbers(self, row: int, end: int, counted: Ints) -> Ints:
         """The numbers of these rows as int64; `counted` is 0, 1, 2, ..., at least as many."""
-        first, stop = self.first + row * self.step, self.first + end * self.step
-        if self.step == 1 and first >= -_LARGEST and stop <= _LARGEST:
-            # Adding is faster than counting.
-            return np.add(counted[: end - row], first, out=empty((end - row,), counted.dtype))
-        return np.arange(first, stop, self.step)
+        # Adding is faster than counting, and what comes behind the last number need not fit into int64.
+        steps = counted[: end - row] if self.step == 1 else counted[: end - row] * self.step
+        return np.add(steps, self.first + row * self.step, out=empty((end - row,), counted.dtype))
 
     def _block(self, numbers: Ints) -> Block:
-        dtype = np.dtype(self.output_type)
+        dtype = self.output_type
         return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
 
 

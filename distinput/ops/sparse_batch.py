@@ -42,7 +42,7 @@ class SparseBatch(Stacking):
 
     Raises:
       TypeError: elements are not single arrays.
-      InvalidArgumentError: `batch_size` is below 1; at iteration, an element has another rank than `row_shape`.
+      InvalidArgumentError: `batch_size` is below 1; an element has another rank than `row_shape`.
       DataLossError: at iteration, an element is larger than `row_shape`.
 
     >>> import distinput as di
@@ -63,6 +63,8 @@ class SparseBatch(Stacking):
     def __post_init__(self) -> None:
         at_least("sparse_batch", "batch_size", self.batch_size, 1)
         assert self.row_dims is not None
+        if self.input.known_spec is not None:
+            assert self.leaf is not None  # what the elements tell is told now
 
     @cached_property
     def row_dims(self) -> tuple[int | None, ...]:

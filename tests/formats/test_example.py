@@ -98,6 +98,17 @@ def test_kinds_of_values() -> None:
             encode_example({"a": wrong})
 
 
+def test_one_message_is_parsed_on_its_own() -> None:
+    # TensorFlow takes a scalar, too; here it was "object of type 'int' has no len()".
+    message = encode_example({"a": [1, 2]})
+    for one in (message, np.array(message, object), np.bytes_(message)):
+        assert plain(parse_example(one, {"a": FixedLenFeature([2], "int64")})) == {"a": [1, 2]}
+        assert plain(parse_example(one, INTS)) == {"a": [1, 2]}
+    for wrong in ("text", [["a"]], np.array([[message]], object), 3, None):
+        with pytest.raises(InvalidArgumentError, match="parse_example: serialized must be messages as bytes, got"):
+            parse_example(wrong, INTS)
+
+
 lists = st.tuples(
     st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.binary()), st.lists(st.floats(width=32, allow_nan=False))
 )

@@ -65,6 +65,32 @@ def test_defaults_take_the_shape_of_the_feature(shape: list[int], default: Any, 
     assert feature.size == int(np.prod(shape))
 
 
+@pytest.mark.parametrize(
+    "dtype, default",
+    [
+        ("int64", 1.5),
+        ("int64", "x"),
+        ("int64", True),
+        ("string", 3),
+        ("string", [1.5]),
+        ("float32", b"x"),
+        ("float32", 1j),
+    ],
+)
+def test_a_default_of_another_type_is_refused(dtype: str, default: Any) -> None:
+    # 1.5 became 1, and a feature of strings had the number 3 among its values.
+    with pytest.raises(InvalidArgumentError, match=f"default_value must be .* for a feature of {dtype}, got"):
+        FixedLenFeature([], dtype, default)
+    message = [di.io.encode_example({})]
+    with pytest.raises(InvalidArgumentError, match=f"for a feature of {dtype}, got"):
+        di.io.parse_example(message, {"a": FixedLenSequenceFeature([], dtype, True, default)})
+
+
+@pytest.mark.parametrize("default", [1, np.uint8(1), np.array([1.0]), np.float64(1)])
+def test_a_default_of_floats_may_be_any_number(default: Any) -> None:
+    assert FixedLenFeature([], "float32", default).default() == np.float32(1)
+
+
 @pytest.mark.parametrize("default", ["é", "é".encode(), np.array("é")])
 def test_defaults_of_texts_are_bytes(default: Any) -> None:
     made = FixedLenFeature([2], "string", default).default()

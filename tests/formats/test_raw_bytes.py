@@ -56,6 +56,17 @@ def test_strings_are_decompressed() -> None:
         decode_compressed(b"abc", "LZ")
 
 
+def test_all_members_of_a_gzip_string_are_decompressed() -> None:
+    # Only the first one was; TensorFlow gives all, too.
+    one, two = gzip.compress(b"one"), gzip.compress(b"two" * 9)
+    assert decode_compressed(one + two, "GZIP") == b"one" + b"two" * 9
+    assert decode_compressed(gzip.compress(b"") + one + gzip.compress(b""), "GZIP") == b"one"
+    for damaged in (one + b"junk", one + bytes(8), one + two[:9], one + two[:-1]):
+        with pytest.raises(DataLossError, match="decode_compressed: a string is damaged"):
+            decode_compressed(damaged, "GZIP")
+    assert decode_compressed(zlib.compress(b"one") + b"more", "ZLIB") == b"one"  # as TensorFlow
+
+
 @pytest.mark.parametrize("data", [b"abc", zlib.compress(b"abc" * 9)[:-4], b""])
 def test_damaged_strings_are_errors(data: bytes) -> None:
     with pytest.raises(DataLossError, match="decode_compressed: a string is damaged"):
@@ -67,6 +78,8 @@ def test_a_string_that_becomes_too_large_is_an_error(monkeypatch: pytest.MonkeyP
     assert len(decode_compressed(zlib.compress(bytes(1000)), "ZLIB")) == 1000
     with pytest.raises(DataLossError, match=r"a string of .* bytes becomes more than 1000 bytes"):
         decode_compressed(zlib.compress(bytes(100_000)), "ZLIB")
+    with pytest.raises(DataLossError, match=r"a string of .* bytes becomes more than 1000 bytes"):
+        decode_compressed(gzip.compress(bytes(600)) * 2, "GZIP")
 
 
 def test_text_that_is_safe_in_urls() -> None:

@@ -27,3 +27,23 @@ def test_a_number_that_is_one_is_taken(number: Any) -> None:
 def test_an_element_of_another_type_is_an_invalid_argument_too(error: type[Exception]) -> None:
     with pytest.raises(error, match="unique: elements must have a single component"):
         D.from_tensors((1, 2)).unique()
+
+
+@pytest.mark.parametrize("args", [(2**63 - 5, 2**63 - 1, 3), (2**63 - 3, 2**63 - 2), (-(2**63), 2**63 - 2, 2**62)])
+def test_numbers_at_the_end_of_int64_are_exact(args: tuple[int, ...]) -> None:
+    # They were computed with an end behind the last int64, in floats.
+    assert D.range(*args).to_list() == list(range(*args))
+    assert [D.range(*args)[row] for row in range(len(range(*args)))] == list(range(*args))
+
+
+@pytest.mark.parametrize("args", [(2**63,), (0, -(2**63) - 1), (0, 5, 2**70)])
+def test_numbers_beyond_int64_are_refused(args: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=f"range: each number must fit into int64, got {args[-1]}"):
+        D.range(*args)
+
+
+@pytest.mark.parametrize("dtype", [di.bool, di.string, "M8[s]", "complex64"])
+def test_a_range_has_a_dtype_of_numbers(dtype: Any) -> None:
+    # A range of bools was False, True, True, and so on, and one of strings had Python's integers.
+    with pytest.raises(TypeError, match="range: output_type must be a dtype of integers or floats, got"):
+        D.range(5, output_type=dtype)

@@ -51,6 +51,13 @@ LONG = D.range(6).batch(2).take(2)
             "must keep its dtype int32, got int64",
         ),
         (lambda: LONG.scan(0, lambda s, x: s), TypeError, "scan: scan_func must return"),
+        (lambda: D.range(2).enumerate().sparse_batch(2, []), TypeError, "sparse_batch: elements must be single arrays"),
+        (
+            lambda: LONG.sparse_batch(2, [3, 3]),
+            ValueError,
+            "sparse_batch: row_shape must have the rank of the elements",
+        ),
+        (lambda: D.range(4).batch(2).ragged_batch(2).sparse_batch(2, [9]), TypeError, "elements must be single arrays"),
     ],
 )
 def test_a_mistake_is_told_when_it_is_made(build: Callable[[], Any], error: type[Exception], says: str) -> None:

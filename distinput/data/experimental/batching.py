@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.leaves import zero
+from distinput.core.spec import TensorSpec
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.ops.ragged_batch import RaggedBatch
@@ -186,7 +187,8 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Step:
                 )
         zeros = leaves.structure.build([_zero(leaf) for leaf in leaves.tensors("pad_to_cardinality")])
         fill = Dataset.from_tensors({**zeros, mask_key: np.False_}).repeat(cardinality - n)
-        real = dataset.map(lambda element: {**element, mask_key: np.True_})
+        said = {**spec, mask_key: TensorSpec([], np.bool_)}
+        real = dataset.map(lambda element: {**element, mask_key: np.True_}, output_signature=said)
         return real.concatenate(fill)
 
     return padded

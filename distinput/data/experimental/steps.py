@@ -10,7 +10,7 @@ from distinput.formats.features import Feature
 from distinput.ops.identity import AssertCardinality
 from distinput.ops.ignore_errors import IgnoreErrors
 from distinput.ops.parse_example import ParseExample
-from distinput.plan.check import AUTOTUNE
+from distinput.plan.check import AUTOTUNE, at_least, integer
 
 __all__ = [
     "assert_cardinality",
@@ -202,8 +202,13 @@ def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | N
     >>> sorted(ds.to_list())
     [0, 0, 1, 1, 2, 2]
 
+    Raises:
+      InvalidArgumentError: `count` is neither positive nor -1.
+
     Source: `tf.data.experimental.shuffle_and_repeat`.
     """
+    if count is not None and integer("shuffle_and_repeat", "count", count) != -1:
+        at_least("shuffle_and_repeat", "count", count, 1)
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 

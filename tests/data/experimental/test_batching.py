@@ -18,7 +18,7 @@ def test_pad_to_cardinality_says_which_elements_are_real() -> None:
     ds = di.data.Dataset.from_tensor_slices({"a": [1, 2], "s": ["x", "y"], "v": [[1.0, 2.0], [3.0, 4.0]]})
     padded = ds.apply(X.pad_to_cardinality(4))
     assert len(padded) == 4
-    assert padded.element_spec["valid"] == di.TensorSpec([], "bool")
+    assert padded.element_spec == {**ds.element_spec, "valid": di.TensorSpec([], "bool")}
     assert padded.to_list() == [
         {"a": 1, "s": b"x", "v": [1.0, 2.0], "valid": True},
         {"a": 2, "s": b"y", "v": [3.0, 4.0], "valid": True},

@@ -36,6 +36,11 @@ def test_shuffle_and_repeat() -> None:
     made = RANGE(5).apply(X.shuffle_and_repeat(3, 2, seed=1))
     assert made.to_list() == RANGE(5).shuffle(3, seed=1).repeat(2).to_list()
     assert RANGE(5).apply(X.shuffle_and_repeat(3)).cardinality() == X.INFINITE_CARDINALITY
+    for count in (0, -2):  # `repeat` takes both; TensorFlow's op does not
+        with pytest.raises(
+            di.errors.InvalidArgumentError, match="shuffle_and_repeat: count must be greater than zero, got"
+        ):
+            X.shuffle_and_repeat(3, count)
 
 
 def test_errors_are_dropped_and_counts_asserted() -> None:
