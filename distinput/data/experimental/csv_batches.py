@@ -133,7 +133,8 @@ def make_csv_dataset(
         rows = rows.with_options(options)
     rows = _shuffled_and_repeated(rows, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
     batches: Dataset[Any] = rows.batch(batch_size, drop_remainder=num_epochs is None)
-    named = batches.map(partial(_named, tuple(kept), label_name))
+    naming = partial(_named, tuple(kept), label_name)
+    named = batches.map(naming, output_signature=naming(*batches.element_spec))
     return named.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 

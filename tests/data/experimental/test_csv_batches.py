@@ -101,3 +101,17 @@ def test_an_empty_file_has_no_header(folder: Path) -> None:
     (folder / "empty.csv").write_text("")
     with pytest.raises(InvalidArgumentError, match=r"empty\.csv: there is no header; is it an empty file\?"):
         made(folder, ["empty.csv"])
+
+
+@pytest.mark.parametrize("label", [None, "c"])
+def test_specs_are_those_of_the_defaults(tmp_path: Path, label: str | None) -> None:
+    # They were found by a look at the first rows, so that a row that does not fit was an error of `element_spec`.
+    (tmp_path / "a.csv").write_text("a,b,c\nnone,,x\n", encoding="utf-8")
+    dataset = di.data.experimental.make_csv_dataset(
+        str(tmp_path / "a.csv"), 2, column_defaults=[di.int32, 0.5, di.string], label_name=label, num_epochs=1
+    )
+    columns = {name: di.TensorSpec([None], kind) for name, kind in {"a": "int32", "b": "float32", "c": "string"}.items()}
+    wanted = columns if label is None else ({"a": columns["a"], "b": columns["b"]}, columns["c"])
+    assert dataset.element_spec == wanted
+    with pytest.raises(InvalidArgumentError, match="Field 0 in record is not a valid int32: none"):
+        next(iter(dataset))
