@@ -34,7 +34,7 @@ DIFFERS = {
     "RaggedTensorSpec": "row splits are int64; the rank must be known; no `flat_values_spec`",
     "TensorSpec": "dtypes are NumPy's; `shape` is None for an unknown rank",
     "TensorSpec.is_compatible_with": "NumPy's arrays, numbers and text are values, too",
-    "data.Dataset": "elements are NumPy's arrays and scalars, and bytes",
+    "data.Dataset": "elements are NumPy's arrays and scalars, and bytes; specs of what functions return may leave more open",
     "data.Dataset.as_numpy_iterator": "an iterator as `iter` gives it, since elements are NumPy's already",
     "data.Dataset.cache": f"a file name stands for {_FILES}; processes share them",
     "data.Dataset.counter": "floats are computed from their position, so that errors of rounding do not add up; no bfloat16",

@@ -20,6 +20,7 @@ __all__ = [
     "as_dtype",
     "as_leaf",
     "as_leaves",
+    "dtype_code",
     "dtype_name",
     "dtype_of",
     "is_arrow_array",
@@ -40,6 +41,9 @@ _OF_PACKAGES = frozenset(
     {"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"}
 )
 """Dtypes that NumPy knows by name once the package ml_dtypes was imported."""
+
+_ADDED = 2
+"""`isbuiltin` of dtypes that a package has added to NumPy's."""
 
 _INT32, _INT64, _UINT64 = np.iinfo(np.int32), np.iinfo(np.int64), np.iinfo(np.uint64)
 
@@ -140,11 +144,18 @@ def shape_of(leaf: Any) -> tuple[int, ...]:
     return () if isinstance(leaf, bytes) else leaf.shape
 
 
+def dtype_code(dtype: np.dtype[Any]) -> str:
+    """What `np.dtype` makes the dtype of again: bfloat16 and the like by name, whose `str` is that of bytes or of no dtype."""
+    return dtype.name if dtype.isbuiltin == _ADDED else dtype.str
+
+
 def zero(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Zeros, or empty byte strings, of a dtype and shape."""
     if dtype == STRING:
         return np.full(shape, b"", dtype=object) if shape else b""
-    return np.zeros(shape, dtype) if shape else dtype.type()
+    if shape:
+        return np.zeros(shape, dtype)
+    return np.zeros((), dtype)[()] if dtype.isbuiltin == _ADDED else dtype.type()  # those are made of a number alone
 
 
 def _strings(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.leaves import STRING
+from distinput.core.leaves import STRING, dtype_code
 from distinput.core.nest import LEAF, NONE, Structure, component, structure_of
 from distinput.core.spec import DatasetSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec, shape_fits
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError
@@ -84,7 +84,7 @@ def dtype_json(dtype: np.dtype[Any]) -> Any:
         return "string"
     if dtype.fields is not None:
         return np.lib.format.dtype_to_descr(dtype)
-    return dtype.name if dtype.kind == "V" and dtype.type is not np.void else dtype.str
+    return dtype_code(dtype)
 
 
 def dtype_of_json(value: Any) -> np.dtype[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import dtype_code
 from distinput.core.nest import structure_of
 from distinput.errors import StateError
 
@@ -66,7 +67,7 @@ def _encode_leaf(leaf: Any) -> Any:
         items = [_text(item) for item in array.reshape(-1).tolist()]
         return {"strings": items, "shape": list(array.shape)}
     data = _text(array.tobytes())
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+    return {"dtype": dtype_code(array.dtype), "shape": list(array.shape), "data": data}
 
 
 def _text(data: bytes) -> str:

@@ -86,4 +86,4 @@ def _holds(dtype: np.dtype[Any], number: int | float) -> bool:
     """Whether this dtype can hold a Python number: 1.5 is not an integer, and 300 is not a uint8."""
     if dtype.kind in "iu":
         return isinstance(number, int) and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
-    return dtype.kind in "fc"
+    return dtype.kind in "fc" or dtype.name.startswith(("bfloat", "float"))  # those of ml_dtypes are of kind V

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.leaves import dtype_code
 from distinput.distribute.collectives.channel import Array, Bytes
 
 __all__ = ["as_array", "describe", "family", "from_bytes", "parse", "to_bytes"]
@@ -48,10 +49,6 @@ def _is_extension(dtype: np.dtype[np.generic]) -> bool:
         return False
 
 
-def _code(dtype: np.dtype[np.generic]) -> str:
-    return dtype.name if dtype.kind == "V" else dtype.str
-
-
 def family(dtype: np.dtype[np.generic]) -> str:
     """The part of a dtype that all workers must share to gather arrays: everything but the width of strings.
 
@@ -67,7 +64,7 @@ def describe(array: Array) -> str:
     >>> describe(np.zeros((2, 3), "f4"))
     '<f4 2,3'
     """
-    return f"{_code(array.dtype)} {','.join(map(str, array.shape))}"
+    return f"{dtype_code(array.dtype)} {','.join(map(str, array.shape))}"
 
 
 def parse(text: str) -> tuple[np.dtype[np.generic], tuple[int, ...]]:

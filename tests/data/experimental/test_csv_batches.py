@@ -110,7 +110,9 @@ def test_specs_are_those_of_the_defaults(tmp_path: Path, label: str | None) -> N
     dataset = di.data.experimental.make_csv_dataset(
         str(tmp_path / "a.csv"), 2, column_defaults=[di.int32, 0.5, di.string], label_name=label, num_epochs=1
     )
-    columns = {name: di.TensorSpec([None], kind) for name, kind in {"a": "int32", "b": "float32", "c": "string"}.items()}
+    columns = {
+        name: di.TensorSpec([None], kind) for name, kind in {"a": "int32", "b": "float32", "c": "string"}.items()
+    }
     wanted = columns if label is None else ({"a": columns["a"], "b": columns["b"]}, columns["c"])
     assert dataset.element_spec == wanted
     with pytest.raises(InvalidArgumentError, match="Field 0 in record is not a valid int32: none"):

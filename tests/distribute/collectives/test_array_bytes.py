@@ -36,15 +36,16 @@ def test_words_come_back(words: list[bytes | str], rows: bool) -> None:
     assert (back.dtype, back.shape, back.tolist()) == (array.dtype, array.shape, array.tolist())
 
 
-def test_extension_numbers_come_back() -> None:
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_extension_numbers_come_back(name: str) -> None:
     try:
-        bfloat16 = importlib.import_module("ml_dtypes").bfloat16
+        dtype = getattr(importlib.import_module("ml_dtypes"), name)
     except ModuleNotFoundError:
         pytest.skip("ml_dtypes is not installed; it comes with JAX")
-    array = np.array([1.5, -2], bfloat16)
+    array = np.array([1.5, -2], dtype)
     check_reducible(array.dtype, "sum")
     back = from_bytes(to_bytes(as_array(array, "test")), *parse(describe(array)))
-    assert back.dtype == bfloat16
+    assert back.dtype == dtype
     assert fold([back, back], "sum").tolist() == [3, -4]
 
 
