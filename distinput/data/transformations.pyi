@@ -1222,7 +1222,7 @@ class Transformations(Actions[T_co]):
 
         Raises:
           TypeError: elements are not single arrays.
-          InvalidArgumentError: `batch_size` is below 1; at iteration, an element has another rank than `row_shape`.
+          InvalidArgumentError: `batch_size` is below 1; an element has another rank than `row_shape`.
           DataLossError: at iteration, an element is larger than `row_shape`.
 
         >>> import distinput as di
