@@ -549,7 +549,8 @@ class Transformations(Actions[T_co]):
           seed: with `rng`, any integer; None draws one, which a saved state remembers.
           executor: any `concurrent.futures.Executor` that calls it, such as those of Dask, mpi4py and `ProcessPoolExecutor`; or a
             function that makes one, which is called again when one has broken. Results come in order, `num_parallel_calls` parts
-            are under way (two for each worker if that is None), and a part whose worker was lost is sent again.
+            are under way (two for each worker if that is None, as far as the executor tells how many it has), and a part whose
+            worker was lost is sent again.
           vectorize: whether a function of NumPy is called once for a whole block where its results stay the same to the bit; what
             the function returns never depends on it. "auto": for small elements, by rules that are exact by construction. True:
             for all elements, also by rules that are found exact when they are measured. False: never. `explain()` says what

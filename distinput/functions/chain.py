@@ -10,6 +10,7 @@ is for the last function.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -70,6 +71,10 @@ class Chain:
         for claim, kind in zip(self._claims, kinds, strict=False):
             if claim.wanted is None:
                 claim.kind = kind
+
+    def anew(self) -> "Chain":
+        """The same functions with claims of their own: what is learnt there of results is not known here."""
+        return Chain(self.functions, [copy(claim) for claim in self._claims])
 
     def results(self, rows: Block) -> Iterator[Any]:
         """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""

@@ -8,10 +8,13 @@ Source: PEP 3148.
 """
 
 import pickle
+import uuid
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from distinput.core.block import Block
@@ -21,12 +24,12 @@ from distinput.core.rows import Stream
 from distinput.core.segments import Closed
 from distinput.core.state import State
 from distinput.errors import UnavailableError
-from distinput.functions.chain import Kinds
+from distinput.functions.chain import Chain, Kinds
 from distinput.functions.in_order import in_order
 from distinput.functions.parts import Calling, Done, Results, Trouble
 from distinput.functions.worker_processes import Task, packed
 
-__all__ = ["called_by_executor", "check_executor"]
+__all__ = ["called_by_executor", "check_executor", "workers_of"]
 
 _TRIES = 4
 """How often a part is sent before its loss is an error."""
@@ -64,6 +67,13 @@ class _Sent:
     tries: int = 1
 
 
+def workers_of(executor: Any) -> int:
+    """How many calls an executor makes at a time; where it does not tell, how many cores this machine has."""
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # Dask's, by the address of the worker
+    found = sum(threads().values()) if callable(threads) else getattr(executor, "_max_workers", None)
+    return found if isinstance(found, int) and found > 0 else cores()
+
+
 def called_by_executor(upstream: Stream, state: State, executor: Any, most: int | None, calling: Calling) -> Results:
     """Blocks of the results of functions called through an executor.
 
@@ -96,9 +106,9 @@ class _Lanes:
         self._made: list[Executor] = []
         self._executor: Any = executor if hasattr(executor, "submit") else self._fresh()
         self._payload: bytes | None = None
+        self._pass, self._calls = uuid.uuid4().hex, count()
         self._under_way: deque[_Sent] = deque()
-        found = getattr(self._executor, "_max_workers", None)
-        self.workers: int = found if isinstance(found, int) and found > 0 else cores()  # as far as the executor tells
+        self.workers = workers_of(self._executor)
 
     def send(self, rows: Block) -> _Sent:
         """Hand a part to the executor.
@@ -160,27 +170,34 @@ class _Lanes:
         for sent in self._under_way:
             sent.future.cancel()
         for made in self._made:
-            made.shutdown(wait=False, cancel_futures=True)
+            made.shutdown(wait=False)  # without `cancel_futures`, which Dask and loky do not know
 
     def _submitted(self, rows: Block, *, again: bool = True) -> "tuple[Future[Done], Executor]":
-        """What the executor, or a new one in its place, makes of a part, and which of them it was."""
+        """What the executor, or a new one in its place, makes of a part, and which of them it was.
+
+        Raises:
+          TypeError: the part cannot be sent.
+          UnavailableError: neither takes more work.
+        """
         executor = self._executor
+        function, given = self._call_of(executor, rows)
         try:
-            return self._submit(executor, rows), executor
+            return executor.submit(function, *given), executor
         except Exception as error:
             if again and self._renewed():
                 return self._submitted(rows, again=False)
             raise self._broken(error) from error
 
-    def _submit(self, executor: Any, rows: Block) -> "Future[Done]":
+    def _call_of(self, executor: Any, rows: Block) -> tuple[Callable[..., Done], tuple[Any, ...]]:
+        """What a worker calls for a part, and with which arguments."""
         calling = self._calling
         if _is_here(executor):
-            made: Future[Done] = executor.submit(calling.work, rows, calling.run.cancelled.is_set)
-            return made
+            return calling.work, (rows, calling.run.cancelled.is_set)
         if self._payload is None:
             self._payload = pickled("map", Task(calling.chain))
-        given = (packed(rows), calling.chain.kinds, calling.run.tolerant)
-        return executor.submit(_called_there, self._payload, given)  # type: ignore[no-any-return]
+        # Dask takes calls with equal arguments for one call, so there is a number, too.
+        part = (packed(rows), calling.chain.kinds, calling.run.tolerant)
+        return _called_there, (self._payload, part, (self._pass, next(self._calls)))
 
     def _renewed(self) -> bool:
         """Whether there is a new executor in the place of a broken one."""
@@ -212,15 +229,23 @@ def _is_here(executor: Any) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _task(data: bytes) -> Task:
+def _sent(data: bytes) -> Task:
+    """What was sent, with all that the functions hold."""
     made = pickle.loads(data)
     assert isinstance(made, Task)
     return made
 
 
-def _called_there(data: bytes, given: tuple[Block, Kinds, bool]) -> Done:
-    """What a worker does with a part."""
-    done = _task(data)(given)
+@lru_cache(maxsize=8)
+def _task(data: bytes, of_pass: str) -> Task:  # noqa: ARG001 - a pass of its own
+    """The work of a pass: the functions are shared, and what they return is claimed anew."""
+    chain = _sent(data).chain
+    return Task(chain.anew() if isinstance(chain, Chain) else chain)
+
+
+def _called_there(data: bytes, part: tuple[Block, Kinds, bool], call: tuple[str, int]) -> Done:
+    """What a worker does with a part; `call` is the pass, and a number in it."""
+    done = _task(data, call[0])(part)
     for made in done.parts:
         if isinstance(made, Trouble):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")

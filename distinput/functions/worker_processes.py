@@ -157,5 +157,7 @@ def _packed_column(column: Column) -> Column:
     if column.ragged_rank is not None:
         return column.copied()
     if isinstance(column, Datasets):
-        raise TypeError("map: elements that hold datasets cannot be sent to worker processes; leave out processes=True")
+        raise TypeError(
+            "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
+        )
     return column

@@ -7,7 +7,9 @@ python -m tests.functions.executor_job KIND [FOLDER]
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import distinput as di
+from distinput.functions.executor_calls import workers_of
 
 INT64 = di.TensorSpec([], "int64")
 
@@ -30,6 +33,15 @@ def inverse(x: Any) -> Any:
 
 def process(x: Any) -> Any:
     return np.int64(os.getpid())
+
+
+def drawn(x: Any) -> Any:
+    return np.random.default_rng().integers(1 << 60)
+
+
+def slow(x: Any) -> Any:
+    time.sleep(0.02)
+    return x
 
 
 def die_once(x: Any, mark: str) -> Any:
@@ -68,7 +80,62 @@ def interpreters() -> Iterator[Any]:
         yield executor
 
 
-KINDS = {"dask": dask, "interpreters": interpreters, "mpi": mpi}
+@contextmanager
+def loky() -> Iterator[Any]:
+    from loky import get_reusable_executor
+
+    with get_reusable_executor(2) as executor:
+        yield executor
+
+
+@contextmanager
+def ray() -> Iterator[Any]:
+    import ray
+
+    @ray.remote(max_retries=0)
+    def call(function: Any, *given: Any) -> Any:
+        return function(*given)
+
+    class RayExecutor(Executor):
+        """That of docs/pipeline.md, but Ray does not call again what it lost, so that the map has to."""
+
+        def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
+            return call.remote(function, *given).future()
+
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="CRITICAL",
+        runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}},
+    )  # fmt: skip
+    try:
+        yield RayExecutor()
+    finally:
+        ray.shutdown()
+
+
+KINDS = {"dask": dask, "interpreters": interpreters, "loky": loky, "mpi": mpi, "ray": ray}
+
+
+class Watched(Executor):
+    """Passes calls on, and knows what became of them."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor, self.futures, self._max_workers = executor, list[Any](), workers_of(executor)
+
+    def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
+        self.futures.append(self.executor.submit(function, *given))
+        return self.futures[-1]
+
+
+def abandoned(executor: Any) -> dict[str, int]:
+    """What is left of a pass that was left after three elements of 500."""
+    watched = Watched(executor)
+    with iter(di.data.Dataset.range(500).map(slow, executor=watched, output_signature=INT64)) as elements:
+        for _ in range(3):
+            next(elements)
+    deadline = time.monotonic() + 30
+    while (running := sum(not each.done() for each in watched.futures)) and time.monotonic() < deadline:
+        time.sleep(0.02)  # `wait` would not return for a future that was cancelled before Ray looked at it
+    return {"sent": len(watched.futures), "running": running}
 
 
 def main() -> None:
@@ -87,8 +154,16 @@ def main() -> None:
                 told["until"].append(int(x))
         except ZeroDivisionError as error:
             told["error"] = "\n".join(error.__notes__)
+        told["skipped"] = [int(x) for x in numbers(9).map(inverse, on_error="skip", **options)]
+        told["distinct"] = len({int(x) for x in numbers(1).repeat(100).map(drawn, **options)})
+        told["workers"] = workers_of(executor)
+        told["abandoned"] = abandoned(executor)
         if folder:
             dying = partial(die_once, mark=f"{folder[0]}/mark")
+            if kind == "loky":  # whose pools break with their first lost worker
+                from loky import get_reusable_executor
+
+                options["executor"] = lambda: get_reusable_executor(2)
             told["lost"] = [int(x) for x in numbers(9).map(dying, **options)]
     print("\n" + json.dumps(told), flush=True)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import pickle
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.core.cores import cores
 from distinput.errors import InvalidArgumentError, UnavailableError
+from distinput.functions.executor_calls import workers_of
 from distinput.testing import check_restart
 from tests.ops.iterating import until_error
 
@@ -45,6 +48,35 @@ class Losing(Executor):
         else:
             made.set_result(fn(*args, **kwargs))
         return made
+
+
+class Remembering(Executor):
+    """Calls at once what went through pickle, and answers equal calls with one result, as Dask does; `shutdown` is Dask's."""
+
+    def __init__(self) -> None:
+        self.answers: dict[bytes, bytes] = {}
+        self.calls, self.open = 0, True
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.calls += 1
+        call = pickle.dumps((fn, args, kwargs))
+        if call not in self.answers:
+            there, given, named = pickle.loads(call)
+            self.answers[call] = pickle.dumps(there(*given, **named))
+        made: Future[Any] = Future()
+        made.set_result(pickle.loads(self.answers[call]))
+        return made
+
+    def shutdown(self, wait: bool = True) -> None:  # type: ignore[override]
+        self.open = False
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def drawn(x: Any) -> Any:
+    return np.float64(np.random.default_rng().random())
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +199,63 @@ def test_errors_that_are_skipped_keep_their_places(pool: ThreadPoolExecutor) -> 
 def test_a_class_of_executors_is_refused() -> None:
     with pytest.raises(TypeError, match=r"got the class ThreadPoolExecutor; give ThreadPoolExecutor\(4\), or lambda:"):
         RANGE(3).map(double, executor=ThreadPoolExecutor)
+
+
+def test_every_element_is_a_call_of_its_own() -> None:
+    """An executor may take a call with equal arguments for the same call."""
+    there = Remembering()
+    numbers = RANGE(1).repeat(300).map(drawn, executor=there, output_signature=di.TensorSpec([], "float64"))
+    assert len(set(numbers.to_list())) == 300
+    assert there.calls == len(there.answers)
+
+
+def test_a_worker_keeps_nothing_of_another_dataset_with_the_same_functions() -> None:
+    """What the first function returned for one dataset is no claim about another one."""
+    there = Remembering()
+    for rows in (np.arange(5), np.arange(5) / 2, np.ones((3, 2))):
+        mapped = di.data.Dataset.from_tensor_slices(rows).map(identity, executor=there).map(identity, executor=there)
+        assert mapped.to_list() == di.data.Dataset.from_tensor_slices(rows).to_list()
+
+
+def test_an_executor_is_shut_down_by_what_all_of_them_understand() -> None:
+    made: list[Remembering] = []
+
+    def fresh() -> Remembering:
+        made.append(Remembering())
+        return made[-1]
+
+    assert RANGE(9).map(double, executor=fresh, output_signature=INT64).to_list() == list(range(0, 18, 2))
+    assert [each.open for each in made] == [False]
+
+
+def test_the_workers_of_an_executor_are_counted() -> None:
+    """By what pools of Python, of loky and of mpi4py say, and by the client of Dask's."""
+
+    class Client:
+        def nthreads(self) -> dict[str, int]:
+            return {"tcp://10.0.0.1:40000": 6, "tcp://10.0.0.2:40000": 2}
+
+    there = Remembering()
+    there._client = Client()  # type: ignore[attr-defined]
+    assert workers_of(there) == 8
+    assert workers_of(ThreadPoolExecutor(3)) == 3
+    assert workers_of(Remembering()) == cores()
+
+
+def test_what_cannot_be_sent_is_not_taken_for_a_broken_executor() -> None:
+    lock, made = threading.Lock(), list[Executor]()
+
+    def fresh() -> Executor:
+        made.append(Remembering())
+        return made[-1]
+
+    _, error = until_error(RANGE(4).map(lambda x: (lock, x)[1], executor=fresh, output_signature=INT64))
+    assert isinstance(error, TypeError)
+    assert "cannot be sent to worker processes: TypeError: cannot pickle '_thread.lock'" in str(error)
+    _, error = until_error(RANGE(4).window(2).map(identity, executor=fresh, output_signature=INT64))
+    assert isinstance(error, TypeError)
+    assert (
+        "elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
+        in str(error)
+    )
+    assert len(made) == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map(executor=)` with the executors of Dask, mpi4py and Python's interpreters, each in a program of its own."""
+"""`map(executor=)` with the executors of Dask, loky, mpi4py, Ray and Python's interpreters, each in a program of its own."""
 
 import json
 import sys
@@ -37,6 +37,10 @@ def right(found: dict[str, Any]) -> None:
     assert found["until"] == [2, 3, 4, 6, 12]
     assert "on element np.int64(5)" in found["error"]
     assert "in a worker of the executor" in found["error"]
+    assert found["skipped"] == [2, 3, 4, 6, 12, -12, -6, -4]
+    assert found["distinct"] == 100, "each element is a call of its own"
+    assert found["abandoned"]["running"] == 0
+    assert found["abandoned"]["sent"] <= 3 + 2 * found["workers"]
 
 
 def test_dask(tmp_path: Path) -> None:
@@ -44,7 +48,28 @@ def test_dask(tmp_path: Path) -> None:
     found = told([sys.executable, "-m", JOB, "dask", str(tmp_path)], tmp_path)
     right(found)
     assert found["processes"] > 0
+    assert found["workers"] == 2
     assert found["lost"] == list(range(0, 18, 2)), "Dask starts the worker anew, and what it had is called again"
+    assert (tmp_path / "mark").exists()
+
+
+def test_loky(tmp_path: Path) -> None:
+    pytest.importorskip("loky", reason="loky is not installed; `make engines` installs it")
+    found = told([sys.executable, "-m", JOB, "loky", str(tmp_path)], tmp_path)
+    right(found)
+    assert 0 < found["processes"] <= 2
+    assert found["workers"] == 2
+    assert found["lost"] == list(range(0, 18, 2)), "a new pool takes the place of the broken one"
+    assert (tmp_path / "mark").exists()
+
+
+@pytest.mark.slow
+def test_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (`pip install 'distinput[ray]'`)")
+    found = told([sys.executable, "-m", JOB, "ray", str(tmp_path)], tmp_path)
+    right(found)
+    assert found["processes"] > 0
+    assert found["lost"] == list(range(0, 18, 2)), "what the worker had is sent again"
     assert (tmp_path / "mark").exists()
 
 
@@ -54,6 +79,7 @@ def test_mpi4py(tmp_path: Path) -> None:
     found = told(launched, tmp_path)
     right(found)
     assert 0 < found["processes"] <= 2
+    assert found["workers"] == 2
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="InterpreterPoolExecutor came with Python 3.14")
