@@ -13,6 +13,7 @@ from distinput.cli.progress import Progress
 from distinput.core.quantities import bytes_text, number_text, seconds_text
 from distinput.data.dataset import Dataset
 from distinput.data.recording.recording import recorded
+from distinput.plan.node import INFINITE
 from distinput.reports.bench import Bench, bench
 from distinput.reports.trials import Trial, trials
 
@@ -58,7 +59,10 @@ def run(given: argparse.Namespace) -> int:
     longest = given.seconds or None
     with user_code(given.dataset):
         low, high = dataset.cardinality_bounds()
-        with Progress(given.elements or (high if low == high else None), "elements") as progress:
+        wanted = given.elements
+        most = wanted if high is None else min(high, wanted or high)
+        exact = most is not None and (low >= most or dataset.cardinality() == INFINITE)
+        with Progress(most, "elements", exact=exact) as progress:
             told = bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
         tried = list(trials(dataset, told, min(longest or 5.0, 5.0))) if given.tries else []
         _write(dataset, given, longest)

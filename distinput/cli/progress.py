@@ -17,10 +17,11 @@ class Progress:
     Args:
       total: how many there are; None if that is not known.
       what: of what.
+      exact: False: there may be fewer.
     """
 
-    def __init__(self, total: int | None, what: str) -> None:
-        self._total, self._what = total, what
+    def __init__(self, total: int | None, what: str, *, exact: bool = True) -> None:
+        self._total, self._what, self._most = total, what, "" if exact or total is None else "at most "
         self._shown = 0.0
         self._watched = sys.stderr.isatty()
         self._bar: Any = None
@@ -31,7 +32,10 @@ class Progress:
                 from tqdm import tqdm
             except ImportError:
                 return self
-            self._bar = tqdm(total=self._total, unit=f" {self._what}", unit_scale=True, leave=False, ncols=100)
+            name = f"({self._most.strip()})" if self._most else None
+            self._bar = tqdm(
+                total=self._total, desc=name, unit=f" {self._what}", unit_scale=True, leave=False, ncols=100
+            )
         return self
 
     def reach(self, done: int) -> None:
@@ -40,7 +44,7 @@ class Progress:
             self._bar.update(done - self._bar.n)
         elif self._watched and (monotonic() - self._shown > _SECONDS or done == self._total):
             self._shown = monotonic()
-            of = "" if self._total is None else f" of {self._total:,}"
+            of = "" if self._total is None else f" of {self._most}{self._total:,}"
             sys.stderr.write(f"\r\033[K{done:,}{of} {self._what}")
             sys.stderr.flush()
 

@@ -4,10 +4,12 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from distinput.cli import main
+from distinput.cli.progress import Progress
 
 PROGRAM = """
 import distinput as di
@@ -20,6 +22,7 @@ prefetched = ds.prefetch(2)
 broken = di.data.Dataset.range(400).map(lambda x: 1 // (int(x) - 399)).batch(8)
 empty = ds.take(0)
 endless = ds.repeat()
+thinned = ds.filter(lambda x: True)
 """
 
 
@@ -40,6 +43,32 @@ def test_a_pass_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[3].split()[:3] == ["step", "blocks", "rows"]
     assert "A pass as short as this says little about the rate." in lines
     assert any("prefetch(2)" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words, total, exact",
+    [
+        (["ds"], 50, True),
+        (["ds", "--elements", "60"], 50, True),
+        (["ds", "--elements", "20"], 20, True),
+        (["thinned"], 50, False),
+        (["thinned", "--elements", "20"], 20, False),
+        (["endless", "--elements", "20"], 20, True),
+        (["endless", "--seconds", "0.01"], None, False),
+    ],
+)
+def test_the_bar_knows_the_bounds(
+    words: list[str], total: int | None, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    def noting(total: int | None, what: str, *, exact: bool = True) -> Progress:
+        told.append((total, what, exact))
+        return Progress(total, what, exact=exact)
+
+    monkeypatch.setattr("distinput.cli.bench.Progress", noting)
+    assert main(["bench", f"train_to_measure:{words[0]}", *words[1:]]) == 0
+    assert told == [(total, "elements", exact)]
 
 
 def test_what_ends_it(capsys: pytest.CaptureFixture[str]) -> None:

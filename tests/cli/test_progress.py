@@ -25,6 +25,19 @@ def test_a_terminal_sees_it(monkeypatch: pytest.MonkeyPatch, total: int | None) 
     assert screen.getvalue().endswith("\r\033[K")
 
 
+@pytest.mark.parametrize("drawn", ["a line", "tqdm"])
+def test_a_bound_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch, drawn: str) -> None:
+    if drawn == "tqdm":
+        pytest.importorskip("tqdm", reason="the extra `progress`")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress(10, "records", exact=False) as progress:
+        progress.reach(4)
+    assert "at most" in screen.getvalue()
+
+
 def test_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
