@@ -3,7 +3,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,21 @@ from distinput.functions.inference import infer
 from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.seeds import drawn_seeds, with_seed
 
-__all__ = ["check_first", "count_of_made", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
+__all__ = ["Through", "check_first", "count_of_made", "hash_of", "making", "next_made", "node_of", "spec_of_elements"]
 
 _MOST_NAMES = 10_000
 """The most elements for which the function is called just to count its datasets."""
+
+
+class Through(Protocol):
+    """What a rewrite has each dataset go through that the function made."""
+
+    @property
+    def spec(self) -> Spec:
+        """What elements are like behind it."""
+
+    def __call__(self, made: Node) -> Node:
+        """The dataset in the place of the one that was made."""
 
 
 def node_of(op: str, result: Any) -> Node:

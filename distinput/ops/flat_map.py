@@ -14,7 +14,14 @@ from distinput.core.run import Run
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.functions.claim import Claim, alike
-from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
+from distinput.functions.dataset_functions import (
+    Through,
+    check_first,
+    count_of_made,
+    making,
+    next_made,
+    spec_of_elements,
+)
 from distinput.functions.inference import results_of
 from distinput.plan.check import callable_argument
 from distinput.plan.needs import Needs
@@ -51,6 +58,8 @@ class FlatMap(Node):
     map_func: Callable[..., Any]
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+    through: Through | None = field(default=None, kw_only=True, repr=False)
+    """What a rewrite has each dataset go through that the function made."""
 
     def __post_init__(self) -> None:
         callable_argument("flat_map", "map_func", self.map_func)
@@ -66,7 +75,8 @@ class FlatMap(Node):
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return making("flat_map", self.map_func, self.drawn_seed)
+        made, through = making("flat_map", self.map_func, self.drawn_seed), self.through
+        return made if through is None else lambda element: through(made(element))
 
     @cached_property
     def made(self) -> Iterable[Node]:
@@ -74,6 +84,8 @@ class FlatMap(Node):
 
     @cached_property
     def spec(self) -> Spec:
+        if self.through is not None:
+            return self.through.spec
         return self.claim.asked("flat_map", lambda: spec_of_elements("flat_map", self.call, self.input, self.map_func))
 
     def count_elements(self) -> int:
@@ -92,6 +104,8 @@ class FlatMap(Node):
         if run.resumed:
             _ = self.spec  # the first element of all decides, not the first after a restart
         while queue.fill(1) or queue.failure is not None:
+            if self.through is not None:
+                _ = self.spec  # no error of an element, which may be left out
             mark = queue.mark()
             node, given = next_made(queue, self.call, run)
             if isinstance(node, Failure):

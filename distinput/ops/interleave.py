@@ -22,7 +22,14 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import Claim, alike
-from distinput.functions.dataset_functions import check_first, count_of_made, making, next_made, spec_of_elements
+from distinput.functions.dataset_functions import (
+    Through,
+    check_first,
+    count_of_made,
+    making,
+    next_made,
+    spec_of_elements,
+)
 from distinput.functions.inference import results_of
 from distinput.ops.prefetch import Prefetch
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument, integer, parallel_calls
@@ -83,6 +90,8 @@ class Interleave(Node):
     """Without `cycle_length`: the number that workers which share the elements use; 0: each counts its own cores."""
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
+    through: Through | None = field(default=None, kw_only=True, repr=False)
+    """What a rewrite has each dataset go through that the function made."""
 
     def __post_init__(self) -> None:
         callable_argument("interleave", "map_func", self.map_func)
@@ -119,7 +128,8 @@ class Interleave(Node):
     @cached_property
     def call(self) -> Callable[[Any], Node]:
         """The function of one element, which gives a node."""
-        return making("interleave", self.map_func, self.drawn_seed)
+        made, through = making("interleave", self.map_func, self.drawn_seed), self.through
+        return made if through is None else lambda element: through(made(element))
 
     @cached_property
     def made(self) -> Iterable[Node]:
@@ -127,6 +137,8 @@ class Interleave(Node):
 
     @cached_property
     def spec(self) -> Spec:
+        if self.through is not None:
+            return self.through.spec
         return self.claim.asked(
             "interleave", lambda: spec_of_elements("interleave", self.call, self.input, self.map_func)
         )
@@ -257,6 +269,8 @@ class _Cycle:
         """What comes of the next element, which must be there."""
         mark = self.queue.mark()
         try:
+            if self.op.through is not None:
+                _ = self.op.spec  # no error of an element, which may be left out
             node, given = next_made(self.queue, self.op.call, self.run)
             return _Next(mark, node if isinstance(node, Failure) else self._opened(index, node, given, mark, None))
         except Exception as error:  # noqa: BLE001 - raised when its turn has come

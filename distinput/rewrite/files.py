@@ -2,15 +2,20 @@
 """Columns and rows that nobody wants are not read from files."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from distinput.core.spec import Spec
+from distinput.functions.claim import Claim
+from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentReader
+from distinput.ops.interleave import Interleave
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.select import Select
 from distinput.ops.shuffle import Shuffle
 from distinput.ops.where import Where
 from distinput.plan.node import Node
+from distinput.rewrite.rules import rewrite
 
 
 def select_in_files(node: Node) -> Node | None:
@@ -22,14 +27,50 @@ def select_in_files(node: Node) -> Node | None:
     return None
 
 
+def select_in_made(node: Node) -> Node | None:
+    """The selection is made in each dataset that the function returns, where readers of files may leave out columns.
+
+    Which rows there are, and whose turn it is, does not depend on columns, and a selection has no state of its own.
+    """
+    match node:
+        case Select(FlatMap() | Interleave() as made, columns) if made.through is None:
+            return replace(made, through=_Selected(node, tuple(columns)), claim=Claim())
+    return None
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """A selection from a dataset that a function made, as far down as it goes.
+
+    Args:
+      outside: the same selection, where the user wrote it.
+      columns: what stays.
+    """
+
+    outside: Node
+    columns: tuple[str, ...]
+
+    @property
+    def spec(self) -> Spec:
+        return self.outside.spec
+
+    def __call__(self, made: Node) -> Node:
+        selected = Select(made, self.columns, origin=self.outside.origin)
+        if not _leaves_out(made, self.columns):
+            return selected
+        _ = selected.spec  # so that a column which is not there is no fault of the file
+        rules = (select_before_filter, select_before_order, select_in_files, filter_in_files)
+        return rewrite(selected, rules)[0]
+
+
 def select_before_filter(node: Node) -> Node | None:
     """Only the columns that stay, and those that the condition reads, go into the filter."""
     match node:
-        case Select(Where(Reader() as reader) as where, columns) if where.fields is not None:
+        case Select(Where(FlatMap() | Interleave() | Reader() as source) as where, columns) if where.fields is not None:
             wanted = (*columns, *sorted(where.fields - set(columns)))
-            if reader.format.with_columns(wanted) is None or not _fewer(wanted, reader):
+            if not _leaves_out(source, wanted) or not _fewer(wanted, source):
                 return None
-            below = replace(where, input=Select(reader, wanted, origin=node.origin))
+            below = replace(where, input=Select(source, wanted, origin=node.origin))
             return replace(node, input=below)
     return None
 
@@ -46,15 +87,17 @@ def select_before_order(node: Node) -> Node | None:
 
 
 def _leaves_out(node: Node, columns: Sequence[str]) -> bool:
-    """Whether a selection would come down to a reader that can leave out columns."""
+    """Whether a selection would come down to a reader that can leave out columns, or may, in datasets that a function makes."""
     while isinstance(node, Prefetch | Shuffle) or (isinstance(node, Where) and node.fields is not None):
         node = node.input
+    if isinstance(node, FlatMap | Interleave):
+        return node.through is None
     return isinstance(node, Reader | FragmentReader) and node.format.with_columns(columns) is not None
 
 
-def _fewer(wanted: tuple[str, ...], reader: Reader) -> bool:
+def _fewer(wanted: tuple[str, ...], source: Node) -> bool:
     """Whether the reader has not been told yet to read these columns alone."""
-    known = getattr(reader.format, "columns", None)
+    known = getattr(source.format, "columns", None) if isinstance(source, Reader) else None
     return known is None or set(wanted) < set(known)
 
 

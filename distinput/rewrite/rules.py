@@ -62,6 +62,7 @@ RULES: list[Rule] = [
     _rule("rewrite.files", "select_before_filter", "select"),
     _rule("rewrite.files", "select_before_order", "select"),
     _rule("rewrite.files", "select_in_files", "select"),
+    _rule("rewrite.files", "select_in_made", "select"),
     _rule("rewrite.files", "filter_in_files", "where"),
     _rule("rewrite.ranges", "part_of_range", "take"),
     _rule("rewrite.reorder", "skip_before_take", "take"),

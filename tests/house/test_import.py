@@ -99,6 +99,7 @@ pipelines = {
     "map_rows_of_map_rows": lambda: ds.map_rows(abs).map_rows(abs),
     "read_after_shuffle": lambda: di.data.Dataset.from_source([1, 2]).global_shuffle(),
     "select_in_files": lambda: rows().select(["x"]),
+    "select_in_made": lambda: ds.flat_map(lambda x: rows()).select(["x"]),
     "select_before_filter": lambda: rows().filter(field("x") > 0).select(["x"]),
     "select_before_order": lambda: rows().shuffle(2).select(["x"]),
     "filter_in_files": lambda: rows().filter(field("x") > 0),

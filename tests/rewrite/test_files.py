@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.core.run import Run
 from distinput.data.dataset import Dataset
+from distinput.errors import InvalidArgumentError
 from distinput.formats.parquet import Parquet
 from distinput.ops.reader import Reader
 from distinput.plan.node import walk
@@ -179,3 +180,77 @@ def test_a_state_leads_on_in_the_middle_of_a_file(files: list[str]) -> None:
     first = [next(it)["x"] for _ in range(15)]
     rest = [row["x"] for row in dataset.restore(it.state())]
     assert first + rest == [row["x"] for row in dataset]
+
+
+def each_file(file: Any) -> Dataset[Any]:
+    return di.data.ParquetDataset(file.decode(), nulls={"z": -1})
+
+
+def shuffled_file(file: Any) -> Dataset[Any]:
+    return each_file(file).filter(X > 20).shuffle(7, seed=5)
+
+
+def in_turn(files: list[str]) -> list[Dataset[Any]]:
+    names = di.data.Dataset.from_tensor_slices([file.encode() for file in files])
+    return [
+        di.data.ParquetDataset(files, num_parallel_reads=2, nulls={"z": -1}),
+        names.interleave(each_file, cycle_length=2, block_length=3),
+        names.interleave(shuffled_file, cycle_length=2, num_parallel_calls=2),
+        names.flat_map(each_file),
+        names.flat_map(shuffled_file),
+    ]
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_a_selection_goes_into_the_files_that_a_function_opens(
+    files: list[str], kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[Any] = set()
+    portions = Parquet.portions
+
+    def noting(self: Any, *given: Any, **named: Any) -> Any:
+        asked.add(self.columns)
+        return portions(self, *given, **named)
+
+    monkeypatch.setattr(Parquet, "portions", noting)
+    dataset = in_turn(files)[kind].filter(X < 90).shuffle(5, seed=2).select(["s"])
+    found = dataset.to_list()
+    assert asked == {("s", "x")}
+    assert "select_in_made" in dataset.explain()
+    assert str(found) == str([element for element, _ in _streamed(dataset.node)])
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_states_are_those_without_the_selection_inside(files: list[str], kind: int) -> None:
+    node = in_turn(files)[kind].select(["x", "v"]).node
+    moved = rewrite(node)[0]
+    expected = [int(element["x"]) for element, _ in _streamed(node)]
+    for one, other in ((node, moved), (moved, node)):
+        rows: list[int] = []
+        with Run() as run:
+            for block, after in one.open(one.start(0), run):
+                rows += [int(row["x"]) for row in block.elements()]
+                with Run() as again:
+                    rest = [int(row["x"]) for found, _ in other.open(after, again) for row in found.elements()]
+                assert rows + rest == expected
+                if len(rows) > 70:
+                    break
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_a_selection_inside_keeps_the_laws(files: list[str], kind: int) -> None:
+    assert "select" not in ops_after(in_turn(files)[kind].select(["x"]), "select_in_made")
+
+
+def test_a_filter_stays_outside_of_files_in_turn(files: list[str]) -> None:
+    """Without a row group of one file, the turns would be others."""
+    dataset = in_turn(files)[0].filter((X < 5) | (X > 70)).select(["x"])
+    assert "filter_in_files" not in dataset.explain()
+    plain = [int(row["x"]) for row in in_turn(files)[0] if row["x"] < 5 or row["x"] > 70]
+    assert [int(row["x"]) for row in dataset] == plain
+
+
+def test_a_column_that_no_file_has_is_an_error_where_a_function_opens_them(files: list[str]) -> None:
+    for dataset in (in_turn(files)[1].select(["q"]), in_turn(files)[3].select(["q"]).ignore_errors()):
+        with pytest.raises(InvalidArgumentError, match="select: elements have no component 'q'; they have"):
+            dataset.to_list()
