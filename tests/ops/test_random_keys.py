@@ -100,7 +100,7 @@ def test_files_are_not_dealt_below_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text("0\n1\n2\n")
     lines = numbered(di.data.TextLineDataset([str(tmp_path / "a"), str(tmp_path / "b")]).map(int))
     assert sorted(pair for share in shares(lines, "AUTO", 2) for pair in share) == sorted(pairs(lines))
-    with pytest.raises(NotFoundError, match="walked to a node which is not a dataset: random_keys"):
+    with pytest.raises(NotFoundError, match=r"policy FILE: map\(rng=True\) needs to know .* use policy DATA"):
         shares(lines, "FILE", 2)
 
 

@@ -15,6 +15,7 @@ from distinput.ops.flat_map import FlatMap
 from distinput.ops.generator import Generator
 from distinput.ops.interleave import Interleave
 from distinput.ops.map import Map
+from distinput.ops.random_keys import RandomKeys
 from distinput.ops.shard import Shard
 from distinput.plan.in_memory import Rows
 from distinput.plan.needs import Needs
@@ -95,6 +96,11 @@ def _at_names(node: Node, found: Found, share: Share) -> Node:
         return node.with_inputs((found(node.inputs[0]),))
     if node.needs <= Needs.PLACES:
         return node.with_inputs(tuple([below(source) for source in node.inputs]))
+    if isinstance(node, RandomKeys):
+        raise NotFoundError(
+            "policy FILE: map(rng=True) needs to know where each element stands in the whole, and a worker that reads some of "
+            "the files does not; use policy DATA, or AUTO, which takes DATA here"
+        )
     raise NotFoundError(f"Did not find a shardable source, walked to a node which is not a dataset: {node.op}")
 
 
