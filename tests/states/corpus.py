@@ -292,6 +292,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "select_before_order": lambda: (
         di.data.ParquetDataset(["a.parquet", "b.parquet"]).shuffle(4, seed=1).select(["text"])
     ),
+    "select_in_made": lambda: di.data.ParquetDataset(["a.parquet", "b.parquet"], num_parallel_reads=2).select(["text"]),
     "select": lambda: Dataset.range(30).map(lambda x: {"x": x, "y": -x}).select(["y"]).batch(4),
     "map_rows": lambda: Dataset.range(20).map_rows(plus_one),
     "pack": lambda: Dataset.range(1, 20).map(full).pack(7, window=3),
