@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions as cloudpickle sends them, with the file that they come from: tracebacks of other processes show its lines.
 
-cloudpickle 3.1.2 and later write `<dynamic-code>` in its place.
+cloudpickle 3.1.3 writes `<dynamic-code>` in its place.
 """
 
 import io

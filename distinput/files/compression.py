@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import Literal, NamedTuple, cast
 
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.codecs import (
     ArrowDecoder,
     ArrowEncoder,
@@ -57,6 +57,9 @@ CODECS: dict[str, Codec] = {
 }
 """The codecs by the names that `compression_type` takes."""
 
+_OTHERS = (".br", ".lz", ".lzma", ".lzo", ".xz", ".z")
+"""Suffixes of files that other programs have compressed, and that would be read as they are."""
+
 
 def as_compression(name: str | bytes | None) -> Compression:
     """A compression type by its name; None means no compression.
@@ -78,10 +81,19 @@ def compression_of(compression: Compression, path: str) -> Compression:
 
     >>> compression_of("AUTO", "s3://bucket/a.json.zst"), compression_of("AUTO", "a.txt"), compression_of("GZIP", "a.txt")
     ('ZSTD', '', 'GZIP')
+
+    Raises:
+      UnimplementedError: for "AUTO", the suffix stands for a compression that is not there.
     """
     if compression != "AUTO":
         return compression
     name = path.partition("::")[0].partition("?")[0].lower() if "://" in path else path.lower()
+    if name.endswith(_OTHERS):
+        known = ", ".join(repr(traits.suffixes[0]) for traits in CODECS.values())
+        raise UnimplementedError(
+            f"{path}: compression_type 'AUTO' goes by suffixes, and files of this one cannot be decompressed; known are "
+            f"{known}; compress it in one of these ways, or pass compression_type='' if it is not compressed"
+        )
     found = (codec for codec, traits in CODECS.items() if name.endswith(traits.suffixes))
     return cast(Compression, next(found, ""))
 

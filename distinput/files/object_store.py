@@ -239,6 +239,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
             raise PermissionError(errno.EACCES, f"Permission denied: {error}", self._shown + key) from error
         except exceptions.NotSupportedError as error:
             raise NotImplementedError(f"{self._shown}{key}: {error}") from error
+        except InvalidArgumentError:
+            raise
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"{self._shown}{key}: cannot be the name of an object, since stores have no '.', '..' or empty parts: {error}"
+            ) from error
         except exceptions.BaseError as error:
             raise OSError(errno.EIO, f"{type(error).__name__}: {error}", self._shown + key) from error
 

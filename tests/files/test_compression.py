@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import CODECS, Compression, Deflater, Inflater, as_compression, compression_of
 
 KINDS: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY")
@@ -236,3 +236,10 @@ def test_names_of_no_compression_are_refused(name: Any) -> None:
 def test_suffixes(path: str, kind: str) -> None:
     assert compression_of("AUTO", path) == kind
     assert compression_of("ZLIB", path) == "ZLIB"
+
+
+@pytest.mark.parametrize("path", ["a.jsonl.xz", "s3://b/a.XZ?v=1", "a.lzma", "a.csv.br", "a.txt.Z"])
+def test_suffixes_of_compressions_that_are_not_there_are_refused(path: str) -> None:
+    with pytest.raises(UnimplementedError, match=r"cannot be decompressed; .*'\.gz'.*compression_type=''"):
+        compression_of("AUTO", path)
+    assert compression_of("", path) == ""

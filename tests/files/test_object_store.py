@@ -2,13 +2,14 @@
 """Stores of obstore behave as other file systems do."""
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import NotFoundError
+from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files import mounts
 from distinput.files.mounts import mount
 from distinput.files.paths import file_system, list_matching
@@ -135,3 +136,9 @@ def test_a_store_that_does_not_know_ends_is_not_asked_for_them_again(
         with pytest.raises(NotImplementedError, match=r"a\.txt"):
             system.ending(name, 4)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("name", ["./a.txt", "a//b.txt", "sub/../a.txt"])
+def test_what_is_no_name_of_an_object_is_named(name: str, store: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{re.escape(name)}: cannot be the name of an object"):
+        di.data.TextLineDataset(name, filesystem=store).to_list()
