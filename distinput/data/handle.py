@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, overload
 
 import numpy as np
 
+from distinput.core.html import html
 from distinput.core.run import Counter, Run
 from distinput.core.state import State
 from distinput.data.element import T_co
@@ -249,8 +250,6 @@ class Handle(Generic[T_co]):
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
-        from distinput.core.html import html
-
         return html("dataset", self)
 
     def __iter__(self) -> DatasetIterator[T_co]:

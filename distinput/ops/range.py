@@ -20,7 +20,6 @@ from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec
 from distinput.core.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.plan.check import normalized
 from distinput.plan.in_memory import InMemory
 from distinput.plan.node import INFINITE
 
@@ -58,11 +57,10 @@ class Range(InMemory):
         dtype = as_dtype(self.output_type)
         if dtype == STRING or dtype.kind in _NO_NUMBERS:
             raise TypeError(f"range: output_type must be a dtype of integers or floats, got {self.output_type!r}")
-        normalized(self, "output_type", dtype)
 
     @cached_property
     def spec(self) -> Spec:
-        return Spec.leaf((), self.output_type)
+        return Spec.leaf((), as_dtype(self.output_type))
 
     @property
     def cardinality(self) -> int:
@@ -106,7 +104,7 @@ class Range(InMemory):
         return np.add(steps, self.first + row * self.step, out=empty((end - row,), counted.dtype))
 
     def _block(self, numbers: Ints) -> Block:
-        dtype = self.output_type
+        dtype = as_dtype(self.output_type)
         return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
 
 

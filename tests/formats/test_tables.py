@@ -74,8 +74,11 @@ def test_errors_of_pyarrow_are_translated_and_no_others(error: Exception, kind: 
         assert error.__notes__ == ["while reading 'f'"]
 
 
-def test_damage_of_a_whole_file_names_no_part() -> None:
-    with pytest.raises(DataLossError, match=r"^f: not a table, or damaged: bad$"), naming_damage("a table", "f", None):
+def test_damage_outside_of_the_parts_of_a_file_is_in_its_footer() -> None:
+    with (
+        pytest.raises(DataLossError, match=r"^f: not a table, or damaged: its footer: bad$"),
+        naming_damage("a table", "f", None),
+    ):
         raise pa.ArrowInvalid("bad")
 
 

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from distinput.core.pickled_code import pickler
 from distinput.distribute.seats import AsIs, Packing, Pickled, packing
 from distinput.errors import EngineMissing
 
@@ -52,5 +53,6 @@ def test_what_cannot_be_sent_is_refused_when_it_is_packed() -> None:
 def test_without_cloudpickle_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     packing._pickler.cache_clear()
+    pickler.cache_clear()
     with pytest.raises(EngineMissing, match=r"pip install 'distinput\[dask\]'"):
         Pickled().pack(lambda: 1)
