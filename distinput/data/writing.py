@@ -15,23 +15,21 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
-from distinput.core.run import Run
 from distinput.core.spec_json import spec_json
 from distinput.data.block_pass import BlockPass
 from distinput.data.handle import Handle
+from distinput.data.spool import Spool
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.paths import as_paths, local_path
-from distinput.ops.saved import saved_elements
 from distinput.plan.code import function_word
 from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE
 from distinput.writers import WRITERS
 from distinput.writers.cut import Cut
-from distinput.writers.elements import ElementsWriter
 from distinput.writers.job import Job, merging, parts_of, tidy
 from distinput.writers.journal import Journal
-from distinput.writers.kept_files import KeptFiles, file_numbers
+from distinput.writers.kept_files import file_numbers
 from distinput.writers.manifest import MANIFEST, WrittenFile, WrittenFiles, read_written
 from distinput.writers.open_file import OpenFile
 from distinput.writers.pieces import Pieces
@@ -198,10 +196,8 @@ class Writing:
         """Write what is missing."""
         stage, request, order = self.stage, self.request, self._order
         passed = None
-        if (
-            journal is not None and journal.order != order
-        ):  # it was not known then how many elements there are, or is not now
-            stage.clear()
+        if journal is not None and journal.order != order:
+            stage.clear()  # the number of elements was not known then, or is not known now
         elif journal is not None:
             try:
                 passed = BlockPass(self.dataset, journal.state)
@@ -364,19 +360,16 @@ class Writing:
                 opened[shard].write(block.rows((shard - done) % shards, block.size, shards))
             done += block.size
 
-        spool = KeptFiles(self.stage, ElementsWriter(), self.spec, done=journal.files, word="spool")
-        spools = self.stage.local and self._spools
+        spool = Spool(self.stage, self.spec, journal.files)
         try:
             opened += [self._open(number, 0) for number in range(shards)]
-            for block in self._spooled(journal.files):
+            for block in spool.elements():
                 deal(block)
             for block in self._blocks(passed, done):
                 deal(block)
-                if spools:
-                    spool.write(block)
-                    ended = spool.cut()
-                    if ended is not None:
-                        self.stage.record(replace(journal, files=ended, state=passed.state(block.size)).to_json())
+                ended = spool.add(block)
+                if ended is not None:
+                    self.stage.record(replace(journal, files=ended, state=passed.state(block.size)).to_json())
             return [file.end() for file in opened]
         except OSError as error:
             if error.errno == errno.ENOSPC:
@@ -390,24 +383,6 @@ class Writing:
             spool.discard()
             for file in opened:
                 file.discard()
-
-    @property
-    def _spools(self) -> bool:
-        """Whether the format of saved elements holds these; else a writer that was interrupted begins again."""
-        try:
-            ElementsWriter().check(self.spec)
-        except DistinputError:
-            return False
-        return True
-
-    def _spooled(self, files: tuple[WrittenFile, ...]) -> Iterator[Block]:
-        """The elements that are in files of the spool."""
-        if files:
-            options = ElementsWriter().reading(self.spec)
-            found = saved_elements(WrittenFiles(self.stage.folder, "elements", options, files), self.spec)
-            with Run() as run:
-                for block, _ in found.open(found.start(0), run):
-                    yield block.materialize()
 
     def _by_function(self, passed: BlockPass, journal: Journal, shard_func: Callable[..., Any]) -> Pieces:
         """Each element to the file that a function names; now and then all files end, and are recorded."""

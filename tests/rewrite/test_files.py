@@ -18,7 +18,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.formats.parquet import Parquet
 from distinput.ops.reader import Reader
-from distinput.plan.node import walk
+from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import rewrite
 from tests.rewrite.running import fires, ops_after
 
@@ -136,20 +136,25 @@ def test_a_selection_goes_below_what_changes_the_order(files: list[str], conditi
     assert str(dataset.to_list()) == str(plain)
 
 
+def check_states_lead_on(one: Node, other: Node, expected: list[int], most: int) -> None:
+    """What follows a state of one tree, up to so many rows, comes out of the other."""
+    rows: list[int] = []
+    with Run() as run:
+        for block, after in one.open(one.start(0), run):
+            rows += [int(row["x"]) for row in block.elements()]
+            with Run() as again:
+                rest = [int(row["x"]) for found, _ in other.open(after, again) for row in found.elements()]
+            assert rows + rest == expected
+            if len(rows) > most:
+                break
+
+
 def test_states_of_either_order_lead_on_in_the_other(files: list[str]) -> None:
     dataset = whole(files).shuffle(16, seed=3).select(["x"])
     node, moved = dataset.node, rewrite(dataset.node)[0]
     expected = [row["x"] for row in dataset.to_list()]
-    for one, other in ((node, moved), (moved, node)):
-        rows: list[int] = []
-        with Run() as run:
-            for block, after in one.open(one.start(0), run):
-                rows += [int(row["x"]) for row in block.elements()]
-                with Run() as again:
-                    rest = [int(row["x"]) for found, _ in other.open(after, again) for row in found.elements()]
-                assert rows + rest == expected
-                if len(rows) > 30:
-                    break
+    check_states_lead_on(node, moved, expected, 30)
+    check_states_lead_on(moved, node, expected, 30)
 
 
 def test_a_selection_below_a_shuffle_keeps_the_laws(tmp_path: Path) -> None:
@@ -225,16 +230,8 @@ def test_states_are_those_without_the_selection_inside(files: list[str], kind: i
     node = in_turn(files)[kind].select(["x", "v"]).node
     moved = rewrite(node)[0]
     expected = [int(element["x"]) for element, _ in _streamed(node)]
-    for one, other in ((node, moved), (moved, node)):
-        rows: list[int] = []
-        with Run() as run:
-            for block, after in one.open(one.start(0), run):
-                rows += [int(row["x"]) for row in block.elements()]
-                with Run() as again:
-                    rest = [int(row["x"]) for found, _ in other.open(after, again) for row in found.elements()]
-                assert rows + rest == expected
-                if len(rows) > 70:
-                    break
+    check_states_lead_on(node, moved, expected, 70)
+    check_states_lead_on(moved, node, expected, 70)
 
 
 @pytest.mark.parametrize("kind", range(5))
