@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every docstring example may use, and where it runs."""
+"""Where tests and docstring examples run, what examples may use, and what is left out where a package is not installed."""
 
 import importlib.util
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,40 +16,57 @@ _EIGHT = "--xla_force_host_platform_device_count=8"
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_EIGHT}".strip()
 
-# What imports a package at the top has no examples to run where that package is not installed.
-_WITHOUT_GRAIN = ["distinput/interop/grain.py"]
-_WITHOUT_JAX = [
-    "distinput/distribute/devices/jax*.py",
-    "distinput/distribute/devices/pytrees.py",
-    "distinput/distribute/tpu/*",
-    "distinput/interop/jax/*",
-    "tests/distribute/tpu/*",
-    "tests/engines/jax_feed.py",
-    "tests/engines/tpu_input.py",
-    "tests/interop/jax/*",
+# Packages that distinput works without. `make test` installs them, but for Ray and TensorFlow; `make test-core` none.
+# fmt: off
+_OPTIONAL = [
+    "PIL", "accelerate", "aiohttp", "array_record", "cloudpickle", "cryptography", "dask", "datasets", "distributed", "duckdb",
+    "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lightning", "loky", "ml_dtypes", "moto", "mpi4py",
+    "obstore", "opentelemetry", "orbax", "pandas", "polars", "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata", "tqdm",
+    "transformers", "webdataset", "z3", "zensical",
 ]
-_WITHOUT_RAY = ["distinput/interop/ray.py"]
-_WITHOUT_TORCH = [
-    "distinput/distribute/devices/pinned_copies.py",
-    "distinput/distribute/devices/tensors.py",
-    "distinput/distribute/devices/torch*.py",
-    "distinput/interop/torch/*",
-]
-_WITHOUT_Z3 = ["tests/proofs/[!t]*.py", "tests/proofs/theorems.py"]  # its test files say why they are left out
-collect_ignore_glob = [
-    path
-    for package, paths in (
-        ("grain", _WITHOUT_GRAIN),
-        ("jax", _WITHOUT_JAX),
-        ("ray", _WITHOUT_RAY),
-        ("torch", _WITHOUT_TORCH),
-        ("z3", _WITHOUT_Z3),
-    )
-    if importlib.util.find_spec(package) is None
-    for path in paths
-]
+# fmt: on
+_MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)
+_IMPORTED = re.compile(r"^(?:import|from) +(\w+)", re.MULTILINE)
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
-collect_ignore_glob += ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+collect_ignore = ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the setting `timeout` also where pytest-timeout, which reads it, is not installed."""
+    if importlib.util.find_spec("pytest_timeout") is None:
+        parser.addini("timeout", "seconds that a test may take (pytest-timeout)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count what is left out."""
+    config.stash[_LEFT_OUT] = Counter()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a module that imports a package at its top which is not installed."""
+    if not _MISSING or collection_path.suffix != ".py":
+        return None
+    missing = _MISSING.intersection(_IMPORTED.findall(collection_path.read_text("utf-8")))
+    config.stash[_LEFT_OUT].update(missing)
+    return True if missing else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip a test whose mark `needs` names a package that is not installed, and an example that imports one."""
+    for item in items if _MISSING else ():
+        needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        if isinstance(item, pytest.DoctestItem) and item.dtest is not None:
+            needed.update(name for example in item.dtest.examples for name in _IMPORTED.findall(example.source))
+        for name in sorted(needed & _MISSING):
+            item.add_marker(pytest.mark.skip(f"{name} is not installed: make test"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many modules were left out, and for want of what."""
+    for name, count in sorted(config.stash[_LEFT_OUT].items()):
+        terminalreporter.write_line(f"modules left out, since they need {name}: {count}")
 
 
 @pytest.fixture(autouse=True)
