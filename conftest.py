@@ -21,8 +21,8 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 _OPTIONAL = [
     "PIL", "accelerate", "aiohttp", "array_record", "cloudpickle", "cryptography", "dask", "datasets", "distributed", "duckdb",
     "flask_cors", "flax", "google_crc32c", "grain", "jax", "keras", "lightning", "loky", "ml_dtypes", "moto", "mpi4py",
-    "obstore", "opentelemetry", "orbax", "pandas", "polars", "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata", "tqdm",
-    "transformers", "webdataset", "z3", "zensical",
+    "obstore", "opentelemetry", "orbax", "pandas", "polars", "ray", "rich", "simplejpeg", "tensorflow", "torch", "torchdata",
+    "tqdm", "transformers", "webdataset", "z3", "zensical",
 ]
 # fmt: on
 _MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)
