@@ -26,7 +26,20 @@ _OPTIONAL = [
 ]
 # fmt: on
 _MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)
-_IMPORTED = re.compile(r"^(?:import|from) +(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(r"^(?:try:\n    )?(?:import|from) +(\w+)", re.MULTILINE)
+# What an example calls that loads an optional package itself.
+_CALLED = {
+    "Pickled(": "cloudpickle",
+    "RangeServer(": "aiohttp",
+    "TPUStrategy(": "jax",
+    "decode_image(": "PIL",
+    "from_hf(": "datasets",
+    "image_folder(": "PIL",
+    "ImageFolderDataset(": "PIL",
+    "to_hf(": "datasets",
+    "to_pandas(": "pandas",
+    "to_polars(": "polars",
+}
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
@@ -58,7 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items if _MISSING else ():
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if isinstance(item, pytest.DoctestItem) and item.dtest is not None:
-            needed.update(name for example in item.dtest.examples for name in _IMPORTED.findall(example.source))
+            source = "".join(example.source for example in item.dtest.examples)
+            needed.update(_IMPORTED.findall(source), (name for call, name in _CALLED.items() if call in source))
         for name in sorted(needed & _MISSING):
             item.add_marker(pytest.mark.skip(f"{name} is not installed: make test"))
 
