@@ -58,10 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out a module that imports a package at its top which is not installed."""
-    if not _MISSING or collection_path.suffix != ".py":
+    """Leave out a module, or a package, that imports at its top what is not installed."""
+    module = collection_path / "__init__.py" if collection_path.is_dir() else collection_path
+    if not _MISSING or module.suffix != ".py" or not module.exists():
         return None
-    missing = _MISSING.intersection(_IMPORTED.findall(collection_path.read_text("utf-8")))
+    missing = _MISSING.intersection(_IMPORTED.findall(module.read_text("utf-8")))
     config.stash[_LEFT_OUT].update(missing)
     return True if missing else None
 
@@ -78,9 +79,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many modules were left out, and for want of what."""
+    """Say how many modules and packages were left out, and for want of what."""
     for name, count in sorted(config.stash[_LEFT_OUT].items()):
-        terminalreporter.write_line(f"modules left out, since they need {name}: {count}")
+        terminalreporter.write_line(f"left out, since they need {name}: {count} modules and packages")
 
 
 @pytest.fixture(autouse=True)

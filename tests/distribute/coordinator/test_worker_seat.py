@@ -12,9 +12,9 @@ from distinput.distribute.coordinator.slots import Slot
 from distinput.distribute.coordinator.worker_seat import Call, Outcome, WorkerSeat
 from distinput.distribute.seats import AsIs, Packing, Pickled, SeatLost
 from distinput.errors import OutOfRangeError, UnavailableError
+from tests.distribute.coordinator.clusters import both_packings
 
 STRATEGY = di.distribute.get_strategy()
-from tests.distribute.coordinator.clusters import both_packings
 
 
 class Worker:
