@@ -44,6 +44,8 @@ _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 # They import Keras, of which a process has one backend: tests run them in processes of their own.
 collect_ignore = ["distinput/interop/keras.py", "tests/interop/keras_loops.py"]
+if "jax" in _MISSING:  # most modules of this package import it, the others import these
+    collect_ignore += ["distinput/distribute/tpu"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
