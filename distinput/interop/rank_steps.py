@@ -13,7 +13,7 @@ from distinput.core.seal import opened, sealed
 from distinput.core.spec import TensorSpec
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, resumed
+from distinput.data.iterator import DatasetIterator, Mark, resumed
 from distinput.data.seal import Seal, place_in
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.ops.shard import Shard
@@ -25,7 +25,7 @@ from distinput.rewrite.running import Running
 from distinput.sharding.common_order import with_common_order
 from distinput.sharding.own_rows import own_steps
 
-__all__ = ["Position", "RankSteps", "StepIterator"]
+__all__ = ["Position", "RankSteps", "StepIterator", "StepMark"]
 
 _KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
 
@@ -67,6 +67,10 @@ class Position:
         if not (all(is_count(n) for n in (epoch, step, at)) and is_count(stride, 1) and at <= step):
             raise StateError(f"{who}: the state is damaged; it must be what state_dict() of a view gave")
         return Position(epoch, step, stride, at, found["state"])
+
+
+StepMark = tuple[int, int, Mark]
+"""A position of an iterator of steps: those of `Position`, and of its elements."""
 
 
 class RankSteps:
@@ -172,43 +176,50 @@ class StepIterator(Iterator[Any]):
         return step % self.stride + -(-(self._count - step % self.stride) // self.stride) * self.stride
 
     def __next__(self) -> Any:
-        if self._at == self._step:
-            try:
-                element = next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:
-                self._moved()
-                raise
-            self._moved()
-            return element
-        return self._after_others()
-
-    def _moved(self) -> None:
-        self._step += self.stride
-        self._at = self._step if self._jumps else self._at + 1
-
-    def _after_others(self) -> Any:
-        """The next own step; steps of other workers before it are read but not delivered."""
         while self._at < self._step:
-            try:
-                next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
-                pass
-            self._at += 1
-        return next(self)
+            self._pass_over()
+        # No interrupt comes between the element that is taken and the step that is counted: no function is called there.
+        after = self._step + self.stride, self._step + self.stride if self._jumps else self._at + 1
+        try:
+            for element in self._elements:
+                self._step, self._at = after
+                return element
+        except Exception:
+            self._step, self._at = after
+            raise
+        raise StopIteration
 
-    def position(self) -> Position:
-        """The position after the last step delivered."""
+    def _pass_over(self) -> None:
+        """Read a step of another worker, which is not delivered."""
+        after = self._at + 1
+        try:
+            for _ in self._elements:
+                self._at = after
+                return
+        except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
+            self._at = after
+            return
+        raise StopIteration
+
+    def mark(self) -> StepMark:
+        """What `position` needs to tell this position later; quick to make."""
+        return self._step, self._at, self._elements.mark()
+
+    def position(self, mark: StepMark | None = None) -> Position:
+        """The position after the last step delivered.
+
+        Args:
+          mark: what `mark` gave; None: the position now.
+        """
+        step, at, elements = mark or self.mark()
+        place = self._elements.place(elements)
         if not self._jumps:
-            return Position(self.epoch, self._step, self.stride, self._at, self._elements.state())
-        step = self._step if self._count < 0 else min(self._step, self._count)
-        at = self._runs.node.start_at(step, self.epoch)
-        assert at is not None, "own_steps checked that"
-        state = self._seal({**self._elements.place(), "at": at, "skip": 0})
-        return Position(self.epoch, self._step, self.stride, step, state)
+            return Position(self.epoch, step, self.stride, at, self._elements.sealed(place))
+        step_here = step if self._count < 0 else min(step, self._count)
+        start = self._runs.node.start_at(step_here, self.epoch)
+        assert start is not None, "own_steps checked that"
+        state = self._seal({**place, "at": start, "skip": 0})
+        return Position(self.epoch, step, self.stride, step_here, state)
 
     def close(self) -> None:
         """End the iteration and its threads."""
