@@ -404,11 +404,11 @@ def _from_arrow(value: Any) -> Any:
 
 
 def _from_arrow_scalar(value: Any) -> Any:
-    import pyarrow as pa
+    from distinput.core.tabular import array_of_one
 
     if not value.is_valid:
         raise TypeError(f"cannot make an array of a null ({type(value).__name__}); fill it first")
-    return _from_arrow(pa.array([value], value.type))[0]
+    return _from_arrow(array_of_one(value))[0]
 
 
 _NAMES = ("column_names", "columns", "schema")

@@ -102,7 +102,7 @@ class Exchanged:
         return self.array.__dlpack_device__()
 
 
-class Split(str, enum.Enum):
+class Split(str, enum.Enum):  # noqa: UP042 - as programs write it
     TRAIN = "train"
 
 
@@ -204,7 +204,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a series with a gap": (lambda: pytest.importorskip("polars").Series([1, None]), "1 nulls"),
     "a null": (lambda: pytest.importorskip("pyarrow").scalar(None), "a null .*fill it first"),
     "a decimal": (lambda: Decimal(1), r"float\(...\) or str\(...\)"),
-    "a time": (lambda: datetime(2020, 1, 1), "np.datetime64"),  # noqa: DTZ001
+    "a time": (lambda: datetime(2020, 1, 1), "np.datetime64"),
     "a day": (lambda: date(2020, 1, 1), "np.datetime64"),
     "a difference of times": (lambda: timedelta(1), "np.timedelta64"),
     "a member of an Enum": (lambda: Plain.ONE, "the .value of a member"),
