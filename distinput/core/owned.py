@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that nobody else can change.
 
-A function or a generator may fill one array, list or dict again and again and give it out each time. Elements wait in blocks, so
-what was given must be copied before the next call, unless its reference counts show that nobody else holds it. And what many
+A function or a generator may fill one array, list or dict again and again and give it out each time. Elements wait in blocks,
+so what was given must be copied before the next call, unless its reference counts show that nobody else holds it. And what many
 elements or later passes look at (the user's own arrays, what a cache keeps) is handed out as read-only views.
 """
 
