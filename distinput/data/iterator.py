@@ -80,6 +80,7 @@ class DatasetIterator(Generic[T_co]):
         self._over: int = place["skip"]
         self._after: State = self._at
         self._size = 0  # of the current block
+        self._kept: list[int | None] | None = place.get("kept")  # as the state had it, until there is a block
         # Elements before the current block, if they are known; elements that an error stands for are missing.
         self._before = None if self._run.resumed or self._run.tolerant else 0
         self._elements: Iterator[T_co] = _EMPTY
@@ -254,7 +255,8 @@ class DatasetIterator(Generic[T_co]):
         if self._seeds:
             made["seeds"] = self._seeds
         if self._stores:
-            made["kept"] = [store.epoch for store in self._stores]
+            untouched = self._kept is not None and self._after is self._at and not self._size
+            made["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
         return made
 
     def sealed(self, place: State) -> State:
@@ -291,7 +293,7 @@ class DatasetIterator(Generic[T_co]):
         """The same as `state()`, as the JSON text that Grain's tools expect."""
         from json import dumps  # saved states are few
 
-        return dumps(self.state()).encode()
+        return dumps(self.state(), sort_keys=True).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
