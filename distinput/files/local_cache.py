@@ -17,7 +17,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from distinput.errors import InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.files.lock import FileLock
 
 __all__ = ["BLOCK_BYTES", "LocalCache", "cache_remote", "local_cache"]
 
@@ -29,6 +30,8 @@ _VARIABLE = "DISTINPUT_REMOTE_CACHE"
 
 _SHARE = 16  # a process looks at the size of the folder each time it has written this part of the limit
 _UNFINISHED_SECONDS = 3600
+_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Neither follow a link nor wait for who writes to a pipe."""
 
 _Fetch = Callable[[list[tuple[int, int]]], list[Any]]
 
@@ -111,14 +114,18 @@ class LocalCache:
     def _load(self, home: str, number: int, length: int) -> bytes | None:
         path = os.path.join(home, str(number))
         try:
-            with open(path, "rb", buffering=0) as file:
+            if os.path.islink(home):
+                raise FailedPreconditionError(
+                    f"{home}: is a symbolic link, and must be a folder of the cache; remove it"
+                )
+            with open(os.open(path, os.O_RDONLY | _SAFELY), "rb", buffering=0) as file:
                 found = file.read(length + 5)
                 if len(found) == length + 4 and zlib.crc32(found[:-4]).to_bytes(4, "little") == found[-4:]:
                     os.utime(file.fileno())
                     return found[:-4]
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except (FailedPreconditionError, OSError) as error:
             self._complain(error)
             return None
         with contextlib.suppress(OSError):
@@ -127,6 +134,8 @@ class LocalCache:
 
     def _store(self, home: str, number: int, block: bytes) -> None:
         try:
+            if os.path.islink(home):
+                return  # a read has complained
             descriptor, unfinished = _made(home)
             try:
                 with open(descriptor, "wb") as file:
@@ -141,10 +150,10 @@ class LocalCache:
             if self._unseen >= self._limit // _SHARE:
                 self._unseen = 0
                 self._evict()
-        except OSError as error:
+        except (FailedPreconditionError, OSError) as error:
             self._complain(error)
 
-    def _complain(self, error: OSError) -> None:
+    def _complain(self, error: Exception) -> None:
         if not self._complained:
             self._complained = True
             warnings.warn(
@@ -179,18 +188,9 @@ class LocalCache:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[bool]:
-        try:
-            from fcntl import LOCK_EX, LOCK_NB, flock
-        except ImportError:  # Windows: two processes may remove the same files, which is no harm
-            yield True
-            return
-        with open(os.path.join(self._folder, ".lock"), "wb") as file:
-            try:
-                flock(file.fileno(), LOCK_EX | LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+        with FileLock(os.path.join(self._folder, ".lock")) as lock:
+            # Without locks, as on Windows, two processes may remove the same files, which is no harm.
+            yield lock.take() is not False
 
 
 def _made(home: str) -> tuple[int, str]:

@@ -85,7 +85,7 @@ def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
         folder = split_path(index)[0]
         if folder:
             make_folder(folder)
-        with Sink(index) as sink:
+        with Sink(index, own=True) as sink:
             sink.write(array_file(offsets))
             sink.write(told.encode())
     except OSError as error:

@@ -22,7 +22,7 @@ from distinput.core.block import Block
 from distinput.core.calls import calls_of, element_text
 from distinput.core.leaves import as_leaves, dtype_of
 from distinput.core.nest import structure_of
-from distinput.core.owned import is_plain, owned
+from distinput.core.owned import is_plain, kept, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
@@ -80,15 +80,15 @@ class Chain:
         """The results of the last function, computed as they are requested; no array in them is shared with anybody else."""
         if self._plain:
             return self._results(rows)
-        results = map(owned, self._results(rows))
-        return self._looked_at(results) if self._plain is None else results
+        results = self._results(rows)
+        return self._looked_at(results) if self._plain is None else map(owned, results)
 
     def _looked_at(self, results: Iterator[Any]) -> Iterator[Any]:
         for first in results:
             self._plain = is_plain(first)
-            yield first
+            yield kept(first)
             break
-        yield from results
+        yield from map(owned, results)
 
     def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:

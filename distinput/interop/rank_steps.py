@@ -12,7 +12,7 @@ from typing import Any, Self
 from distinput.core.seal import opened, sealed
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, resumed
+from distinput.data.iterator import DatasetIterator, Mark, resumed
 from distinput.data.seal import Seal, place_in
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.short_steps import ShortSteps, batched, rows_of
@@ -25,7 +25,7 @@ from distinput.rewrite.running import Running
 from distinput.sharding.common_order import with_common_order
 from distinput.sharding.own_rows import own_steps
 
-__all__ = ["Position", "RankSteps", "StepIterator"]
+__all__ = ["Position", "RankSteps", "StepIterator", "StepMark"]
 
 _KEYS = {"kind", "epoch", "step", "stride", "at", "state"}
 
@@ -69,6 +69,10 @@ class Position:
         return Position(epoch, step, stride, at, found["state"])
 
 
+StepMark = tuple[int, int, Mark]
+"""A position of an iterator of steps: those of `Position`, and of its elements."""
+
+
 class RankSteps:
     """The steps of one rank over a dataset of global batches.
 
@@ -81,6 +85,9 @@ class RankSteps:
       who: for the messages.
       short: what becomes of steps that are not full.
       empty: called for a step in which this rank has no rows, unless `short` says what becomes of it.
+
+    Attributes:
+      finish: makes of each step what is delivered. It is called last, so that a step is not lost if it is interrupted.
 
     Raises:
       InvalidArgumentError: several ranks cannot share these elements: they have no batch axis, they were divided before, or
@@ -103,9 +110,9 @@ class RankSteps:
         if batched(node):
             node = short.shares(node, ranks, rank)
         self._mine = Dataset(node)
-        self._finish: Callable[[Any], Any] | None = short.padding(node.spec, ranks)
+        self.finish: Callable[[Any], Any] = short.padding(node.spec, ranks) or _as_it_is
         if short.tail is None and ranks > 1 and empty is not None:
-            self._finish = _telling(rows_of(node.spec), empty)
+            self.finish = _telling(rows_of(node.spec), empty)
 
     @property
     def reads(self) -> str:
@@ -145,7 +152,7 @@ class RankSteps:
             )
         first = position.step + (worker if position.stride == 1 else 0)
         position = replace(position, step=first, stride=workers)
-        return StepIterator(self._mine, position, self._who, may_differ, self._finish)
+        return StepIterator(self._mine, position, self._who, may_differ)
 
 
 class StepIterator(Iterator[Any]):
@@ -156,7 +163,6 @@ class StepIterator(Iterator[Any]):
       position: where to begin.
       who: for the messages.
       may_differ: as for `Dataset.restore`.
-      finish: makes of an element what is delivered; None: nothing.
     """
 
     def __init__(
@@ -165,10 +171,9 @@ class StepIterator(Iterator[Any]):
         position: Position,
         who: str,
         may_differ: str | Collection[str] = (),
-        finish: Callable[[Any], Any] | None = None,
     ) -> None:
         self.epoch, self.stride = position.epoch, position.stride
-        self._step, self._finish = position.step, finish
+        self._step = position.step
         running = mine._runs()
         if position.state is None:
             self._plan, self._runs = mine.node, running
@@ -205,43 +210,50 @@ class StepIterator(Iterator[Any]):
         return step % self.stride + -(-(self._count - step % self.stride) // self.stride) * self.stride
 
     def __next__(self) -> Any:
-        if self._at == self._step:
-            try:
-                element = next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:
-                self._moved()
-                raise
-            self._moved()
-            return element if self._finish is None else self._finish(element)
-        return self._after_others()
-
-    def _moved(self) -> None:
-        self._step += self.stride
-        self._at = self._step if self._jumps else self._at + 1
-
-    def _after_others(self) -> Any:
-        """The next own step; steps of other workers before it are read but not delivered."""
         while self._at < self._step:
-            try:
-                next(self._elements)
-            except StopIteration:
-                raise
-            except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
-                pass
-            self._at += 1
-        return next(self)
+            self._pass_over()
+        # No interrupt comes between the element that is taken and the step that is counted: no function is called there.
+        after = self._step + self.stride, self._step + self.stride if self._jumps else self._at + 1
+        try:
+            for element in self._elements:
+                self._step, self._at = after
+                return element
+        except Exception:
+            self._step, self._at = after
+            raise
+        raise StopIteration
 
-    def position(self) -> Position:
-        """The position after the last step delivered."""
+    def _pass_over(self) -> None:
+        """Read a step of another worker, which is not delivered."""
+        after = self._at + 1
+        try:
+            for _ in self._elements:
+                self._at = after
+                return
+        except Exception:  # noqa: BLE001 - it takes the place of a step of another worker, which raises it
+            self._at = after
+            return
+        raise StopIteration
+
+    def mark(self) -> StepMark:
+        """What `position` needs to tell this position later; quick to make."""
+        return self._step, self._at, self._elements.mark()
+
+    def position(self, mark: StepMark | None = None) -> Position:
+        """The position after the last step delivered.
+
+        Args:
+          mark: what `mark` gave; None: the position now.
+        """
+        step, at, elements = mark or self.mark()
+        place = self._elements.place(elements)
         if not self._jumps:
-            return Position(self.epoch, self._step, self.stride, self._at, self._elements.state())
-        step = self._step if self._count < 0 else min(self._step, self._count)
-        at = self._runs.node.start_at(step, self.epoch)
-        assert at is not None, "own_steps checked that"
-        state = self._seal({**self._elements.place(), "at": at, "skip": 0})
-        return Position(self.epoch, self._step, self.stride, step, state)
+            return Position(self.epoch, step, self.stride, at, self._elements.sealed(place))
+        step_here = step if self._count < 0 else min(step, self._count)
+        start = self._runs.node.start_at(step_here, self.epoch)
+        assert start is not None, "own_steps checked that"
+        state = self._seal({**place, "at": start, "skip": 0})
+        return Position(self.epoch, step, self.stride, step_here, state)
 
     def close(self) -> None:
         """End the iteration and its threads."""
@@ -252,6 +264,10 @@ class StepIterator(Iterator[Any]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _as_it_is(step: Any) -> Any:
+    return step
 
 
 def _telling(rows: Callable[[Any], int], empty: Callable[[], None]) -> Callable[[Any], Any]:

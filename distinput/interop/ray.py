@@ -135,7 +135,7 @@ class WorkerShard:
         steps = self._latest = self._steps.begin(self._next, may_differ=self._may_differ)
         self._next = Steps(steps.epoch + 1)
         with steps:
-            yield from steps
+            yield from map(self._steps.finish, steps)
             if self._latest is steps:
                 self._latest = None
 

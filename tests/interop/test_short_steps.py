@@ -37,8 +37,23 @@ def hidden(batch: Any) -> Any:
     return batch + 0
 
 
-def steps(dataset: Any, rank: int, ranks: int, tail: str | None, size: int | None = None, **more: Any) -> RankSteps:
+class Finished:
+    """Steps as a feed delivers them."""
+
+    def __init__(self, steps: RankSteps) -> None:
+        self._steps = steps
+
+    def begin(self, position: Position) -> Any:
+        """The steps of a pass."""
+        return map(self._steps.finish, self._steps.begin(position))
+
+
+def plain(dataset: Any, rank: int, ranks: int, tail: str | None, size: int | None = None, **more: Any) -> RankSteps:
     return RankSteps(dataset, rank, ranks, "test", ShortSteps.of(tail, dataset.node, "test", size), **more)
+
+
+def steps(*given: Any, **more: Any) -> Finished:
+    return Finished(plain(*given, **more))
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -93,7 +108,7 @@ def test_a_rank_without_rows_is_told_of_unless_the_tail_is_chosen(
 def test_states_of_every_tail_restore_on_other_ranks(tail: str) -> None:
     for n in (8, 10) if tail != "error" else (8,):
         dataset = uncounted(n, 4)
-        begun = steps(dataset, 0, 2, tail).begin(Position(0))
+        begun = plain(dataset, 0, 2, tail).begin(Position(0))
         next(begun)
         state = json.loads(json.dumps(begun.position().to_json()))
         again = [list(steps(dataset, rank, 3, tail).begin(Position.of(state, "test"))) for rank in range(3)]

@@ -14,7 +14,7 @@ from distinput.core.loader_worker import LoaderWorker, loader_worker
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
-from distinput.interop.rank_steps import Position, RankSteps, StepIterator
+from distinput.interop.rank_steps import Position, RankSteps, StepIterator, StepMark
 from distinput.interop.short_steps import ShortSteps, empty_words
 from distinput.interop.torch.leaves import Convert, converter
 from distinput.interop.torch.loader_state import position_in
@@ -381,18 +381,29 @@ class ViewIterator(Iterator[Any]):
         self._loaded: Position | None = None
         self._may_differ: frozenset[str] = frozenset()
         self._iterator: StepIterator | None = None
+        self._before: StepMark | None = None
+        self._waiting: tuple[Any] | None = None  # taken, but not delivered when an interrupt came
 
     def __iter__(self) -> "ViewIterator":
         return self
 
     def __next__(self) -> Any:
         iterator = self._iterator or self.begin()
+        if self._waiting is None:
+            self._before = iterator.mark()
+            for element in iterator:
+                self._waiting = (element,)
+                break
+            else:
+                self.ended = True
+                raise StopIteration
         try:
-            element = next(iterator)
-        except StopIteration:
-            self.ended = True
+            made = self._convert(self._steps.finish(self._waiting[0]))
+        except Exception:
+            self._waiting = None
             raise
-        return self._convert(element)
+        self._waiting = None
+        return made
 
     def begin(self) -> StepIterator:
         """The steps; the pass begins now if it has not begun."""
@@ -410,7 +421,7 @@ class ViewIterator(Iterator[Any]):
 
     def state_dict(self) -> State:
         """The position after the last step delivered: a small JSON value."""
-        return self.begin().position().to_json()
+        return self.begin().position(self._before if self._waiting else None).to_json()
 
     def load_state_dict(self, state: State, may_differ: str | Collection[str] = ()) -> None:
         """Continue at a saved position, in this iterator.
@@ -430,4 +441,4 @@ class ViewIterator(Iterator[Any]):
         """End the pass and its threads."""
         if self._iterator is not None:
             self._iterator.close()
-            self._iterator = None
+            self._iterator = self._waiting = None

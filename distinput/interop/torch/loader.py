@@ -88,14 +88,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         self._taken = self.view.position
         # Without workers and pinned memory, a DataLoader would add nothing but several microseconds a step.
         through = super().__iter__() if self.num_workers or self.pin_memory else iter(self.view)
-        return self._counted(through, *self._taken)
-
-    def _counted(self, steps: Iterator[Any], epoch: int, taken: int) -> Iterator[Any]:
-        for step in steps:
-            taken += 1
-            self._taken = epoch, taken
-            yield step
-        self._taken = None
+        return _Counted(self, through, *self._taken)
 
     @property
     def epoch(self) -> int:
@@ -138,6 +131,28 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         self.view.load_state_dict(state, may_differ)
         self._iterator = None  # workers that persist would not see it
         self._taken = None
+
+
+class _Counted(Iterator[Any]):
+    """The steps of one pass, of which the loader knows how many were taken. An interrupt does not end it.
+
+    Args:
+      loader: whose steps they are.
+      steps: from PyTorch's DataLoader, or from the view.
+      epoch: the number of the pass.
+      taken: how many of its steps were taken before.
+    """
+
+    def __init__(self, loader: Loader, steps: Iterator[Any], epoch: int, taken: int) -> None:
+        self._loader, self._steps, self._epoch, self._count = loader, steps, epoch, taken
+
+    def __next__(self) -> Any:
+        loader, after = self._loader, (self._epoch, self._count + 1)
+        for step in self._steps:  # no function is called before the step is returned, so no interrupt comes there
+            loader._taken, self._count = after, after[1]
+            return step
+        loader._taken = None
+        raise StopIteration
 
 
 def _as_it_is(step: Any) -> Any:
