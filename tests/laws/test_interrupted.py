@@ -6,13 +6,12 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.laws.interrupted import interrupted_at, loops, places, whole
 
-_NAMES = list(loops("")) 
+_NAMES = list(loops(""))
 
 
 @pytest.mark.parametrize("name", _NAMES)
