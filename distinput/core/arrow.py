@@ -52,9 +52,17 @@ class UnsupportedTypeError(Exception):
 class NullsError(Exception):
     """A column holds nulls and there is nothing to put in their place; `row` is the first such row, `kind` their type."""
 
-    def __init__(self, column: str, count: int, row: int, kind: str = "") -> None:
-        super().__init__(f"column {column!r} has {count} nulls, the first in row {row}")
-        self.column, self.count, self.row, self.kind = column, count, row, kind
+    column: str = ""
+    count: int = 0
+    row: int = 0
+    kind: str = ""
+
+    @staticmethod
+    def of(column: str, count: int, row: int, kind: str) -> "NullsError":
+        """The error about a column."""
+        error = NullsError(f"column {column!r} has {count} nulls, the first in row {row}")
+        error.column, error.count, error.row, error.kind = column, count, row, kind
+        return error
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -284,7 +292,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
 
 def _nulls(array: Any, place: _Place) -> NullsError:
     where = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-    return NullsError(place.column, len(where), int(where[0]), str(array.type))
+    return NullsError.of(place.column, len(where), int(where[0]), str(array.type))
 
 
 def _missing(kind: Any) -> Any:

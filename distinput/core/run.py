@@ -15,9 +15,10 @@ from distinput.core.read_ahead_budget import ReadAheadBudget
 from distinput.core.rows import Stream
 from distinput.core.state import State
 from distinput.core.threads import Threads
+from distinput.kernels.flag import Flag
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from distinput.core.pool import Pool
 
 __all__ = ["Counter", "Run"]
 
@@ -120,7 +121,7 @@ class Run:
         """True if it did not begin at the first element."""
         self.read_ahead = ReadAheadBudget(_AHEAD, _AHEAD_BYTES)
         """Shared by all readers."""
-        self.cancelled = threading.Event()
+        self.cancelled = Flag()
         self.by_element = False
         """True if the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet."""
         self._reading: list[Callable[[], str]] = []
@@ -302,7 +303,7 @@ class Run:
             if close is not None:
                 close()
 
-    def pool(self, threads: int) -> "AbstractContextManager[ThreadPoolExecutor]":
+    def pool(self, threads: int) -> "AbstractContextManager[Pool]":
         """A thread pool for one stream; see `Threads.pool`."""
         return self._threads.pool(threads)
 

@@ -95,7 +95,9 @@ class CsvTuples(TextTable):
                 f"csv: field_delim must be a single character of one byte, got {self.delimiter!r}"
             )
         as_compression(self.compression_type)
-        normalized(self, "schema", RowSchema.of("csv", {str(i): t for i, t in enumerate(self.types)}))
+        stated = RowSchema.of("csv", {str(i): t for i, t in enumerate(self.types)})
+        assert stated is not None
+        normalized(self, "schema", replace(stated, whole=True))
 
     @property
     def lines_are_records(self) -> bool:
@@ -278,7 +280,7 @@ class CsvTuples(TextTable):
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         return None, "the record cannot be read"
 
-    def infer(self, data: Bytes, head: Head, path: str) -> RowSchema | None:
+    def infer(self, data: Bytes, head: Head, path: str, stated: RowSchema | None) -> RowSchema | None:
         return self.wanted
 
 

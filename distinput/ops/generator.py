@@ -13,7 +13,7 @@ import numpy as np
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
 from distinput.core.owned import Promise, lent, owned
@@ -23,6 +23,7 @@ from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
+from distinput.core.stated import as_stated
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -225,12 +226,14 @@ def _as_nest(element: Any, structure: Structure) -> Any:
 
 def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     if spec.dtype == STRING:
-        value = as_leaf(leaf)
+        value = as_stated(leaf, spec)
         if not isinstance(value, bytes) and value.dtype != STRING:
             raise TypeError(f"from_generator: element {row} must be text for a signature of strings, got {leaf!r}")
         return value
     try:
-        array = np.asarray(leaf).astype(spec.dtype, copy=False)
+        made = as_stated(leaf, spec, cast=True)
+        # Text is parsed; as a leaf it is bytes already.
+        array = np.asarray(leaf if dtype_of(made) == STRING else made).astype(spec.dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "

@@ -96,7 +96,7 @@ class Source(OneForOne):
     @cached_property
     def reads(self) -> Reads:
         """What reads the items."""
-        return Reads(self.source, self.length, copy=self.copy)
+        return Reads(self.source, self.length, copy=self.copy, said=self.signature)
 
     @property
     def spec_given(self) -> bool:

@@ -106,6 +106,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning_and_no_error(tmp_path: Pat
         assert LocalCache(str(tmp_path / "file"), BIG).read("a", len(DATA), [(0, 5)], Fetched()) == [DATA[:5]]
 
 
+@pytest.mark.needs("aiohttp")
 def test_a_second_pass_asks_the_server_for_no_bytes(on: Path, tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "a.txt").write_bytes(b"".join(b"%d\n" % n for n in range(200_000)))

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -115,3 +116,39 @@ def test_a_newline_in_quotes_is_found_whichever_part_begins_in_it(tmp_path: Path
         parts = [format.part(path, 0, cut), format.part(path, cut, None)]
         with pytest.raises(DataLossError, match="newline inside of quotes"):
             [list(format.read_fragment(part)) for part in parts]
+
+
+def test_some_types_are_stated_and_the_others_inferred(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,note,b\n1,,2.5\n3,,4\n")
+    with pytest.raises(InvalidArgumentError, match=r"no value in column 'note', .*schema=\{'note': str\}"):
+        di.data.CsvDataset(str(file))
+    found = di.data.CsvDataset(str(file), schema={"note": str})
+    assert list(found.element_spec) == ["a", "note", "b"]
+    assert found.to_list() == [{"a": 1, "note": b"", "b": 2.5}, {"a": 3, "note": b"", "b": 4.0}]
+    assert di.data.CsvDataset(str(file), schema={"a": "float32", "note": str}, columns=["b", "a"]).to_list()[0] == {
+        "b": 2.5,
+        "a": 1.0,
+    }
+    with pytest.raises(InvalidArgumentError, match="has no column 'c'"):
+        di.data.CsvDataset(str(file), schema={"note": str, "c": int}).to_list()
+    with pytest.raises(InvalidArgumentError, match="has a column 'a' that the schema does not have"):
+        di.data.CsvDataset(str(file), schema=pa.schema({"note": pa.string()})).to_list()
+
+
+def test_no_rows_are_no_rows(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("a,b\n")
+    assert di.data.CsvDataset(str(file)).batch(2).to_list() == []
+    found = di.data.CsvDataset(str(file), schema={"b": int})
+    assert {name: str(spec.dtype) for name, spec in found.element_spec.items()} == {"a": "object", "b": "int64"}
+    assert found.to_list() == []
+
+
+def test_a_row_of_very_many_columns() -> None:
+    names = [f"c{number}" for number in range(2000)]
+    made = Csv(schema=dict.fromkeys(names, int))
+    calls = []
+    object.__setattr__(made, "_read", lambda *given: calls.append(given))
+    made._check_types(made.schema)
+    assert len(calls) == 1  # one for each type

@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 
-grain = pytest.importorskip("grain", reason="grain is not installed; `make engines` installs it")
+grain = pytest.importorskip("grain", reason="grain is not installed; `make test` installs it")
 Dataset = di.data.Dataset
 
 

@@ -32,6 +32,7 @@ from distinput.distribute.value_context import ValueContext
 from distinput.distribute.values import DistributedValues, has_distributed, only_masked
 from distinput.distribute.variables.conversion import as_initial
 from distinput.distribute.variables.creation import aggregating, single
+from distinput.distribute.variables.initial_value import InitialValue
 from distinput.distribute.variables.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.server_store import Servers
@@ -64,7 +65,8 @@ class ParameterServerStrategy(Strategy):
       cluster_resolver: describes the cluster, as `LocalClusterResolver` for workers that are threads of this process; None
         reads TF_CONFIG.
       variable_partitioner: called with the shape and the dtype of each variable that is not a scalar; it returns the number
-        of parts along each axis, of which only the first may be more than 1.
+        of parts along each axis, of which only the first may be more than 1. A variable whose shape and dtype are given, and
+        whose initial value is a function that takes `partition_shape` and `partition_offset`, is made part by part.
       engine: what workers and servers run on, a key of `distinput.distribute.seats.SEATS`; None takes that of the resolver:
         "threads" for `LocalClusterResolver`, otherwise "dask".
       worker_timeout_seconds: how long a worker may stand still before it counts as lost.
@@ -211,13 +213,18 @@ class ParameterServerStrategy(Strategy):
         make = single if self._replicas.count == 1 else aggregating
         if self._partitioner is None:
             return make(self, make_value, policy, name, shape)
-        value = make_value()
-        count = 1 if _device.get() else number_of_parts(self._partitioner, value)
+        rows: Callable[[int, int], Any]
+        if isinstance(make_value, InitialValue) and make_value.is_made_in_parts:
+            whole, rows = make_value, make_value.rows  # no process holds all of the table
+        else:
+            whole = value = make_value()
+            make_value, rows = lambda: value, lambda start, stop: value[start:stop]
+        count = 1 if _device.get() else number_of_parts(self._partitioner, tuple(whole.shape), whole.dtype)
         if count == 1:
-            return make(self, lambda: value, policy, name, shape)
-        starts = accumulate(part_sizes(len(value), count), initial=0)
+            return make(self, make_value, policy, name, shape)
+        starts = accumulate(part_sizes(whole.shape[0], count), initial=0)
         parts = [
-            make(self, partial(value.__getitem__, slice(start, stop)), policy, f"{name}/part_{number}", None)
+            make(self, partial(rows, start, stop), policy, f"{name}/part_{number}", None)
             for number, (start, stop) in enumerate(pairwise(starts))
         ]
         return ShardedVariable(parts, name, policy, self)
@@ -325,7 +332,7 @@ def _at_worker(
     Strategy.__init__(made, devices, backend=backend)
     made._resolver, made._partitioner, made._engine = TFConfigClusterResolver(), None, "at a worker"
     made._cluster, made._owned, made._seats, made._servers, made._numbers = cluster, None, None, None, numbers
-    made._parameter_devices = tuple(f"/job:ps/task:{i}/device:CPU:0" for i in range(numbers[1]))
+    made._parameter_devices = tuple(f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(numbers[1]))
     return made
 
 

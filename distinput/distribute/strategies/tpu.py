@@ -48,7 +48,8 @@ class TPUStrategy(Strategy):
     `run` traces its function once and compiles it for all replicas, so the function must compute with `jax.numpy`. A
     program is kept for each function, structure, shape and dtype of the arguments. Python numbers and text among the
     arguments, in the function's closure and among the globals that it names are part of the program: a new value compiles
-    another one. Objects are looked at while the function is traced; if they change later, the program does not.
+    another one, and so does another function or variable under the name of a global. Objects are looked at while the
+    function is traced; if they change later, the program does not.
 
     Replicas with different numbers of rows, as at the end of an epoch, run the same program with added rows if it can be
     proved that these change nothing: a function of each row alone, or one that uses `get_replica_context().row_mask`
@@ -161,8 +162,9 @@ class TPUStrategy(Strategy):
           options: ignored.
 
         Returns:
-          One nest of the replicas' results. Arrays are `PerReplica` values on the devices; other leaves, and arrays that
-          all replicas were given, come back as they are. Results may still be being computed.
+          One nest of the replicas' results. Arrays are `PerReplica` values on the devices, numbers `PerReplica` values on
+          the host; other leaves, and arrays that all replicas were given, come back as they are. Results may still be being
+          computed.
 
         Raises:
           ValueError: `args` is not a list or tuple.

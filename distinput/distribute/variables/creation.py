@@ -13,8 +13,8 @@ from distinput.core.shape import TensorShape
 from distinput.distribute.modes import current_strategy, modes
 from distinput.distribute.peers import CallDescription, Peers
 from distinput.distribute.variables.aggregating_variable import AggregatingVariable
-from distinput.distribute.variables.conversion import as_initial
 from distinput.distribute.variables.distributed_variable import MirroredVariable, SyncOnReadVariable
+from distinput.distribute.variables.initial_value import InitialValue
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.resource_variable import ResourceVariable
 from distinput.distribute.variables.variable import Variable
@@ -50,20 +50,10 @@ def create_variable(
     declared = None if shape is None and validate_shape else TensorShape(shape)
     strategy = current_strategy()
 
-    def make_value() -> Any:
-        value = initial_value() if callable(initial_value) else initial_value
-        if isinstance(value, Variable):
-            value = value.value()
-        array = as_initial(value, wanted, label)
-        if declared is not None and not declared.is_compatible_with(array.shape):
-            raise ValueError(
-                f"Variable: the initial value's shape ({array.shape}) is not compatible with the explicitly supplied `shape` "
-                f"argument ({declared})."
-            )
-        return array
+    initial = InitialValue(initial_value, wanted, declared, label)
 
     def make() -> Variable:
-        made: Variable = strategy._create_variable(make_value, policy, name=label, dtype=wanted, shape=declared)
+        made: Variable = strategy._create_variable(initial, policy, name=label, dtype=wanted, shape=declared)
         made._constraint = constraint
         return made
 

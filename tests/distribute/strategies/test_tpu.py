@@ -57,9 +57,35 @@ def test_what_comes_back() -> None:
         lambda x, o: {"x": x, "o": o, "n": 5, "t": text, "none": None, "new": np.ones(2)}, (parts_of([1] * 8), outer)
     )
     assert found["o"] is outer
-    assert (found["n"], found["t"], found["none"]) == (5, "text", None)
+    assert (found["t"], found["none"]) == ("text", None)
+    assert (type(found["n"]), found["n"].values) == (di.distribute.PerReplica, (5,) * REPLICAS)
     assert isinstance(found["x"], di.distribute.PerReplica)
     assert isinstance(found["new"], di.distribute.PerReplica)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("synchronization", ["ON_READ", "ON_WRITE"])
+def test_what_a_write_returns_is_the_copy_of_each_replica(synchronization: str, compiled: bool) -> None:
+    strategy = di.distribute.TPUStrategy(compile=compiled, devices=jax.devices()[:2])
+    with strategy.scope():
+        v = di.Variable(0.0, synchronization=synchronization)
+
+    def step() -> Any:
+        number = jnp.float32(10) * (di.distribute.get_replica_context().replica_id_in_sync_group + 1)
+        return {"loss": v.assign(number), "twice": (v.assign(number), v)}
+
+    found = strategy.run(step)
+    assert [float(part) for part in strategy.experimental_local_results(found["loss"])] == [10, 20]
+    assert strategy.reduce("MEAN", found["twice"][0], axis=None) == 15
+    assert strategy.reduce("SUM", found["loss"], axis=None) == 30
+    assert found["twice"][1] is v
+
+
+def test_numbers_are_of_each_replica_with_and_without_a_program() -> None:
+    for strategy in (di.distribute.TPUStrategy(), di.distribute.TPUStrategy(compile=False)):
+        found = strategy.run(lambda x: (len(x), {"rows": x.shape[0]}, "name"), (parts_of([2] * 8),))
+        assert strategy.reduce("SUM", found[:2], axis=None) == (2 * REPLICAS, {"rows": 2 * REPLICAS})
+        assert found[2] == "name"
 
 
 def test_arguments_may_be_overwritten_after_the_run() -> None:
