@@ -90,6 +90,20 @@ def test_replica_0_must_create_it_too() -> None:
         strategy.run(step)
 
 
+@pytest.mark.parametrize("name", ["foo_{}", "layer_{}/w", "layer_{}/w_{}"])
+def test_the_name_may_end_with_the_number_of_the_replica(name: str) -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"])
+
+    def step() -> Any:
+        number = di.distribute.get_replica_context().replica_id_in_sync_group
+        made = [di.Variable(float(i), name=name.format(number, number)) for i in range(2)]
+        di.distribute.get_replica_context().merge_call(lambda strategy: None)
+        return made
+
+    first, second = strategy.run(step)
+    assert (first.name, first.numpy(), second.numpy()) == (f"{name.format(0, 0)}:0", 0, 1)
+
+
 def test_replica_0_waits_in_a_merge_call_while_another_creates() -> None:
     strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
