@@ -69,11 +69,12 @@ class SqlDataset(Dataset[Any]):
         assert schema is not None
         node = Sql(SqlQuery(text, _Sqlite(path), who="SqlDataset"), schema, Reading(who="SqlDataset"), tuples=True)
         node.check()
-        if not structure.is_flat_tuple:
-            columns: Any = node.spec.nest
-            signature = structure.build(list(columns))
-            node = Dataset(node).map(partial(_arranged, structure), output_signature=signature).node
-        super().__init__(node)
+        if structure.is_flat_tuple:
+            super().__init__(node)
+            return
+        columns: Any = node.spec.nest
+        signature = structure.build(list(columns))
+        super().__init__(Dataset(node).map(partial(_arranged, structure), output_signature=signature).node)
 
 
 def _arranged(structure: Structure, *row: Any) -> Any:

@@ -232,15 +232,17 @@ class ParameterServerStrategy(Strategy):
         if self._partitioner is None:
             return make(self, make_value, policy, name, shape)
         rows: Callable[[int, int], Any]
-        if isinstance(make_value, InitialValue) and make_value.is_made_in_parts:
-            whole, rows = make_value, make_value.rows  # no process holds all of the table
+        known = make_value.made_in_parts if isinstance(make_value, InitialValue) else None
+        if isinstance(make_value, InitialValue) and known is not None:
+            (whole, kind), rows = known, make_value.rows  # no process holds all of the table
         else:
-            whole = value = make_value()
-            make_value, rows = lambda: value, lambda start, stop: value[start:stop]
-        count = 1 if _device.get() else number_of_parts(self._partitioner, tuple(whole.shape), whole.dtype)
+            value = make_value()
+            whole, kind, rows = value.shape, value.dtype, lambda start, stop: value[start:stop]
+            make_value = lambda: value  # noqa: E731
+        count = 1 if _device.get() else number_of_parts(self._partitioner, whole, kind)
         if count == 1:
             return make(self, make_value, policy, name, shape)
-        starts = accumulate(part_sizes(whole.shape[0], count), initial=0)
+        starts = accumulate(part_sizes(whole[0], count), initial=0)
         parts = [
             make(self, partial(rows, start, stop), policy, f"{name}/part_{number}", None)
             for number, (start, stop) in enumerate(pairwise(starts))
@@ -357,8 +359,8 @@ def _at_worker(
 def _warn_on_coordinator(method: str) -> None:
     if not is_worker():
         _log.warning(
-            "ParameterServerStrategy: %s is called without ClusterCoordinator.schedule, so it runs on the coordinator alone and "
-            "no worker takes part; call it in a function that is given to schedule",
+            "ParameterServerStrategy: %s is called without ClusterCoordinator.schedule, so it runs on the coordinator alone, "
+            "without a worker; call it in a function that is given to schedule",
             method,
         )
 
