@@ -36,7 +36,7 @@ class WithoutOperators:
     __array_ufunc__ = None  # so that `array + value` calls this class instead of making an array of objects
 
     def __format__(self, spec: str) -> str:
-        return _refused("__format__")(self) if spec else str(self)  # type: ignore[no-any-return]
+        return _refused("__format__")(self) if spec else str(self)
 
 
 def _refused(name: str) -> Callable[..., Any]:
