@@ -247,6 +247,7 @@ class CsvTuples(TextTable):
         try:
             for _ in range(count):
                 after = self.scan(data, at, len(data), 1)[1]
+                after = len(data) if after == at else after  # a "\r" at the end, behind which there might be a newline
                 rows.append(self._values(data[at:after].tobytes()))
                 at = after
         except FieldError as error:
