@@ -206,6 +206,14 @@ class Run:
         made._foreign, made._outside = outside._foreign, outside._outside
         return made
 
+    def goes_past(self, of_records: bool) -> bool:
+        """Whether a reader goes on behind a record that cannot be read.
+
+        Args:
+          of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
+        """
+        return self.past_damage or (self.tolerant and of_records)
+
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""
         found = self.counters.get(id(step))

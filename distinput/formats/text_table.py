@@ -44,6 +44,7 @@ class TextTable(TextRecords):
 
     __slots__ = ()
     in_portions: ClassVar[bool] = True
+    errors_of_records: ClassVar[bool] = True
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any
@@ -326,7 +327,7 @@ def inferred(
     del stamp
     head, parts, size = made.head(path), [], 0
     try:
-        for piece in made._pieces(path, made.start(), None, head, refused=not made.lines_are_records):
+        for piece in made._pieces(path, made.start(), None, head, refused=False):
             parts.append(piece.data)
             size += len(piece.data)
             if size >= looked_at:

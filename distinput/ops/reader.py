@@ -322,16 +322,16 @@ class Reader(Node):
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions and not (run.past_damage and self.format.resumes):
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(
-            self._files(state, run), self._blocks(run), run, self.format.past, one_version=self.format.one_version
-        )
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._files(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""

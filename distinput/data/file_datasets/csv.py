@@ -35,8 +35,8 @@ class CsvDataset(Dataset[Any]):
       field_delim: the character between fields.
       use_quote_delim: whether double quotes may stand around a field.
       na_value: text that stands for an empty field, beside those that `null_values` names.
-      select_cols: for tuples: the numbers of the fields to read, in order; all when None.
-      exclude_cols: for tuples: the numbers of the fields not to read.
+      select_cols: for tuples: the numbers of the fields to read, in order, or their names in the header; all when None.
+      exclude_cols: for tuples: the numbers of the fields not to read, or their names.
       schema: for dicts: types by column name, of which a dict may leave some out, or a pyarrow Schema.
       columns: for dicts: names of the columns to read; all when None.
       column_names: for dicts: names of all columns in the order of the files, where the header has none or others.
@@ -77,8 +77,8 @@ class CsvDataset(Dataset[Any]):
         field_delim: str = ",",
         use_quote_delim: bool = True,
         na_value: str = "",
-        select_cols: Sequence[int] | None = None,
-        exclude_cols: Sequence[int] | None = None,
+        select_cols: Sequence[int | str] | None = None,
+        exclude_cols: Sequence[int | str] | None = None,
         *,
         schema: Any = None,
         columns: Sequence[str] | None = None,
