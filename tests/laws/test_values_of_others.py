@@ -278,7 +278,7 @@ def test_integers_that_no_dtype_holds_are_refused(way: str, ids: list[Any]) -> N
 )
 def test_an_integer_beside_floats_that_would_change_is_refused(ids: list[Any]) -> None:
     with pytest.raises(
-        di.errors.InvalidArgumentError, match="beside floats would become .*; give them as two components"
+        di.errors.InvalidArgumentError, match=r"beside floats would become .*; give them as two components"
     ):
         Dataset.from_tensor_slices(ids)
 
