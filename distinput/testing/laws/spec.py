@@ -59,7 +59,9 @@ def _check_fits(element: Any, spec: Spec, what: str) -> None:
     if structure != spec.structure:
         raise AssertionError(f"spec: {what} has the structure {structure}, the spec has {spec.structure}")
     if structure.form != spec.structure.form:
-        raise AssertionError(f"spec: {what} is {structure}, with keys or mappings in another order than {spec.structure}")
+        raise AssertionError(
+            f"spec: {what} is {structure}, with keys or mappings in another order than {spec.structure}"
+        )
     for leaf, leaf_spec, path in zip(structure.flatten(element), spec.leaves, structure.paths, strict=True):
         where = f"{what}{path}"
         if isinstance(leaf_spec, DatasetSpec):
