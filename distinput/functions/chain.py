@@ -280,7 +280,7 @@ class _Link:
         for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
             if not _fits(leaf, wanted) and not self._allowed(place, leaf):
                 raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
-        return own.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
+        return structure.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
 
     def _allowed(self, place: int, leaf: Any) -> bool:
         """Whether the spec allows what the first result did not show."""

@@ -101,6 +101,10 @@ def _told_by_samples(
     if told is not None and any(map(_knows_a_dimension, told.leaves)):
         specs += _specs(call, further_samples(source, functions))
         told = _merged(specs)
+    if told is not None and real is not None and any(map(_knows_a_dimension, told.leaves)):
+        # Elements in memory may be alike by chance; whether a dimension is known must not depend on that.
+        alike = (merge_specs(told, spec) for spec in _specs(call, made_up_samples(source.spec)))
+        told = _merged([told, *[spec for spec in alike if spec is not None]])
     if told is None and real is source:
         a, b = next((a, b) for a, b in pairwise(specs) if merge_specs(a, b) is None)
         what = f"structure, got {a.structure} and {b.structure}"

@@ -22,7 +22,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, callable_argument, integer
+from distinput.plan.check import at_least, callable_argument, integer, without_sparse
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -151,7 +151,7 @@ class BucketBySequenceLength(Keyed):
 
         # Buckets of different widths cannot be padded by one call.
         shared = None if self.pad_to_bucket_boundary or self.no_padding else self._batch(0, self.input)
-        upstream = self.input.open(state["input"], run.by_block())
+        upstream = without_sparse(self.op, self.input.open(state["input"], run.by_block()))
         spec = self.input.spec
         if (
             self.element_length_func is len

@@ -28,6 +28,7 @@ from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.slices import Slices
+from distinput.plan.common_spec import in_one_order
 from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
@@ -236,7 +237,7 @@ class Reader(Node):
 
     def _fetch(self, path: str, rows: Ints) -> Block:
         self._check(path)
-        return self.format.fetch(path, rows)
+        return self.format.fetch(path, rows).built_as(self.spec.structure)
 
     def _check(self, path: str) -> None:
         """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
@@ -322,6 +323,9 @@ class Reader(Node):
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
+        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
+
+    def _ahead(self, state: State, run: Run) -> Stream:
         past_errors = run.goes_past(self.format.errors_of_records)
         if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
