@@ -6,15 +6,17 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.laws.interrupted import interrupted_at, loops, places, whole
 
-_NAMES = list(loops("")) 
+_NAMES = list(loops(""))
 
 
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # one that comes in a finalizer is not raised
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_loop_goes_on_behind_the_last_element(name: str, tmp_path: Path) -> None:
     if name == "loader":
