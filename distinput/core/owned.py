@@ -24,7 +24,7 @@ from distinput.core.references import calibrated
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Promise", "frozen", "is_plain", "lent", "owned"]
+__all__ = ["Promise", "copied", "frozen", "is_plain", "lent", "owned"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -155,6 +155,11 @@ def _copy_of(item: Any) -> Any:
 def _copy(array: Array) -> Array:
     """Fresh memory is expensive, so that of large copies is used again."""
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
+
+
+def copied(value: Any) -> Any:
+    """A value with copies of its arrays."""
+    return map_leaves(_copied, value)
 
 
 def _copied(leaf: Any) -> Any:
