@@ -127,6 +127,8 @@ class Run:
         self._reading: list[Callable[[], str]] = []
         self.tolerant = False
         """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
+        self.sampling = False
+        """True if elements are read to see what they look like; what can be read only once is kept for the pass that comes."""
         self.past_damage = False
         """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
         self.requested: Callable[[], None] | None = None

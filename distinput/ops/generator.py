@@ -2,7 +2,7 @@
 """`from_generator`: the elements of a Python generator."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from time import perf_counter
@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
-from distinput.core.owned import Promise, lent, owned
+from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
@@ -65,6 +66,7 @@ class Generator(Node):
     signature: Spec
     args: tuple[Any, ...] = ()
     copy: bool = True
+    begun: Begun = field(default_factory=Begun, kw_only=True, repr=False)
 
     @cached_property
     def spec(self) -> Spec:
@@ -92,14 +94,18 @@ class Generator(Node):
             return
         lends = not self.copy
 
-        def begin() -> Iterator[Any]:
+        def anew() -> Iterator[Any]:
             nonlocal lends
             iterator = iter(self.generator(*self.args))
-            next(islice(iterator, row, row), None)
-            if type(iterator) in _PLAIN_ITERATORS:
+            if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
             return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+
+        def begin() -> Iterator[Any]:
+            iterator = self.begun.items(anew, copied, sampling=run.sampling)
+            next(islice(iterator, row, row), None)
+            return iterator
 
         for elements, error in _pulled(begin, run.at_once(MOST_ROWS)):
             while elements:

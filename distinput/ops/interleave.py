@@ -243,8 +243,7 @@ class _Cycle:
                 given = element.take(1).row(0)
                 stream.close()  # type: ignore[attr-defined]
                 self.slots[index] = self._opened(index, op.call(given), given, saved["element"], saved["inner"])
-        if run.resumed:
-            _ = op.spec  # the first element of all decides, not the first after a restart
+        op.decide(run)
 
     def _reads_ahead(self, index: int) -> bool:
         calls = self.op.num_parallel_calls

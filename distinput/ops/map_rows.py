@@ -169,9 +169,8 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows | None:
 
 
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
-    if run.resumed:
-        for step in steps:  # the first element of all decides, not the first after a restart
-            _ = step.spec
+    for step in steps:
+        step.decide(run)
     for block, _, _, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)

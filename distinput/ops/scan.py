@@ -145,8 +145,7 @@ class Scan(Node):
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         made, note = self._made(state, run), partial(run.annotate, where=self.where)
         return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 
