@@ -26,6 +26,7 @@ from distinput.core.owned import is_plain, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
+from distinput.plan.binding import by_name
 
 __all__ = ["Chain", "Kinds"]
 
@@ -122,7 +123,7 @@ class Chain:
         return element_text(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self.functions, self._claims)
+        return Chain, (tuple(map(by_name, self.functions)), self._claims)
 
     def _learning(self, rows: Block) -> Iterator[Any]:
         elements = rows.elements()

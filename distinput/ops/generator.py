@@ -23,6 +23,7 @@ from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
+from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -64,6 +65,9 @@ class Generator(Node):
     signature: Spec
     args: tuple[Any, ...] = ()
     copy: bool = True
+
+    def __post_init__(self) -> None:
+        take_functions(self, "from_generator", "generator")
 
     @cached_property
     def spec(self) -> Spec:
@@ -273,7 +277,7 @@ def from_generator(
     Raises:
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
-    callable_argument("from_generator", "generator", generator)
+    callable_argument("from_generator", "generator", generator)  # before what else may be wrong
     given = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")
