@@ -420,7 +420,13 @@ class Transformations(Actions[T_co]):
         name: str | None = None,
     ) -> Dataset[U]: ...
 
-    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset[T_co]:
+    def ignore_errors(
+        self,
+        log_warning: bool = False,
+        name: str | None = None,
+        *,
+        also: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Dataset[T_co]:
         """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
         What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
@@ -428,12 +434,17 @@ class Transformations(Actions[T_co]):
         generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
         and the last error.
 
+        AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
+        is wrong, so that every element would be dropped. A pass that drops all its elements warns.
+
         Shapes and order: unchanged. State: that of the input.
 
         Args:
           log_warning: send each error to the logger "distinput".
+          also: those of these four classes that are to be dropped as well, a class or a tuple of them.
 
         Raises:
+          TypeError: `also` is no class of errors.
           Exception: an error after which nothing can follow, such as a worker process that has died, or an error of your own op if
             the op is not `tolerant`.
 

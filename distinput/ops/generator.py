@@ -25,6 +25,7 @@ from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.stated import as_stated
+from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -68,6 +69,9 @@ class Generator(Node):
     copy: bool = True
     begun: Begun = field(default_factory=Begun, kw_only=True, repr=False)
 
+    def __post_init__(self) -> None:
+        take_functions(self, "from_generator", "generator")
+
     @cached_property
     def spec(self) -> Spec:
         return self.signature
@@ -103,7 +107,7 @@ class Generator(Node):
             return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
 
         def begin() -> Iterator[Any]:
-            iterator = self.begun.items(anew, copied, sampling=run.sampling)
+            iterator = self.begun.items(anew, kept, sampling=run.sampling)
             next(islice(iterator, row, row), None)
             return iterator
 
@@ -282,7 +286,7 @@ def from_generator(
     Raises:
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
-    callable_argument("from_generator", "generator", generator)
+    callable_argument("from_generator", "generator", generator)  # before what else may be wrong
     given = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")
