@@ -73,6 +73,12 @@ class Block(ABC):
         """The elements at `indices`, in that order."""
         return self.columnar().take(indices)
 
+    def like(self, structure: Structure) -> "Block":
+        """The same elements, with the items of dicts in the order of an equal structure."""
+        if self.structure is structure or self.structure.same_order(structure):
+            return self
+        return ColumnBlock(structure, self.columnar().columns, self.size)
+
     @abstractmethod
     def row(self, index: int) -> Any:
         """Element `index` as users see it."""

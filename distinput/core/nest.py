@@ -86,6 +86,11 @@ class Structure:
         _flatten_like(self, value, leaves)
         return leaves
 
+    def same_order(self, other: "Structure") -> bool:
+        """Whether the dicts of an equal structure have their items in the same order."""
+        pairs = zip(self.children, other.children, strict=True)
+        return self.order == other.order and all(ours.same_order(theirs) for ours, theirs in pairs)
+
     def graft(self, children: Sequence["Structure"]) -> "Structure":
         """The structure with each leaf replaced by one of `children`, in flattening order."""
         left = iter(children)

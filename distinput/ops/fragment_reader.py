@@ -261,10 +261,12 @@ class FragmentReader(Node):
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
     def _blocks(self, place: Place) -> Iterator[tuple[Block, Position]]:
-        return self.format.read_fragment(place["fragment"], place["position"])
+        blocks = self.format.read_fragment(place["fragment"], place["position"])
+        return ((block.like(self.spec.structure), after) for block, after in blocks)
 
     def _portions(self, place: Place) -> Iterator[Portion]:
-        return self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
+        portions = self.format.portions(place["path"], place["position"], place["fragment"].stop, 1, 0)
+        return (portion.like(self.spec.structure) for portion in portions)
 
 
 def _ended(format: Format, fragment: Fragment, position: Position) -> bool:

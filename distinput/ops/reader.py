@@ -236,7 +236,7 @@ class Reader(Node):
 
     def _fetch(self, path: str, rows: Ints) -> Block:
         self._check(path)
-        return self.format.fetch(path, rows)
+        return self.format.fetch(path, rows).like(self.spec.structure)
 
     def _check(self, path: str) -> None:
         """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
@@ -338,7 +338,7 @@ class Reader(Node):
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
             beginnings = BeginningsAhead(run, stack) if self.format.reads else None
-            stamps = StampsAhead(self.format.spec, run, stack) if self.format.spec_from_file else None
+            stamps = StampsAhead(self._look_at, run, stack) if self.format.spec_from_file else None
 
             def opened(name: Any, position: Position | None) -> Place:
                 place: Place = {"path": _path(name), "position": position, "stated_rows": self.format.stated_rows}
@@ -347,7 +347,8 @@ class Reader(Node):
                 run.reading = partial(_told, place)
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
-                    self.format.check_spec(place["path"], self.spec)
+                    if self.format.wants(place["path"]):
+                        self.format.check_spec(place["path"], self.spec)
                     self._check_count(place["path"])
                 if beginnings is not None:
                     following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
@@ -358,6 +359,11 @@ class Reader(Node):
                 return place
 
             yield from places(queue, state, run, opened)
+
+    def _look_at(self, path: str) -> None:
+        """Read what tells the records of a file that is read soon."""
+        if self.format.wants(path):
+            self.format.spec(path)
 
     def _blocks(self, run: Run) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
         rows = 0
@@ -371,9 +377,10 @@ class Reader(Node):
                     first = next(blocks, None)
                 blocks = chain([] if first is None else [first], blocks)
                 del begun, first  # their memory is not held while the rest is read
+            structure = self.spec.structure
             for block, after in blocks:
                 rows += block.size
-                yield block, after
+                yield block.like(structure), after
 
         return read
 
@@ -387,7 +394,7 @@ class Reader(Node):
                 first = next(portions, None)
             for portion in () if first is None else chain([first], portions):
                 rows += portion.rows
-                yield portion
+                yield portion.like(self.spec.structure)
 
         return read
 
