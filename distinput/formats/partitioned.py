@@ -335,10 +335,9 @@ class Partitioned(Format):
             self._check_conflict(path, batch.schema.names)
             for name, kind in self.selected:
                 stored = pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind)
-                value = pa.scalar(
-                    values[name] if isinstance(values[name], bytes | None) else values[name].item(), stored
-                )
-                batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+                value = values[name]
+                value = value if value is None or isinstance(value, bytes) else value.item()
+                batch = batch.append_column(name, pa.repeat(pa.scalar(value, stored), batch.num_rows))
             return batch if self.columns is None else batch.select(list(self.columns))
 
         return add
