@@ -24,6 +24,7 @@ from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import what_failed
 from distinput.files.version import Facts
+from distinput.url_secrets import scrub
 
 __all__ = [
     "EMPTY",
@@ -68,11 +69,15 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
     except FileNotFoundError as error:
         told = what_failed(error)
         if told is error:
-            raise NotFoundError(f"{path}; No such file or directory") from error
-        told.add_note(f"while {doing} {path!r}")
-        raise told from error
+            told = NotFoundError(f"{path}; No such file or directory")
+        else:
+            told.add_note(f"while {doing} {path!r}")
+        told.__cause__ = error
+        scrub(told)
+        raise told from told.__cause__
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
+        scrub(error)
         raise
 
 
