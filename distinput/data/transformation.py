@@ -33,7 +33,8 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     arguments = Arguments(name, op)
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return self._followed_by(op(self.node, **arguments.by_name(args, kwargs)).added(), reshuffles)
+        made = op(self.node, **arguments.by_name(args, kwargs)).with_functions_taken()
+        return self._followed_by(made.added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"Dataset.{name}", op.__doc__

@@ -19,6 +19,7 @@ from typing import Any
 
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.lock import FileLock
+from distinput.kernels.own_folder import is_own
 
 __all__ = ["BLOCK_BYTES", "LocalCache", "cache_remote", "local_cache"]
 
@@ -33,13 +34,18 @@ _UNFINISHED_SECONDS = 3600
 _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Neither follow a link nor wait for who writes to a pipe."""
 
+_OPEN = (
+    "cache_remote: {}: others could change what is read from there: the folder must belong to you, and others must not be able "
+    "to write to it or to one above it; `chmod go-w` it, or name a folder of your own"
+)
+
 _Fetch = Callable[[list[tuple[int, int]]], list[Any]]
 
 
 def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 30) -> None:
     """Keep what is read of remote files in a local folder, for this process and those that it starts.
 
-    Any number of processes of a machine may share a folder. Blocks of 256 KB are kept for each version of a file, as its size,
+    Any number of processes of a user may share a folder. Blocks of 256 KB are kept for each version of a file, as its size,
     its entity tag and its time say; those that were not used for the longest time are removed when there are too many. A
     process notices that after it has written a sixteenth of the limit, so each may exceed it by as much for a while.
 
@@ -48,7 +54,7 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
       max_bytes: the most that the files in it take.
 
     Raises:
-      InvalidArgumentError: `max_bytes` is less than 16 MB.
+      InvalidArgumentError: `max_bytes` is less than 16 MB, or others may write to the folder.
 
     >>> import distinput as di
     >>> di.io.cache_remote("cache", max_bytes=1 << 30)
@@ -61,6 +67,8 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
         raise InvalidArgumentError(f"cache_remote: max_bytes must be at least 16 MB (16777216), got {max_bytes}")
     path = os.path.abspath(folder)
     os.makedirs(path, exist_ok=True)
+    if not is_own(path):
+        raise InvalidArgumentError(_OPEN.format(path))
     os.environ[_VARIABLE] = f"{max_bytes}:{path}"
 
 
@@ -71,8 +79,11 @@ def local_cache() -> "LocalCache | None":
 
 
 @lru_cache(maxsize=4)
-def _opened(told: str) -> "LocalCache":
+def _opened(told: str) -> "LocalCache | None":
     limit, _, folder = told.partition(":")
+    if not is_own(folder):
+        warnings.warn(_OPEN.format(folder) + "; it is not used", RuntimeWarning, stacklevel=2)
+        return None
     return LocalCache(folder, int(limit))
 
 

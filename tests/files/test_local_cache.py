@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.files import local_cache as module
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 from distinput.testing.range_server import RangeServer
 
@@ -127,6 +128,7 @@ def test_processes_that_are_started_use_it_too(on: Path) -> None:
 
 WRITER = """
 import os, sys
+from distinput.files import local_cache as module
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 data = bytes(range(256)) * (BLOCK_BYTES // 256) * 64
 cache = LocalCache(sys.argv[1], 16 << 20)
@@ -187,3 +189,13 @@ def test_links_in_the_folder_lead_nowhere(tmp_path: Path) -> None:
     assert found == 21 * [[data]]
     assert sorted(path.name for path in home.iterdir()) == ["0", "lock"]
     assert {path.read_text() for path in home.iterdir()} == {"precious"}
+
+
+def test_a_folder_that_others_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(InvalidArgumentError, match="others could change what is read from there"):
+        di.io.cache_remote(tmp_path)
+    monkeypatch.setenv("DISTINPUT_REMOTE_CACHE", f"{BIG}:{tmp_path}")
+    with pytest.warns(RuntimeWarning, match="others could change what is read from there.*; it is not used"):
+        assert module.local_cache() is None
+    tmp_path.chmod(0o700)

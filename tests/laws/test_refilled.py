@@ -9,7 +9,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -47,8 +47,9 @@ class Record:
     numbers: list[int]
 
 
-class Pair(collections.namedtuple("Pair", "numbers other")):
-    __slots__ = ()
+class Pair(NamedTuple):
+    numbers: list[int]
+    other: int
 
 
 def filled(value: Any, i: int) -> Any:
@@ -220,7 +221,7 @@ def test_a_state_that_is_written_to_is_saved_as_it_was(initial: Any) -> None:
         assert [plain(element) for element in made.restore(iterator.state())] == whole[taken:]
     first = plain(RANGE(COUNT).reduce(initial, grown))
     assert plain(RANGE(COUNT).reduce(initial, grown)) == first
-    assert not np.any((initial["a"] if isinstance(initial, dict) else initial[0]))
+    assert not np.any(initial["a"] if isinstance(initial, dict) else initial[0])
 
 
 def test_an_output_is_not_the_state() -> None:

@@ -145,11 +145,11 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         if loaded is not None and worker is not None:
             passes.set_next(loaded.epoch + 1)  # as all workers of the loader do
             return loaded, passes.begun
-        if loaded is not None:
-            passes.set_next(loaded.epoch)
-        number, begun = passes.begin(worker, iterator.number)
-        if worker is None:
-            self._position = None
+        if iterator.numbers is None:  # it is not, if an interrupt came afterwards
+            if loaded is not None:
+                passes.set_next(loaded.epoch)
+            iterator.numbers = passes.begin(worker, iterator.number)
+        number, begun = iterator.numbers
         if loaded is not None:
             return loaded, begun
         if passes.resumed != begun:
@@ -417,6 +417,8 @@ class ViewIterator(Iterator[Any]):
         self._view, self._steps, self._convert = view, steps, view._convert
         self._loaded: Position | None = None
         self._may_differ: frozenset[str] = frozenset()
+        self.numbers: tuple[int, int] | None = None
+        """The number of the pass, and which pass over the view it is, once they were taken."""
         self._iterator: StepIterator | None = None
         self._before: StepMark | None = None
         self._waiting: tuple[Any] | None = None  # taken, but not delivered when an interrupt came
@@ -449,6 +451,8 @@ class ViewIterator(Iterator[Any]):
             worker = self.worker
             share = {} if worker is None else {"worker": worker.number, "workers": worker.count}
             self._iterator = self._steps.begin(position, **share, may_differ=self._may_differ | self._view._may_differ)
+            if worker is None:
+                self._view._position = None
         return self._iterator
 
     @property
@@ -471,6 +475,7 @@ class ViewIterator(Iterator[Any]):
           StateError: the state belongs to another pipeline, or is something else.
         """
         self._loaded, self._may_differ = position_in(state, _WHO), allowances(may_differ)
+        self.numbers = None
         self.close()
         self.ended = False
 

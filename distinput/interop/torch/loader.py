@@ -81,7 +81,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         else:
             view = IterableView(dataset, rank, world_size, **named)
         self.view = view
-        self._taken: tuple[int, int] | None = None  # the pass, and how many of its steps were taken; None: not begun
+        self._pass: _Pass | None = None  # None: not begun
         super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)
 
     def __len__(self) -> int:
@@ -93,10 +93,16 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         return IterableView.__len__(self.view)
 
     def __iter__(self) -> Iterator[Any]:
-        self._taken = self.view.position
+        taken = self.view.position
         # Without workers and pinned memory, a DataLoader would add nothing but several microseconds a step.
         through = super().__iter__() if self.num_workers or self.pin_memory else iter(self.view)
-        return _Counted(self, through, *self._taken)
+        self._pass = _Pass(taken)
+        return _Counted(through, self._pass)
+
+    @property
+    def _taken(self) -> tuple[int, int] | None:
+        """The pass, and how many of its steps were taken; None if none is under way."""
+        return None if self._pass is None else self._pass.taken
 
     @property
     def epoch(self) -> int:
@@ -108,10 +114,11 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
 
     def _place(self) -> tuple[int, int]:
         """The pass of the next step, and the steps of it that were taken."""
-        if self._taken is None:
+        now = self._taken
+        if now is None:
             return self.view.position
-        epoch, taken = self._taken
-        return (epoch + 1, 0) if taken == self.view.num_steps else self._taken
+        epoch, taken = now
+        return (epoch + 1, 0) if taken == self.view.num_steps else now
 
     def set_epoch(self, epoch: int) -> None:
         """The pass that begins next has this number; see `IterableView.set_epoch`."""
@@ -138,28 +145,41 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         """
         self.view.load_state_dict(state, may_differ)
         self._iterator = None  # workers that persist would not see it
-        self._taken = None
+        self._pass = None
+
+
+class _Pass:
+    """How far a pass is, without the steps, which end when the loop drops them.
+
+    Args:
+      taken: the number of the pass, and how many of its steps were taken; None at its end.
+    """
+
+    def __init__(self, taken: tuple[int, int] | None) -> None:
+        self.taken = taken
 
 
 class _Counted(Iterator[Any]):
-    """The steps of one pass, of which the loader knows how many were taken. An interrupt does not end it.
+    """The steps of one pass, which are counted. An interrupt does not end it.
 
     Args:
-      loader: whose steps they are.
       steps: from PyTorch's DataLoader, or from the view.
-      epoch: the number of the pass.
-      taken: how many of its steps were taken before.
+      counts: how far the pass is.
     """
 
-    def __init__(self, loader: Loader, steps: Iterator[Any], epoch: int, taken: int) -> None:
-        self._loader, self._steps, self._epoch, self._count = loader, steps, epoch, taken
+    def __init__(self, steps: Iterator[Any], counts: _Pass) -> None:
+        self._steps, self._pass = steps, counts
 
     def __next__(self) -> Any:
-        loader, after = self._loader, (self._epoch, self._count + 1)
+        counts = self._pass
+        if counts.taken is None:
+            raise StopIteration
+        epoch, taken = counts.taken
+        after = epoch, taken + 1
         for step in self._steps:  # no function is called before the step is returned, so no interrupt comes there
-            loader._taken, self._count = after, after[1]
+            counts.taken = after
             return step
-        loader._taken = None
+        counts.taken = None
         raise StopIteration
 
 

@@ -79,8 +79,8 @@ class SharedPasses:
         words = self._words
         now = int(words[_NEXT])  # read first: a pass recorded later is found below
         if worker is None:
-            words[_NEXT] = _after(now)
-            return now & LAST_PASS, (now >> 24) + 1
+            begun, words[_NEXT] = (now & LAST_PASS, (now >> 24) + 1), _after(now)
+            return begun  # no function is called before it is taken
         draw = f"{worker.draw} {nth}".encode()
         key, place, own = crc32(draw) >> 1, _FOUND + crc32(draw[::-1]) % _PASSES, _TAKEN + worker.number % _WORKERS
         word = int(words[place])
