@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self, cast
 import numpy as np
 
 from distinput.core.buffers import Buffers, Bytes
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
@@ -35,6 +35,7 @@ __all__ = [
     "open_binary",
     "open_ranges",
     "read_range",
+    "refuse_pipe",
     "size_of",
     "stamp_of",
     "version_of",
@@ -95,6 +96,20 @@ def size_of(path: str) -> int:
 def _remote_size(path: str) -> int | None:
     size = asked(path, lambda system, name: system.size(name))
     return None if size is None else int(size)
+
+
+def refuse_pipe(path: str) -> None:
+    """Refuse what can be read once, for readers that look at the beginning first.
+
+    Raises:
+      FailedPreconditionError: it is a pipe.
+    """
+    local = local_path(path)
+    if local is not None and os.path.exists(local) and stat.S_ISFIFO(os.stat(local).st_mode):
+        raise FailedPreconditionError(
+            f"{path}: is a pipe, which can be read once, and this format looks at the beginning of a file first; save it to a "
+            "file, as the commands of `distinput` do"
+        )
 
 
 def stamp_of(path: str) -> str:
