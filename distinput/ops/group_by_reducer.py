@@ -4,12 +4,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.core.block import Block
 from distinput.core.calls import called
+from distinput.core.failure import Failure
 from distinput.core.leaves import as_leaf
 from distinput.core.nest import LEAF
 from distinput.core.owned import owned
@@ -55,6 +56,7 @@ class GroupByReducer(Node):
     Source: `tf.data.experimental.group_by_reducer`.
     """
 
+    tolerant: ClassVar[bool] = True
     input: Node
     key_func: Callable[..., Any]
     init_func: Callable[[Any], Any]
@@ -92,8 +94,9 @@ class GroupByReducer(Node):
     def _made(self, state: State, run: Run) -> Iterator[Made]:
         groups = _Groups(self)
         begin = {"input": state["input"], "skip": 0}
-        for _ in called(self.input.open(state["input"], run), begin, groups.add):
-            pass
+        for _, rows, _, _ in called(self.input.open(state["input"], run), begin, groups.add, tolerant=run.tolerant):
+            if type(rows) is Failure:  # the others are reduced all the same
+                yield rows, lambda _: state, rows
         first = state["given"]
         left = groups.sorted()[first:]
         if not left:
