@@ -3,9 +3,9 @@
 
 from typing import Any, Generic, TypeVar
 
+from distinput.core.spec import Spec
 from distinput.data.element import T_co
 from distinput.errors import InvalidArgumentError
-from distinput.functions.inference import spec_of_value
 
 __all__ = ["Optional"]
 
@@ -49,7 +49,7 @@ class Optional(Generic[T_co]):
 
         Source: `tf.experimental.Optional.from_value`.
         """
-        return Optional(value, spec_of_value(value).nest)
+        return Optional(value, Spec.of_value(value).nest)
 
     @staticmethod
     def empty(element_spec: Any) -> "Optional[Any]":
