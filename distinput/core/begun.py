@@ -28,7 +28,9 @@ class Begun:
     def __getstate__(self) -> dict[str, Any]:
         return {"_kept": []}  # another process begins anew
 
-    def items(self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool) -> Iterator[Any]:
+    def items(
+        self, begin: Callable[[], Iterator[Any]], copied: Callable[[Any], Any], *, sampling: bool
+    ) -> Iterator[Any]:
         """All items from the first one on.
 
         Args:
