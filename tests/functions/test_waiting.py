@@ -61,7 +61,8 @@ def test_those_that_may_wait() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading) as pipe, os.fdopen(writing, "w"):
         waiting: list[Any] = [
-            _by_global, _nested, functools.partial(_takes, _ACTIONS), environment, environment.states, _event(threading.Event()),
+            _by_global, _nested, functools.partial(_takes, _ACTIONS), environment, environment.states,
+            _event(threading.Event()),
             lambda: time.sleep(1), lambda: sleep(1), lambda: input(), lambda: sys.stdin.readline(), lambda: pipe.readline(),
             lambda: list(iter(_ACTIONS.get, None)),
         ]  # fmt: skip
