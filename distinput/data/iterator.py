@@ -285,6 +285,8 @@ class DatasetIterator(Generic[T_co]):
         plan, running = resumed(self._plan, running, place)
         self.close()
         self._passes.goes_on(place["epoch"])
+        if plan is not self._plan:
+            self._passes.taken_over = self._plan, plan, running
         self.__init__(plan, running, place, self._passes, self._make_run)  # type: ignore[misc]
 
     def get_state(self) -> bytes:
