@@ -15,6 +15,7 @@ from distinput import __version__
 from distinput.cli.commands import COMMANDS, GROUPS, Command
 from distinput.cli.exit_status import FAILED, FINE, INTERRUPTED, USAGE
 from distinput.errors import DistinputError
+from distinput.url_secrets import scrub
 
 __all__ = ["main", "parser_of"]
 
@@ -58,6 +59,7 @@ def _run(command: Command, words: list[str]) -> int:
         return FAILED
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
+        scrub(error)
         print(f"\ndistinput {command.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {note}", file=sys.stderr)

@@ -71,10 +71,6 @@ _TABLE: dict[str, dict[str, tuple[str, str]]] = {
     "distinput.compat.v1.distribute": {"*": _GRAPH_NAMES},
     "distinput.compat.v1.distribute.experimental": {"*": _GRAPH_NAMES},
     "distinput.io": {
-        "SparseFeature": (
-            "parse both keys with VarLenFeature, and make a di.SparseTensor of them inside of map",
-            CHANGE,
-        ),
         "decode_and_crop_jpeg": _IMAGES,
         "decode_bmp": _IMAGES,
         "decode_gif": _IMAGES,

@@ -6,6 +6,7 @@ Functions are not traced, so a spec found here is a claim (`functions/claim.py`)
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
 from itertools import islice, pairwise
 from typing import Any
 
@@ -100,6 +101,10 @@ def _told_by_samples(
     if told is not None and any(map(_knows_a_dimension, told.leaves)):
         specs += _specs(call, further_samples(source, functions))
         told = _merged(specs)
+    if told is not None and real is not None and any(map(_knows_a_dimension, told.leaves)):
+        # Elements in memory may be alike by chance; whether a dimension is known must not depend on that.
+        alike = (merge_specs(told, spec) for spec in _specs(call, made_up_samples(source.spec)))
+        told = _merged([told, *[spec for spec in alike if spec is not None]])
     if told is None and real is source:
         a, b = next((a, b) for a, b in pairwise(specs) if merge_specs(a, b) is None)
         what = f"structure, got {a.structure} and {b.structure}"
@@ -134,15 +139,23 @@ def _merged(specs: Sequence[Spec]) -> Spec | None:
 def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Any]:
     """What `call` returns for elements, skipping those on which it fails."""
     for element in elements:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                result = call(element)
-            except SelfReferenceError:
-                raise
-            except Exception:  # noqa: BLE001 - it need not work for made-up elements
-                continue
+        filters = warnings.filters
+        try:
+            # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
+            result = copy_context().run(_silently, call, element)
+        except SelfReferenceError:
+            raise
+        except Exception:  # noqa: BLE001 - it need not work for made-up elements
+            continue
+        finally:
+            warnings.filters = filters  # for the same reason
         yield result
+
+
+def _silently(call: Callable[[Any], Any], element: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return call(element)
 
 
 def _holds_none(structure: Structure) -> bool:

@@ -145,7 +145,7 @@ def real_elements(source: Node) -> Iterator[Any]:
     failures: list[Exception] = []
     found = False
     with Run(run_ahead=0) as run:
-        run.tolerant = True
+        run.tolerant = run.sampling = True
         stream = node.open(node.start(0), run)
         try:
             for block, _ in stream:

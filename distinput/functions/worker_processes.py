@@ -154,7 +154,7 @@ def _packed_column(column: Column) -> Column:
         sizes = column.sizes
         flat = _packed_column(column.unstack())
         assert isinstance(flat, Dense | Strings)
-        return Ragged(flat, sizes.cumsum() - sizes, sizes)
+        return Ragged(flat, sizes.cumsum() - sizes, sizes, column.loose)
     if column.ragged_rank is not None:
         return column.copied()
     if isinstance(column, Datasets):

@@ -23,7 +23,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, integer
+from distinput.plan.check import at_least, integer, without_sparse
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -152,7 +152,7 @@ class BucketBySequenceLength(Keyed):
 
         # Buckets of different widths cannot be padded by one call.
         shared = None if self.pad_to_bucket_boundary or self.no_padding else self._batch(0, self.input)
-        upstream = self.input.open(state["input"], run.by_block())
+        upstream = without_sparse(self.op, self.input.open(state["input"], run.by_block()))
         spec = self.input.spec
         if (
             self.element_length_func is len

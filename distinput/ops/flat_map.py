@@ -107,8 +107,7 @@ class FlatMap(Node):
         epoch, inner = state["epoch"], state["inner"]
         number = self._number(state)
         queue = RowQueue(self.input.open(state["input"], run), state)
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         while queue.fill(1) or queue.failure is not None:
             if self.through is not None:
                 _ = self.spec  # no error of an element, which may be left out

@@ -2,7 +2,7 @@
 """`from_generator`: the elements of a Python generator."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from time import perf_counter
@@ -10,19 +10,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
-from distinput.core.owned import Promise, lent, owned
+from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
+from distinput.core.stated import as_stated
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -65,6 +67,7 @@ class Generator(Node):
     signature: Spec
     args: tuple[Any, ...] = ()
     copy: bool = True
+    begun: Begun = field(default_factory=Begun, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         take_functions(self, "from_generator", "generator")
@@ -95,14 +98,18 @@ class Generator(Node):
             return
         lends = not self.copy
 
-        def begin() -> Iterator[Any]:
+        def anew() -> Iterator[Any]:
             nonlocal lends
             iterator = iter(self.generator(*self.args))
-            next(islice(iterator, row, row), None)
-            if type(iterator) in _PLAIN_ITERATORS:
+            if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
             return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+
+        def begin() -> Iterator[Any]:
+            iterator = self.begun.items(anew, kept, sampling=run.sampling)
+            next(islice(iterator, row, row), None)
+            return iterator
 
         for elements, error in _pulled(begin, run.at_once(MOST_ROWS)):
             while elements:
@@ -229,12 +236,14 @@ def _as_nest(element: Any, structure: Structure) -> Any:
 
 def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     if spec.dtype == STRING:
-        value = as_leaf(leaf)
+        value = as_stated(leaf, spec)
         if not isinstance(value, bytes) and value.dtype != STRING:
             raise TypeError(f"from_generator: element {row} must be text for a signature of strings, got {leaf!r}")
         return value
     try:
-        array = np.asarray(leaf).astype(spec.dtype, copy=False)
+        made = as_stated(leaf, spec, cast=True)
+        # Text is parsed; as a leaf it is bytes already.
+        array = np.asarray(leaf if dtype_of(made) == STRING else made).astype(spec.dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "

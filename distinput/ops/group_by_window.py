@@ -132,8 +132,7 @@ class GroupByWindow(Keyed):
             stream = node.open(taken_up("group_by_window", node, state["epoch"], inner), run)
             return alike("group_by_window", stream, self.claim, lambda: self.spec, np.int64(key), tolerant=run.tolerant)
 
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)

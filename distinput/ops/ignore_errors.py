@@ -23,9 +23,9 @@ class IgnoreErrors(SameElements):
     """Drop elements that fail, in whichever step before this one, and go on with the next element.
 
     What is lost with an error is what TensorFlow drops: after `zip` the whole tuple, after `batch` the elements gathered for
-    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file. A Python
-    generator that has raised yields nothing more, so its elements end there. `stats()` tells how many elements were dropped,
-    and the last error.
+    its batch (the whole batch if a `map` comes directly before it), after damage in a file the rest of that file; of CSV and
+    JSON Lines a record that cannot be read is dropped alone. A Python generator that has raised yields nothing more, so its
+    elements end there. `stats()` tells how many elements were dropped, and the last error.
 
     AttributeError, ImportError, NameError and SyntaxError, with their subclasses, are raised: they mostly say that the program
     is wrong, so that every element would be dropped. A pass that drops all its elements warns.

@@ -269,8 +269,7 @@ class _Cycle:
                 number = saved.get("number")
                 made = _Made(op.call(given, number), given, saved["element"], number)
                 self.slots[index] = self._opened(index, made, saved["inner"])
-        if run.resumed:
-            _ = op.spec  # the first element of all decides, not the first after a restart
+        op.decide(run)
 
     def _reads_ahead(self, index: int) -> bool:
         calls = self.op.num_parallel_calls

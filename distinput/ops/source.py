@@ -96,7 +96,7 @@ class Source(OneForOne):
     @cached_property
     def reads(self) -> Reads:
         """What reads the items."""
-        return Reads(self.source, self.length, copy=self.copy)
+        return Reads(self.source, self.length, copy=self.copy, said=self.signature)
 
     @property
     def spec_given(self) -> bool:
@@ -145,8 +145,7 @@ class Source(OneForOne):
         return found
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first items decide, not the first one after a restart
+        self.decide(run)
         note = partial(run.annotate, where=self.where)
         made = self._lent(self._called(state, run))
         return held(

@@ -5,10 +5,21 @@ from typing import Any
 
 import numpy as np
 
+from distinput.core.failure import of_all
 from distinput.core.nest import Structure
+from distinput.core.rows import Stream
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "at_least", "callable_argument", "integer", "normalized", "parallel_calls", "refuse_sparse"]
+__all__ = [
+    "AUTOTUNE",
+    "at_least",
+    "callable_argument",
+    "integer",
+    "normalized",
+    "parallel_calls",
+    "refuse_sparse",
+    "without_sparse",
+]
 
 AUTOTUNE = -1
 
@@ -84,3 +95,18 @@ def refuse_sparse(op: str, structure: Structure) -> None:
             f"{op}: the rows of a SparseTensor cannot be stacked, taken apart or divided; use ragged_batch instead of "
             "sparse_batch, or make arrays with .to_dense() first"
         )
+
+
+def without_sparse(op: str, stream: Stream) -> Stream:
+    """The stream; a function that was not tried before may make sparse tensors, which are refused as where they are known.
+
+    Raises:
+      InvalidArgumentError: there is one.
+    """
+    for block, state in stream:
+        if block.size:
+            try:
+                refuse_sparse(op, block.structure)
+            except InvalidArgumentError as error:
+                raise of_all(error) from None
+        yield block, state

@@ -170,6 +170,18 @@ class Node(RecordPlaces["Node"]):
         inner = run if self.by_element else run.by_block()
         return run.watch(self, self.stream(state, inner if self.tolerant else inner.tolerating(False)), state)
 
+    def decide(self, run: Run) -> None:
+        """Find the spec, in a run that does not begin at the first element: that one decides, not the first one here.
+
+        In a tolerant run a function that fails on all elements does so again in the place of each; then the stream goes on.
+        """
+        if run.resumed:
+            try:
+                _ = self.spec
+            except Exception:
+                if not run.tolerant:
+                    raise
+
     @property
     def steps(self) -> list["Node"]:
         """The steps of this tree that have states of their own, inputs first."""
