@@ -74,7 +74,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("__main__", "cli"): "`python -m distinput` is the command line",
     ("data", "dtypes"): "dtypes are names that the dataset makers take",
     ("reports", ""): "a report says which version wrote it",
-    ("data", "random"): "the global seed is read when a dataset is made",
+    ("random", "data"): "what is declined, and why, is in one table",
     ("io", "data"): "tf.io functions take and return what datasets hold",
     ("io", "dtypes"): "features are declared with dtypes",
 }
