@@ -18,6 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from distinput.errors import InvalidArgumentError
+from distinput.files.local_file import LocalFile
 
 __all__ = ["BLOCK_BYTES", "LocalCache", "cache_remote", "local_cache"]
 
@@ -111,7 +112,7 @@ class LocalCache:
     def _load(self, home: str, number: int, length: int) -> bytes | None:
         path = os.path.join(home, str(number))
         try:
-            with open(path, "rb", buffering=0) as file:
+            with LocalFile(path) as file:
                 found = file.read(length + 5)
                 if len(found) == length + 4 and zlib.crc32(found[:-4]).to_bytes(4, "little") == found[-4:]:
                     os.utime(file.fileno())

@@ -25,7 +25,7 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
       schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
-        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: all files have those of the first.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
       valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
       partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
         None leaves them out.
