@@ -19,6 +19,7 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
+from distinput.files.local_file import LocalFile
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
@@ -180,7 +181,7 @@ def open_binary(path: str) -> BinaryIO:
     with naming(path):
         local = local_path(path)
         if local is not None:
-            return open(local, "rb", buffering=0)
+            return cast(BinaryIO, LocalFile(local))
         system, _ = file_system(path)
         file: Any = asked(path, lambda system, name: system.open(name, "rb"))
         # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
