@@ -72,6 +72,12 @@ class Block(ABC):
         """The same elements with all rows in memory: no column is a `LazyColumn`."""
         return self.columnar().materialize()
 
+    def built_as(self, structure: Structure) -> "Block":
+        """The same elements with the keys of dicts in the order that they have in an equal structure."""
+        if self.structure is structure or self.structure.form == structure.form or self.structure != structure:
+            return self
+        return ColumnBlock(structure, self.columnar().columns, self.size)
+
     @abstractmethod
     def rows(self, start: int, stop: int, step: int = 1) -> "Block":
         """Elements start, start + step, ... before stop; views."""

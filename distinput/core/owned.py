@@ -24,7 +24,7 @@ from distinput.core.references import calibrated
 from distinput.core.strings import Strings
 from distinput.errors import InvalidArgumentError
 
-__all__ = ["Promise", "frozen", "is_plain", "kept", "lent", "owned"]
+__all__ = ["Promise", "frozen", "is_plain", "kept", "lent", "look_of", "owned"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,6 +92,23 @@ def lent(block: Block) -> Block:
     return ColumnBlock(block.structure, kept, block.size)
 
 
+_LOOKED_AT = 64
+"""Values of an array that are looked at, to see whether it was changed."""
+
+
+def look_of(array: Array) -> bytes:
+    """A few values of an array at equal distances, by which most changes are noticed.
+
+    >>> array = np.zeros(1000)
+    >>> before = look_of(array)
+    >>> array[:] = 1
+    >>> look_of(array) == before
+    False
+    """
+    flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    return np.asarray(flat[:: max(1, array.size // _LOOKED_AT)]).tobytes()
+
+
 class Promise:
     """Lets through what a user's function gives, where the user says that it does not change an array after that.
 
@@ -102,7 +119,7 @@ class Promise:
       who: begins the message.
     """
 
-    _SEEN, _VALUES = 256, 64
+    _SEEN = 256
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -130,8 +147,7 @@ class Promise:
         if not isinstance(leaf, np.ndarray) or leaf.nbytes < _LENT_BYTES or leaf.dtype.hasobject:
             return
         place = leaf.__array_interface__["data"][0], leaf.nbytes
-        flat: Any = leaf.reshape(-1) if leaf.flags.c_contiguous else leaf.flat
-        look = np.asarray(flat[:: max(1, leaf.size // self._VALUES)]).tobytes()
+        look = look_of(leaf)
         if self._seen.setdefault(place, look) != look:
             raise InvalidArgumentError(
                 f"{self._who} gave an array that it has changed since it gave it before; with copy=False an array must not "

@@ -128,6 +128,8 @@ class Run:
         self._reading: list[Callable[[], str]] = []
         self.tolerant = False
         """True if a stream goes on after an error, with a `Failure` in place of the element; otherwise it raises."""
+        self.sampling = False
+        """True if elements are read to see what they look like; what can be read only once is kept for the pass that comes."""
         self.past_damage = False
         """True if a reader goes on behind a damaged record where its format can; otherwise with the next file."""
         self.requested: Callable[[], None] | None = None
@@ -206,6 +208,14 @@ class Run:
         made.tolerant, made.past_damage = outside.tolerant, outside.past_damage
         made._foreign, made._outside = outside._foreign, outside._outside
         return made
+
+    def goes_past(self, of_records: bool) -> bool:
+        """Whether a reader goes on behind a record that cannot be read.
+
+        Args:
+          of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
+        """
+        return self.past_damage or (self.tolerant and of_records)
 
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""

@@ -51,7 +51,7 @@ def reduce_nest(
             )
         return arithmetic.reduce(op, parts, axis, deterministic=deterministic, present=present, call=call, name=name)
 
-    if isinstance(value, DistributedValues):
+    if isinstance(value, DistributedValues) or value is None:  # of a function that returned nothing
         return total(value, "")
     structure, leaves = replica_leaves(value)
     paths = structure.paths

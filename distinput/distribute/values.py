@@ -108,8 +108,6 @@ class PerReplica(WithoutOperators, DistributedValues):
     def __eq__(self, other: object) -> Any:
         if is_number(other) and self._of_numbers():
             return all(value == other for value in self.values)
-        if isinstance(other, PerReplica) and self._of_numbers() and other._of_numbers():
-            return self.values == other.values
         return NotImplemented
 
     def _of_numbers(self) -> bool:

@@ -6,7 +6,6 @@ line of JSON: the version of the file, the options of its format, and a checksum
 It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
 """
 
-import io
 import json
 import os
 import zlib
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.column import Ints
+from distinput.core.npy_header import MalformedArray, npy_array, npy_header
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import join_path, make_folder, split_path
 from distinput.files.paths import local_path
@@ -29,6 +29,11 @@ from distinput.kernels.own_folder import is_own
 from distinput.url_secrets import public_url
 
 __all__ = ["built_index", "index_path"]
+
+
+class _OutdatedError(Exception):
+    """An index that is of another version of its file, or damaged."""
+
 
 _building: dict[str, Lock] = {}
 """A lock for each index, so that the threads of a process build it once."""
@@ -84,12 +89,12 @@ def built_index(path: str, index: str, options: str, offsets: Callable[[], Itera
     version = version_of(path)
     try:
         return _kept(index, version_of(index), version, options)
-    except (NotFoundError, ValueError):
+    except (NotFoundError, _OutdatedError):
         pass
     with _building.setdefault(index, Lock()):
         try:  # another thread may have built it meanwhile
             return _kept(index, version_of(index), version, options)
-        except (NotFoundError, ValueError):
+        except (NotFoundError, _OutdatedError):
             found = np.concatenate(list(offsets()))
         if version_of(path) != version:
             raise DataLossError(f"{path}: changed while its index was built; try again when nobody writes to it")
@@ -117,20 +122,21 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
 
     Raises:
       NotFoundError: it is not there.
-      ValueError: it is of another version, or damaged.
+      _OutdatedError: it is of another version, or damaged.
     """
     del stamp  # only part of the cache key: it identifies the version of the index
     with naming(index), open_binary(index) as file:
-        content = io.BytesIO(file.read())
+        content = file.read()
     try:
-        offsets: Ints = np.load(content, allow_pickle=False)
-        facts = json.loads(content.read())
-        whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
-        whole = whole and zlib.crc32(array_file(offsets)) == facts["crc32"]
-        current = facts["version"] == version and facts["options"] == options
-    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
-        raise ValueError(f"{index}: damaged: {error}") from error
-    if not whole or not current:
-        raise ValueError(f"{index}: of another version of its file, or damaged")
+        found = npy_array(content)
+        header = npy_header(content)
+        facts = json.loads(content[header.start + found.nbytes :])
+    except (MalformedArray, ValueError, RecursionError) as error:
+        raise _OutdatedError(f"{index}: damaged: {error}") from error
+    offsets: Ints = found.copy()
+    whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
+    wanted = {"version": version, "options": options, "crc32": zlib.crc32(array_file(offsets)) if whole else None}
+    if not whole or facts != wanted:
+        raise _OutdatedError(f"{index}: of another version of its file, or damaged")
     offsets.flags.writeable = False  # shared by all readers
     return offsets

@@ -11,7 +11,7 @@ import numpy as np
 from distinput.core.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.compression import as_compression
-from distinput.files.source import EMPTY, Source, stamp_of
+from distinput.files.source import EMPTY, Source, refuse_pipe, stamp_of
 from distinput.formats.plain_rows import PlainRows
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import as_columns, as_nulls
@@ -19,7 +19,7 @@ from distinput.formats.text_piece import MARK, Bytes, Head
 from distinput.formats.text_records import MOST_RECORD_BYTES
 from distinput.formats.text_table import TextTable
 from distinput.formats.written_numbers import INFERRED, changed, inferred_type, may_change
-from distinput.kernels.csv_records import MULTILINE, csv_records
+from distinput.kernels.csv_records import BLANKS, MULTILINE, csv_records
 from distinput.plan.check import normalized
 
 __all__ = ["Csv", "first_record"]
@@ -160,6 +160,17 @@ class Csv(TextTable):
             data, start, len(data), until, rows, ord(self.delimiter), quote, MULTILINE * self.newlines_in_values
         )
 
+    def end_of_refused(self, data: Bytes, place: int) -> int:
+        if self.lines_are_records:
+            return super().end_of_refused(data, place)
+        quote = -1 if self.quote_char is None else ord(self.quote_char)
+        while place >= 0:  # a "\r" alone, and there may be others in the record
+            begin, size = place + 1, len(data)
+            count, end, _, place = csv_records(
+                data, begin, size, size + 1, 1, ord(self.delimiter), quote, MULTILINE | BLANKS
+            )
+        return end if count else -1
+
     def problem(self, data: Bytes, place: int) -> str:
         if data[place] == 10:
             return "there is a newline inside of quotes; pass newlines_in_values=True if that is meant"
@@ -264,7 +275,9 @@ class Csv(TextTable):
             plain = types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind) or types.is_null(kind)
             kinds[name] = known.get(name, kind if plain else pa.binary())
         at_risk = [name for name in self._at_risk(data, found, names) if name not in known and name in kinds]
-        texts = self._texts(data, names, at_risk) if at_risk else None
+        if not at_risk:
+            return kinds
+        texts = self._texts(data, names, at_risk)
         for name in at_risk:
             kinds[name] = inferred_type(texts.column(name), found.column(name))
         return kinds
@@ -344,12 +357,14 @@ def first_record(
       rules: of `csv_records` beside `MULTILINE`; with any, as TensorFlow has them, names and a byte order mark mean nothing.
 
     Raises:
+      FailedPreconditionError: the file is a pipe.
       DataLossError: the header does not end, or holds bytes that are no UTF-8.
     """
     import pyarrow as pa
     from pyarrow import csv
 
     del stamp
+    refuse_pipe(path)
     reader = Csv(column_names=(), header=header, delimiter=delimiter, quote_char=quote)
     data, ended = EMPTY, False
     with Source(path, compression) as source:

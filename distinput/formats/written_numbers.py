@@ -73,14 +73,17 @@ def changed(texts: Any, values: Any, inferred: bool) -> Mask:
         made |= compute.fill_null(each, False).to_numpy(zero_copy_only=False)
     if inferred and types.is_floating(kind):
         made |= _rounded(texts, values)
-    return made & values.is_valid().to_numpy(zero_copy_only=False)
+    found_ones: Mask = made & values.is_valid().to_numpy(zero_copy_only=False)
+    return found_ones
 
 
 def _rounded(texts: Any, values: Any) -> Mask:
     """Which whole numbers the floats are not."""
     from pyarrow import compute
 
-    long = compute.fill_null(compute.match_substring_regex(texts, _LONG_WHOLE), False).to_numpy(zero_copy_only=False)
+    long: Mask = compute.fill_null(compute.match_substring_regex(texts, _LONG_WHOLE), False).to_numpy(
+        zero_copy_only=False
+    )
     for place in np.flatnonzero(long).tolist():
         value, text = values[place].as_py(), texts[place].as_py()
         # Python refuses to read very many digits; a float64 has no more than 309.

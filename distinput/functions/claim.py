@@ -95,9 +95,9 @@ class Claim:
             self._asking.remove(thread)
             if not self._asking:
                 self._endless = False
-        if self.kind is not None:
+        if self.kind is not None:  # whose keys have the order of the elements that were sent already
             both = merge_specs(found, self.kind)
-            found = self.kind if both is None else found
+            found = self.kind if both is None else Spec(self.kind.structure, found.leaves)
         self.spec = self.spec or found
         return self.spec
 
@@ -145,6 +145,12 @@ def held(
     Raises:
       TypeError: an element differs; those before it are sent first, and `note` is called.
     """
+
+    def built(rows: Block) -> Block:
+        """With one order of keys for all elements, whatever order the function gives them in."""
+        wanted = signature or claim.wanted
+        return rows if wanted is None or not rows.size else rows.built_as(wanted.structure)
+
     for block, at, given in made:
         rows = block if signature is None or not block.size else widened(block, signature)
         done = 0
@@ -154,7 +160,7 @@ def held(
                 break
             row, wanted, got = found
             if row:
-                yield rows.rows(0, row), at(done + row)
+                yield built(rows.rows(0, row)), at(done + row)
             failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
             note(failure)
             if not tolerant:
@@ -163,7 +169,7 @@ def held(
             rows = rows.rows(row + 1, rows.size)
             yield Failure(failure), at(done)
         if rows.size or not done:
-            yield rows, at(block.size)
+            yield built(rows), at(block.size)
 
 
 def behind(at: Callable[[int], Mark], first: int) -> Callable[[int], Mark]:
@@ -194,7 +200,7 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
                 raise error
             yield Failure(error), after
             continue
-        yield block, after
+        yield block if claim.wanted is None or not block.size else block.built_as(claim.wanted.structure), after
 
 
 def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) -> TypeError:

@@ -77,8 +77,6 @@ def test_numbers_stay_separate_also_where_they_are_one_object(same: Any) -> None
 def test_numbers_of_replicas_are_compared_one_by_one() -> None:
     assert PerReplica([2, 2]) == 2
     assert PerReplica([2, 3]) != 2
-    assert PerReplica([2, 3]) == PerReplica([2, 3])
-    assert PerReplica([2, 3]) != PerReplica([3, 2])
     assert PerReplica([np.ones(1)] * 2) != 1
     assert len({PerReplica([2, 2]), PerReplica([2, 2])}) == 2
 

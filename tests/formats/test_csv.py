@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -152,3 +156,53 @@ def test_a_row_of_very_many_columns() -> None:
     object.__setattr__(made, "_read", lambda *given: calls.append(given))
     made._check_types(made.schema)
     assert len(calls) == 1  # one for each type
+
+
+@st.composite
+def spoilt_records(draw: Any) -> tuple[list[bytes], list[bool]]:
+    """Records of two values, and which of them can be read."""
+    good = st.sampled_from([b"1,2\n", b'"x\ny",3\n', b'"a""b",\r\n', b",7\n"])
+    bad = st.sampled_from([b"3\r,4\n", b"1,2\r\r\n", b'\r"q\nq",5\n', b"1\n", b"1,2,3\n", b'"x\ny"\r,1\r,2\n'])
+    flags = draw(st.lists(st.booleans(), max_size=8))
+    return [draw(good if flag else bad) for flag in flags], flags
+
+
+@given(spoilt_records(), st.booleans(), st.booleans())
+def test_a_bad_record_takes_no_other_along(
+    tmp_path_factory: pytest.TempPathFactory, written: tuple[list[bytes], list[bool]], packed: bool, ignored: bool
+) -> None:
+    texts, flags = written
+    content = b"a,b\n" + b"".join(texts)
+    file = tmp_path_factory.mktemp("csv") / "a"
+    file.write_bytes(gzip.compress(content) if packed else content)
+    made = di.data.CsvDataset(
+        str(file),
+        compression_type="GZIP" if packed else None,
+        schema={"a": str, "b": str},
+        on_error=None if ignored else "skip",
+    )
+    with warnings.catch_warnings(record=True):
+        found = (made.ignore_errors() if ignored else made).to_list()
+    values = {b"1,2\n": b"1", b'"x\ny",3\n': b"x\ny", b'"a""b",\r\n': b'a"b', b",7\n": b""}
+    assert [row["a"] for row in found] == [values[text] for text, flag in zip(texts, flags, strict=True) if flag]
+    begin, starts = 4, []
+    for text in texts:
+        starts.append(begin)
+        begin += len(text)
+    if not packed:
+        reader = Csv(schema={"a": str, "b": str})
+        for near in range(5, len(content)):
+            wanted = next((start for start in starts if start >= near), len(content))
+            assert reader._line_from(str(file), near, reader.head(str(file))) == wanted
+
+
+def test_errors_of_tuples_take_no_other_record_along(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    for content, wanted in [
+        (b'2\n"a",33\r\n5\n6,7\n', [(b"a", b"33"), (b"6", b"7")]),
+        (b"1,2\r\r\n3,4\r\r\n", [(b"1", b"2"), (b"3", b"4")]),
+        (b'"x" \r1,2\r\n', [(b"1", b"2")]),
+    ]:
+        file.write_bytes(content)
+        dataset = di.data.CsvDataset(str(file), ["", ""])
+        assert dataset.ignore_errors().to_list() == wanted

@@ -6,6 +6,7 @@ is restored from its state. All loops together must get what one loop without in
 twice, and none of them hangs.
 """
 
+import dis
 import faulthandler
 import os
 import random
@@ -14,8 +15,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,26 +57,22 @@ def _seventh_fails(x: Any) -> Any:
     return x
 
 
-def _numbers(n: int = 600) -> Any:
+def _numbers(n: int) -> Any:
     return Dataset.range(n // 3).concatenate(Dataset.range(n // 3, n))
 
 
-def _generated() -> Iterator[int]:
-    yield from range(400)
-
-
-def _text(folder: str) -> str:
-    path = os.path.join(folder, "lines.txt")
+def _text(folder: str, n: int) -> str:
+    path = os.path.join(folder, f"{n}.txt")
     if not os.path.exists(path):
         with open(path, "w") as file:
-            file.writelines(f"{i}\n" for i in range(20_000))
+            file.writelines(f"{i}\n" for i in range(n))
     return path
 
 
-def _files(folder: str, kind: str) -> str:
-    path = os.path.join(folder, kind)
+def _files(folder: str, kind: str, n: int) -> str:
+    path = os.path.join(folder, f"{kind}-{n}")
     if not os.path.exists(path):
-        _numbers().map(lambda x: {"a": x, "b": x + 0.5}).write(path, kind, shard_rows=100)
+        _numbers(n).map(lambda x: {"a": x, "b": x + 0.5}).write(path, kind, shard_rows=max(2, n // 6))
     return path
 
 
@@ -82,95 +81,99 @@ def _mirrored(dataset: Any, **options: Any) -> Loop:
     return Loop.of(strategy.experimental_distribute_dataset(dataset, di.distribute.InputOptions(**options)))
 
 
-def _dealt() -> Loop:
+def _dealt(dataset: Any) -> Loop:
     strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    return Loop.of(strategy.distribute_datasets_from_function(lambda _: _numbers().batch(5)))
+    return Loop.of(strategy.distribute_datasets_from_function(lambda _: dataset))
 
 
-def _loader(**options: Any) -> Loop:
+def _loader(dataset: Any) -> Loop:
     def made() -> Any:
-        return di.interop.torch.Loader(_numbers().shuffle(50, seed=1).batch(5), rank=0, world_size=2, **options)
-
-    kept: list[Any] = []
-
-    def begin() -> Any:
-        kept[:] = [made()]
-        return _OfLoader(kept[0])
+        return di.interop.torch.Loader(dataset, rank=0, world_size=2)
 
     def restore(state: Any) -> Any:
-        kept[:] = [made()]
-        kept[0].load_state_dict(state)
-        return _OfLoader(kept[0])
+        loader = made()
+        loader.load_state_dict(state)
+        return _OfLoader(loader)
 
-    return Loop(begin, restore)
+    return Loop(lambda: _OfLoader(made()), restore)
 
 
 class _OfLoader:
-    """An iterator of a loader, with its state."""
+    """An iterator of a loader's first pass, with its state."""
 
     def __init__(self, loader: Any) -> None:
-        self._loader, self._steps = loader, iter(loader)
+        self._loader, self._over = loader, loader.epoch > 0
+        self._steps = iter(loader)
 
     def __iter__(self) -> Any:
-        return iter(self._steps)
+        return iter(() if self._over else self._steps)
 
     def state(self) -> Any:
         return self._loader.state_dict()
 
 
-def loops(folder: str) -> dict[str, Callable[[], Loop]]:
-    """Loops over all kinds of pipelines."""
-    plain: dict[str, Callable[[], Any]] = {
-        "range": lambda: Dataset.range(5000),
-        "tensors": lambda: Dataset.from_tensor_slices({"a": np.arange(900), "b": np.arange(900.0)}),
-        "source": lambda: Dataset.from_source(range(500)),
-        "generator": lambda: Dataset.from_generator(_generated, output_signature=di.TensorSpec([], "int64")),
-        "text": lambda: di.data.TextLineDataset(_text(folder)),
-        "saved": lambda: Dataset.load(_files(folder, "elements")),
-        "parquet": lambda: di.data.FileDataset(_files(folder, "parquet")),
-        "map": lambda: _numbers().map(_slow),
-        "map on threads": lambda: _numbers().map(_slow, num_parallel_calls=3),
-        "map of batches": lambda: _numbers().batch(4).map(lambda x: x * 2),
-        "filter": lambda: _numbers(3000).filter(lambda x: x % 7 == 0),
-        "batch": lambda: _numbers(3000).batch(7),
-        "padded": lambda: _numbers(300).map(lambda x: np.arange(x % 5)).padded_batch(4),
-        "ragged": lambda: _numbers(300).map(lambda x: np.arange(x % 5)).ragged_batch(4),
-        "shuffle": lambda: _numbers(3000).shuffle(100, seed=3),
-        "shuffle of a source": lambda: Dataset.from_source(range(900)).shuffle(900, seed=3),
-        "prefetch": lambda: _numbers().map(_slow).prefetch(2),
-        "prefetch of batches": lambda: _numbers(3000).batch(5).prefetch(1).unbatch(),
-        "autotuned": lambda: _numbers().map(_slow, num_parallel_calls=di.data.AUTOTUNE).prefetch(di.data.AUTOTUNE),
-        "interleave": lambda: Dataset.range(30).interleave(lambda x: Dataset.range(20).map(lambda y: x * 100 + y), 4, 2),
-        "interleave on threads": lambda: Dataset.range(30).interleave(
-            lambda x: Dataset.range(20).map(lambda y: x * 100 + y), 4, 2, num_parallel_calls=2
-        ),
-        "flat_map": lambda: Dataset.range(40).flat_map(lambda x: Dataset.range(x % 9)),
-        "zip": lambda: Dataset.zip((_numbers(), _numbers().shuffle(9, seed=1))),
-        "concatenate": lambda: _numbers().concatenate(_numbers().map(_slow)),
-        "repeat": lambda: _numbers(30).repeat(9),
-        "cache": lambda: _numbers(300).map(lambda x: x + 1).cache().repeat(2),
-        "window": lambda: _numbers(300).window(5, shift=2).flat_map(lambda w: w.batch(5)),
-        "scan": lambda: _numbers(300).scan(np.int64(0), lambda s, x: (s + x, s + x)),
-        "take_while": lambda: _numbers(300).take_while(lambda x: x < 250),
-        "unique": lambda: _numbers(300).map(lambda x: x // 2).unique(),
-        "groups": lambda: _numbers(300).group_by_window(lambda x: x % 3, lambda k, w: w.batch(4), 4),
-        "buckets": lambda: _numbers(300)
-        .map(lambda x: np.arange(x % 9))
-        .bucket_by_sequence_length(len, [3, 6], [4, 4, 4]),
-        "sampled": lambda: Dataset.sample_from_datasets([_numbers(90), _numbers(90)], [0.4, 0.6], seed=1),
-        "dicts": lambda: _numbers(300).map(lambda x: {"a": x, "b": {"c": x + 1}}),
-        "rebatch": lambda: _numbers(300).batch(7).rebatch(4),
-        "sharded": lambda: _numbers(3000).shard(3, 1),
-        "errors": lambda: _numbers(300).map(_seventh_fails).ignore_errors(),
+def loops(folder: str, size: int = 600) -> dict[str, Callable[[], Loop]]:
+    """Loops over all kinds of pipelines.
+
+    Args:
+      folder: for files.
+      size: about how many elements there are.
+    """
+
+    def of(n: int = size) -> Any:
+        return _numbers(n)
+
+    def inner(x: Any) -> Any:
+        return Dataset.range(3 + size // 40).map(lambda y: x * 1000 + y)
+
+    many, some, few = 5 * size, size // 2, max(4, size // 20)
+    made: dict[str, Callable[[], Any]] = {
+        "range": lambda: Dataset.range(8 * size),
+        "tensors": lambda: Dataset.from_tensor_slices({"a": np.arange(size), "b": np.arange(float(size))}),
+        "source": lambda: Dataset.from_source(range(size)),
+        "generator": lambda: Dataset.from_generator(lambda: iter(range(size)), output_signature=di.TensorSpec([], "int64")),
+        "text": lambda: di.data.TextLineDataset(_text(folder, 30 * size)),
+        "saved": lambda: Dataset.load(_files(folder, "elements", size)),
+        "parquet": lambda: di.data.FileDataset(_files(folder, "parquet", size)),
+        "map": lambda: of().map(_slow),
+        "map on threads": lambda: of().map(_slow, num_parallel_calls=3),
+        "map of batches": lambda: of().batch(4).map(lambda x: x * 2),
+        "filter": lambda: of(many).filter(lambda x: x % 7 == 0),
+        "batch": lambda: of(many).batch(7),
+        "padded": lambda: of(some).map(lambda x: np.arange(x % 5)).padded_batch(4),
+        "ragged": lambda: of(some).map(lambda x: np.arange(x % 5)).ragged_batch(4),
+        "shuffle": lambda: of(many).shuffle(few, seed=3),
+        "shuffle of a source": lambda: Dataset.from_source(range(size)).shuffle(size, seed=3),
+        "prefetch": lambda: of().map(_slow).prefetch(2),
+        "prefetch of batches": lambda: of(many).batch(5).prefetch(1).unbatch(),
+        "autotuned": lambda: of().map(_slow, num_parallel_calls=di.data.AUTOTUNE).prefetch(di.data.AUTOTUNE),
+        "interleave": lambda: Dataset.range(few).interleave(inner, 4, 2),
+        "interleave on threads": lambda: Dataset.range(few).interleave(inner, 4, 2, num_parallel_calls=2),
+        "flat_map": lambda: Dataset.range(few).flat_map(lambda x: Dataset.range(x % 9)),
+        "zip": lambda: Dataset.zip((of(), of().shuffle(9, seed=1))),
+        "concatenate": lambda: of().concatenate(of().map(_slow)),
+        "repeat": lambda: of(few).repeat(5),
+        "cache": lambda: of(some).map(lambda x: x + 1).cache().repeat(2),
+        "window": lambda: of(some).window(5, shift=2).flat_map(lambda w: w.batch(5)),
+        "scan": lambda: of(some).scan(np.int64(0), lambda s, x: (s + x, s + x)),
+        "take_while": lambda: of(some).take_while(lambda x: x < some - 3),
+        "unique": lambda: of(some).map(lambda x: x // 2).unique(),
+        "groups": lambda: of(some).group_by_window(lambda x: x % 3, lambda k, w: w.batch(4), 4),
+        "buckets": lambda: of(some).map(lambda x: np.arange(x % 9)).bucket_by_sequence_length(len, [3, 6], [4, 4, 4]),
+        "sampled": lambda: Dataset.sample_from_datasets([of(some), of(some)], [0.4, 0.6], seed=1),
+        "dicts": lambda: of(some).map(lambda x: {"a": x, "b": {"c": x + 1}}),
+        "rebatch": lambda: of(some).batch(7).rebatch(4),
+        "sharded": lambda: of(many).shard(3, 1),
+        "errors": lambda: of(some).map(_seventh_fails).ignore_errors(),
     }  # fmt: skip
-    made: dict[str, Callable[[], Loop]] = {name: (lambda make=make: Loop.of(make())) for name, make in plain.items()}
-    made["progress"] = lambda: Loop(_numbers().progress, lambda state: _numbers().restore(state))
-    made["mirrored"] = lambda: _mirrored(_numbers().batch(8))
-    made["mirrored, cut"] = lambda: _mirrored(_numbers().map(_slow).batch(8))
-    made["mirrored, padded"] = lambda: _mirrored(_numbers().shuffle(9, seed=1).batch(7), tail="pad")
-    made["dealt"] = _dealt
-    made["loader"] = _loader
-    return made
+    found: dict[str, Callable[[], Loop]] = {name: (lambda make=make: Loop.of(make())) for name, make in made.items()}
+    found["progress"] = lambda: Loop(of().progress, lambda state: of().restore(state))
+    found["mirrored"] = lambda: _mirrored(of().batch(8))
+    found["mirrored, slow"] = lambda: _mirrored(of().map(_slow).batch(8))
+    found["mirrored, padded"] = lambda: _mirrored(of().shuffle(9, seed=1).batch(7), tail="pad")
+    found["dealt"] = lambda: _dealt(of().batch(5))
+    found["loader"] = lambda: _loader(of().shuffle(50, seed=1).batch(5))
+    return found
 
 
 def plain(element: Any) -> Any:
@@ -222,6 +225,96 @@ def run(loop: Loop, draw: random.Random, longest: float) -> tuple[list[Any], int
             iterator = loop.restore(iterator.state())
     faulthandler.cancel_dump_traceback_later()
     return [plain(element) for element in found], hits
+
+
+_CHECKED = {
+    dis.opmap[name]
+    for name in dis.opmap
+    if name.startswith(("CALL", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")) or name == "RESUME"
+}
+"""Instructions after which Python looks for signals."""
+
+
+def _handler(code: CodeType, at: int) -> Any:
+    """Where errors of an instruction are handled."""
+    return next((each.target for each in _handlers(code) if each.start <= at < each.end), None)
+
+
+@cache
+def _handlers(code: CodeType) -> Any:
+    return dis._parse_exception_table(code)  # type: ignore[attr-defined]
+
+
+class _Places:
+    """Counts the places in the library at which an interrupt may come, and raises one at one of them.
+
+    Args:
+      at: where; None: nowhere.
+    """
+
+    def __init__(self, at: int | None) -> None:
+        self.at, self.count = at, 0
+        self._before: dict[FrameType, int] = {}  # the last instruction of a frame
+
+    def __enter__(self) -> Self:
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        self._before.clear()
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "call":
+            caller = frame.f_back
+            if caller is not None and frame.f_code.co_name in caller.f_code.co_names:
+                self._before.pop(caller, None)  # a call of Python by Python, behind which no signals are looked for
+            if not frame.f_code.co_filename.startswith(_LIBRARY):
+                return None
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        elif event == "opcode":
+            code, now, before = frame.f_code, frame.f_lasti, self._before.get(frame)
+            # An error of an instruction goes where that one says, which the next one must say too for this to be the same.
+            if (
+                before is not None
+                and code.co_code[before] in _CHECKED
+                and _handler(code, before) == _handler(code, now)
+            ):
+                self.count += 1
+                if self.at is not None and self.count > self.at:
+                    self._before.clear()
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            self._before[frame] = now
+        else:
+            self._before.pop(frame, None)
+        return self._trace
+
+
+_LIBRARY = os.path.dirname(os.path.abspath(di.__file__))
+
+
+def places(loop: Loop) -> int:
+    """At how many places of a loop an interrupt may come."""
+    iterator = loop.begin()
+    with _Places(None) as found:
+        for _ in iterator:
+            pass
+    return found.count
+
+
+def interrupted_at(loop: Loop, at: int, *, restored: bool) -> list[Any]:
+    """What two loops get, of which the first is interrupted at one of its places; the other may be restored from its state."""
+    iterator = loop.begin()
+    found: list[Any] = []
+    try:
+        with _Places(at):
+            for element in iterator:
+                found.append(element)  # noqa: PERF402 - `extend` would lose the element that it has in hand
+    except KeyboardInterrupt:
+        pass
+    rest = loop.restore(iterator.state()) if restored else iterator
+    return [plain(element) for element in [*found, *rest]]
 
 
 def main(seed: int, interrupts: int, folder: str) -> None:

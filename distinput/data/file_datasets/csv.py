@@ -35,8 +35,8 @@ class CsvDataset(Dataset[Any]):
       field_delim: the character between fields.
       use_quote_delim: whether double quotes may stand around a field.
       na_value: text that stands for an empty field, beside those that `null_values` names.
-      select_cols: for tuples: the numbers of the fields to read, in order; all when None.
-      exclude_cols: for tuples: the numbers of the fields not to read.
+      select_cols: for tuples: the numbers of the fields to read, in order, or their names in the header; all when None.
+      exclude_cols: for tuples: the numbers of the fields not to read, or their names.
       schema: for dicts: types by column name, of which a dict may leave some out, or a pyarrow Schema.
       columns: for dicts: names of the columns to read; all when None.
       column_names: for dicts: names of all columns in the order of the files, where the header has none or others.
@@ -49,6 +49,8 @@ class CsvDataset(Dataset[Any]):
       index: true to count records and reach them by their numbers, from an index that is built by reading each file once and
         kept beside it; a path is a folder to keep it in. See `TFRecordDataset`.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
 
@@ -77,8 +79,8 @@ class CsvDataset(Dataset[Any]):
         field_delim: str = ",",
         use_quote_delim: bool = True,
         na_value: str = "",
-        select_cols: Sequence[int] | None = None,
-        exclude_cols: Sequence[int] | None = None,
+        select_cols: Sequence[int | str] | None = None,
+        exclude_cols: Sequence[int | str] | None = None,
         *,
         schema: Any = None,
         columns: Sequence[str] | None = None,
@@ -92,6 +94,7 @@ class CsvDataset(Dataset[Any]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
     ) -> None:
         of_dicts = {
             "schema": schema,
@@ -154,6 +157,7 @@ class CsvDataset(Dataset[Any]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )
 

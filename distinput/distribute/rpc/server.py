@@ -96,7 +96,8 @@ class Server:
           func: any function; one with an `input_signature` checks its arguments.
 
         Raises:
-          ValueError: the name is empty or taken.
+          ValueError: the name is empty.
+          InvalidArgumentError: the name is taken.
           TypeError: `func` is not a function.
 
         Source: `tf.distribute.experimental.rpc.Server.register`.
@@ -106,7 +107,9 @@ class Server:
         if not callable(func):
             raise TypeError(f"rpc.Server: method {method_name!r} must be a function, got {func!r}")
         if method_name in self._methods:
-            raise ValueError(f"rpc.Server: method {method_name!r} is already registered; give this one another name")
+            raise InvalidArgumentError(
+                f"rpc.Server: method {method_name!r} is already registered; give this one another name"
+            )
         self._methods[method_name] = func
 
     def start(self) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a variable is created: once, although every replica runs the code that creates it."""
 
+import re
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -72,7 +73,8 @@ def _keys(name: str) -> tuple[Any, ...]:
 
     First the places of the program that lead here, with the objects whose methods they are in and the numbers and texts
     of local variables: two layers of one class create their variables at the same places, and a replica may find the
-    first layer built already. Then the places and the objects; then the name alone.
+    first layer built already. Then the places and the objects; then the name alone. Last the places and the name without a
+    number at its end, which may be that of the replica.
     """
     frame: FrameType | None = sys._getframe(3)
     path, local = [], []
@@ -80,10 +82,12 @@ def _keys(name: str) -> tuple[Any, ...]:
         path.append((id(frame.f_code), frame.f_lasti, id(frame.f_locals.get("self"))))
         local += [(key, x) for key, x in frame.f_locals.items() if isinstance(x, int | str)]
         frame = frame.f_back
-    return (name, tuple(path), tuple(local)), (name, tuple(path)), name
+    stem = _NUMBER.sub("", name)
+    return (name, tuple(path), tuple(local)), (name, tuple(path)), name, ("without a number", stem, tuple(path))
 
 
 _RUN = "distinput.distribute.run"
+_NUMBER = re.compile(r"_[0-9]+(?=/|$)")
 
 
 def single(strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any) -> Variable:

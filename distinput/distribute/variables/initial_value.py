@@ -39,13 +39,15 @@ class InitialValue:
         return self._array(self._given() if callable(self._given) else self._given, self.shape)
 
     @property
-    def is_made_in_parts(self) -> bool:
-        """True if the shape and dtype are known before the value is, and a function makes it that takes the place of a part.
+    def made_in_parts(self) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+        """The shape and dtype, if they are known before the value is and a function makes it that takes the place of a part.
 
         Source: the initializers of `tf.distribute.ParameterServerStrategy`, with `partition_shape` and `partition_offset`.
         """
-        known = self.dtype is not None and self.shape is not None and self.shape.is_fully_defined()
-        return known and callable(self._given) and _takes_partition(self._given)
+        if self.dtype is None or self.shape is None or not (callable(self._given) and _takes_partition(self._given)):
+            return None
+        sizes = [size for size in self.shape.as_list() if size is not None] if self.shape.is_fully_defined() else None
+        return None if sizes is None else (tuple(sizes), self.dtype)
 
     def rows(self, start: int, stop: int) -> Any:
         """The rows from `start` to `stop`, made by themselves.

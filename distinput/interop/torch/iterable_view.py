@@ -15,7 +15,7 @@ from distinput.core.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, StateError
 from distinput.interop.rank_steps import Position, RankSteps, StepIterator, StepMark
-from distinput.interop.short_steps import ShortSteps, empty_words
+from distinput.interop.short_steps import ShortSteps, batched, empty_words
 from distinput.interop.torch.leaves import Convert, converter
 from distinput.interop.torch.loader_state import position_in
 from distinput.interop.torch.ranks import Ranks
@@ -25,7 +25,7 @@ from distinput.plan.check import at_least
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 
-__all__ = ["IterableView", "ViewIterator"]
+__all__ = ["CountedView", "IterableView", "ViewIterator"]
 
 _WHO = "IterableView"
 
@@ -186,6 +186,15 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def num_steps(self) -> int:
         """The number of steps of a pass, or `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY`."""
         return self._dataset.node.count_elements()
+
+    @property
+    def num_records(self) -> int:
+        """The number of rows of a pass on all ranks together, or `INFINITE_CARDINALITY`, or `UNKNOWN_CARDINALITY`."""
+        steps = self.num_steps
+        if steps < 0 or not batched(self._dataset.node):
+            return steps
+        sizes = self._dataset.node.batch_sizes()
+        return UNKNOWN if sizes is None else sizes.rows
 
     @property
     def element_spec(self) -> Any:
@@ -349,6 +358,34 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         self.__dict__.update(state)
         _VIEWS.add(self)
         self._convert = converter(self.element_spec, _WHO, shared=self._share_memory)
+
+
+class CountedView(IterableView):
+    """The same view with another `len`, that of PyTorch's `loader.dataset`: the records of a pass, on all ranks together.
+
+    Programs divide by it, and the Trainer of Hugging Face tells by it how many samples a second it trains.
+
+    Args:
+      view: whose passes and positions these are.
+    """
+
+    def __init__(self, view: IterableView) -> None:
+        self.__dict__ = view.__dict__
+        _VIEWS.add(self)
+
+    def __len__(self) -> int:
+        """The number of records.
+
+        Raises:
+          TypeError: the number is unknown, or there is no end.
+        """
+        count = self.num_records
+        if count < 0:
+            raise TypeError(
+                f"{_WHO}: the number of records is {'infinite' if count == INFINITE else 'not known before they are read'}; "
+                "len(loader) is the number of steps, and a loop can count the rows that it gets"
+            )
+        return count
 
 
 def _after_fork() -> None:

@@ -8,7 +8,7 @@ import torch.utils.data
 
 from distinput.core.state import State
 from distinput.data.dataset import Dataset
-from distinput.interop.torch.iterable_view import IterableView
+from distinput.interop.torch.iterable_view import CountedView, IterableView
 
 __all__ = ["Loader"]
 
@@ -82,7 +82,15 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
             view = IterableView(dataset, rank, world_size, **named)
         self.view = view
         self._pass: _Pass | None = None  # None: not begun
-        super().__init__(view, batch_size=None, collate_fn=_as_it_is, **options)
+        super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)
+
+    def __len__(self) -> int:
+        """The number of steps of a pass, the same on all ranks; `len(loader.dataset)` is the number of records.
+
+        Raises:
+          TypeError: the number is unknown, or there is no end.
+        """
+        return IterableView.__len__(self.view)
 
     def __iter__(self) -> Iterator[Any]:
         taken = self.view.position

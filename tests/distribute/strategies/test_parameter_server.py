@@ -226,3 +226,17 @@ def test_given_seats_are_left_to_their_owner() -> None:
     with ParameterServerStrategy(seats=seats):
         pass
     assert seats.place("worker-0", list).call("__len__") == 0
+
+
+def test_a_run_on_the_coordinator_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    resolver = di.distribute.cluster_resolver.LocalClusterResolver(num_workers=1, num_ps=1)
+    with di.distribute.ParameterServerStrategy(resolver) as strategy:
+        coordinator = di.distribute.coordinator.ClusterCoordinator(strategy)
+        step = lambda: strategy.reduce("SUM", strategy.run(lambda: 2), axis=None)  # noqa: E731
+        assert coordinator.schedule(step).fetch() == 2
+        assert not caplog.records
+        assert step() == 2
+        assert ["without ClusterCoordinator.schedule" in record.getMessage() for record in caplog.records] == [
+            True,
+            True,
+        ]

@@ -43,6 +43,16 @@ def test_devices_may_be_chosen() -> None:
         di.distribute.TPUStrategy(None, ReplicaMesh.of(), devices=jax.devices())
 
 
+def test_hosts_cores_and_chips() -> None:
+    extended = di.distribute.TPUStrategy(None, ReplicaMesh.of(cores_per_replica=2)).extended
+    assert (extended.num_hosts, extended.num_replicas_per_host) == (1, 4)
+    assert isinstance(extended.tpu_hardware_feature, di.tpu.experimental.HardwareFeature)
+    with extended.experimental_logical_device(1):
+        pass
+    with pytest.raises(ValueError, match=r"`logical_device_id` not in range \(was 2, but there are only 2"):
+        extended.experimental_logical_device(2).__enter__()
+
+
 def test_one_replica_gets_plain_values() -> None:
     strategy = di.distribute.TPUStrategy(devices=jax.devices()[2:3])
     dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(5).batch(4))

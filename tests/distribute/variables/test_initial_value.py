@@ -101,7 +101,7 @@ def test_a_part_must_have_its_shape() -> None:
     ],
 )
 def test_when_it_is_made_in_parts(given: Any, shape: Any, dtype: Any, parts: bool) -> None:
-    assert InitialValue(given, dtype, shape, "v").is_made_in_parts == parts
+    assert InitialValue(given, dtype, shape, "v").made_in_parts == (((2,), FLOAT) if parts else None)
 
 
 def test_a_whole_value_has_the_shape_that_was_asked_for() -> None:

@@ -87,3 +87,17 @@ def test_a_view_has_a_rank_of_its_own() -> None:
     with pytest.raises(TypeError, match="those of the view"):
         Loader(IterableView(SHUFFLED, 0, 2), tail="pad")
     assert rows(Loader(IterableView(SHUFFLED, 0, 2))) == rows(Loader(SHUFFLED, 0, 2))
+
+
+def test_the_length_of_its_dataset_is_the_number_of_records() -> None:
+    """As in PyTorch's own loops, which divide by it."""
+    for rank in range(2):
+        loader = Loader(SHUFFLED, rank, 2)
+        assert (len(loader), len(loader.dataset), len(loader.view)) == (4, 10, 4)
+    assert len(Loader(SHUFFLED, tail="drop").dataset) == 9
+    assert len(Loader(Dataset.range(5)).dataset) == 5
+    assert len(Loader(loader.dataset)) == 4
+    with pytest.raises(TypeError, match="the number of records is not known before they are read"):
+        len(Loader(Dataset.range(5).filter(lambda x: x > 2).batch(2)).dataset)
+    with pytest.raises(TypeError, match="the number of records is infinite"):
+        len(Loader(Dataset.range(5).batch(2).repeat()).dataset)
