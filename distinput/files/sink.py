@@ -114,7 +114,7 @@ class Sink(Ending):
             self._file.flush()
             self._finished = True
 
-    def close(self) -> None:
+    def close(self, patience: float | None = None) -> None:
         """Finish the file and give it its final name; may be called again.
 
         Raises:

@@ -130,7 +130,7 @@ class SparseBatch(Stacking):
     def _with_shapes(self, block: Block) -> Block:
         """Rows beside their shapes, which ragged tensors do not tell where there are no values."""
         column, rank = block.columnar().columns[0], len(self.row_dims)
-        rows = loosened(block, self.rows_spec).columns[0]
+        rows = loosened(block, self.rows_spec).columnar().columns[0]
         if column.inner is not None:
             shapes = np.broadcast_to(np.array(column.inner, np.int64), (block.size, rank)).copy()
         else:
