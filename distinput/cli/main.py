@@ -17,6 +17,7 @@ from distinput.cli.exit_status import FAILED, FINE, INTERRUPTED, USAGE
 from distinput.cli.pipes import copied_pipes
 from distinput.cli.visible import visible
 from distinput.errors import DistinputError
+from distinput.url_secrets import scrub
 
 __all__ = ["main", "parser_of"]
 
@@ -60,6 +61,7 @@ def _run(command: Command, words: list[str]) -> int:
         return FAILED
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
+        scrub(error)
         told = visible(error, lines=True)
         print(f"\ndistinput {command.name} failed: {type(error).__name__}: {told}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):

@@ -19,10 +19,13 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.described_bytes import Described, beginning
 from distinput.files.hints import HINTS
+from distinput.files.local_file import LocalFile
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
+from distinput.files.retries import what_failed
 from distinput.files.version import Facts
+from distinput.url_secrets import scrub
 
 __all__ = [
     "EMPTY",
@@ -66,9 +69,17 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
     except NotFoundError:
         raise
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path}; No such file or directory") from error
+        told = what_failed(error)
+        if told is error:
+            told = NotFoundError(f"{path}; No such file or directory")
+        else:
+            told.add_note(f"while {doing} {path!r}")
+        told.__cause__ = error
+        scrub(told)
+        raise told from told.__cause__
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
+        scrub(error)
         raise
 
 
@@ -170,9 +181,9 @@ def open_binary(path: str) -> BinaryIO:
     with naming(path):
         local = local_path(path)
         if local is not None:
-            return open(local, "rb", buffering=0)
-        system, name = file_system(path)
-        file = system.open(name, "rb")
+            return cast(BinaryIO, LocalFile(local))
+        system, _ = file_system(path)
+        file: Any = asked(path, lambda system, name: system.open(name, "rb"))
         # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
         if isinstance(file, io.BytesIO):
             return io.BytesIO(file.getvalue())

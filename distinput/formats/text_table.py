@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, block_of
+from distinput.core.arrow import FillError, NullsError, block_of
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.column import Column
 from distinput.core.spec import Spec
@@ -43,6 +43,7 @@ class TextTable(TextRecords):
     """
 
     __slots__ = ()
+    has_columns: ClassVar[bool] = True
     in_portions: ClassVar[bool] = True
     errors_of_records: ClassVar[bool] = True
     schema: RowSchema | None
@@ -268,7 +269,7 @@ class TextTable(TextRecords):
             return block_of(batch, structure, {} if self.nulls == "error" else dict(self.nulls))
         except (NullsError, pa.ArrowInvalid, UnicodeDecodeError, OverflowError) as error:
             raise BadRecordError from error
-        except TypeError as error:
+        except FillError as error:
             raise InvalidArgumentError(f"{self.name}: nulls: {error}") from None
 
     def _batch(self, data: Bytes, count: int, head: Head) -> Any:

@@ -68,6 +68,7 @@ print(sorted(name for name in sys.modules if name.startswith(("numpy", "pyarrow"
                 "distinput.cli.pipes",
                 "distinput.cli.visible",
                 "distinput.errors",
+                "distinput.url_secrets",
             ]
         )
         + "\n"

@@ -35,10 +35,11 @@ def failing(fails: list[int], seen: list[int], size: int = 10) -> Any:
 
 
 def passing(dataset: Any, fails: list[int], seen: list[int]) -> Any:
-    """Numbers, each of which is put into a list, unless it is in the other."""
+    """Numbers, each of which is put into a list, unless it is in the other, from which it is taken then."""
 
     def pass_on(x: int) -> int:
         if int(x) in fails:
+            fails.remove(int(x))
             raise ValueError(f"element {x}")
         seen.append(int(x))
         return x

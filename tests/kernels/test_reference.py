@@ -752,6 +752,15 @@ def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[An
     return result, [each for each in args if isinstance(each, np.ndarray)]
 
 
+def clear_unused_rooms(arrays: list[Any]) -> None:
+    """What is behind the last step of a key is not told: the steps of an earlier entry, which the last one replaces."""
+    rooms, counts = arrays[5], arrays[6]
+    keys = rooms.size - 1
+    for j, found in enumerate(np.split(counts, keys) if keys else ()):
+        for out in arrays[-3:]:
+            out[rooms[j] + found[found > 0].sum() : rooms[j + 1]] = 0
+
+
 def check(name: str, function: Callable[..., Any], examples: int) -> None:
     """Law 6, for one implementation."""
     statuses = set()
@@ -766,6 +775,9 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
             statuses.add(result if isinstance(result, str) else result[0])
             if isinstance(result, str) or result[0] != example_values.OK:
                 return
+        if name == "locate_steps":
+            clear_unused_rooms(arrays)
+            clear_unused_rooms(expected_arrays)
         for array, other in zip(arrays, expected_arrays, strict=True):
             np.testing.assert_array_equal(array, other)
 

@@ -49,6 +49,8 @@ class CsvDataset(Dataset[Any]):
       index: true to count records and reach them by their numbers, from an index that is built by reading each file once and
         kept beside it; a path is a folder to keep it in. See `TFRecordDataset`.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
 
@@ -92,6 +94,7 @@ class CsvDataset(Dataset[Any]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
     ) -> None:
         of_dicts = {
             "schema": schema,
@@ -154,6 +157,7 @@ class CsvDataset(Dataset[Any]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )
 
