@@ -73,6 +73,9 @@ def print_columns(found: Description) -> None:
     rows = [[one.name, one.dtype, _shape(one.shape)] for one in found.columns]
     if not found.looked_at:
         print_table(["column", "dtype", "shape"], rows)
+        left = [one.name for one in found.columns if not one.held]
+        if left:
+            print(f"\nno array can hold: {', '.join(left)}; name the columns to read without them with columns=")
         return
     print_table(
         ["feature", "dtype", "shape", f"in of {found.looked_at:,}", "declaration"],

@@ -2,6 +2,7 @@
 """What commands print: JSON for programs, tables and values for people."""
 
 import json
+import math
 import shutil
 import sys
 from base64 import b64encode
@@ -15,11 +16,13 @@ __all__ = ["as_json", "print_json", "print_table", "shortened"]
 
 def print_json(value: object) -> None:
     """Print one JSON value on a line of its own."""
-    print(json.dumps(as_json(value), ensure_ascii=False))
+    print(json.dumps(as_json(value), ensure_ascii=False, allow_nan=False))
 
 
 def as_json(value: object) -> Any:
     """A value of a dataset as JSON has it: arrays as lists, bytes as text where they are UTF-8, else as {"base64": text}.
+
+    Times are text, and so are numbers that JSON has not: "NaN", "Infinity" and "-Infinity".
 
     >>> as_json({"x": np.arange(2), "name": b"a"})
     {'x': [0, 1], 'name': 'a'}
@@ -29,7 +32,11 @@ def as_json(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(one) for one in value]
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "mM":  # as Python has them, some are numbers without a unit
+            return as_json(value.astype(str).tolist()) if isinstance(value, np.ndarray) else str(value)
         return as_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return _text(value)
     if value is None or isinstance(value, str | int | float | bool):

@@ -54,9 +54,13 @@ def value_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         flat = value.reshape(-1)
         kind = "bytes" if value.dtype.hasobject else str(value.dtype)
-        items = " ".join(value_text(item) for item in flat[:_ITEMS].tolist())
+        items = " ".join(
+            value_text(item) for item in (flat[:_ITEMS] if value.dtype.kind in "mM" else flat[:_ITEMS].tolist())
+        )
         more = " …" if flat.size > _ITEMS else ""
         return f"{kind}[{','.join(map(str, value.shape))}] {items}{more}".rstrip()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return str(value)
     if isinstance(value, np.generic):
         return value_text(value.item())
     if isinstance(value, bytes):

@@ -6,6 +6,8 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from distinput.cli.arguments import add_json
 from distinput.cli.exit_status import FINE
 from distinput.cli.files import add_files, add_records, together
@@ -13,6 +15,8 @@ from distinput.cli.output import print_json, print_table
 from distinput.inspect.column_statistics import ColumnStatistics, Range, statistics
 
 __all__ = ["add_arguments", "bars", "run"]
+
+_TIMES = (date, datetime, timedelta, np.datetime64, np.timedelta64)
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40
@@ -60,7 +64,7 @@ def _lines(column: ColumnStatistics) -> list[list[object]]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, date | datetime | timedelta):
+    if isinstance(value, _TIMES):
         return str(value)
     if isinstance(value, float):
         return f"{value:.6g}"
@@ -68,7 +72,7 @@ def _shown(value: Any) -> str:
 
 
 def _mean(numbers: Range) -> str:
-    timed = isinstance(numbers.least, date | datetime | timedelta)
+    timed = isinstance(numbers.least, _TIMES)
     return "" if timed or not numbers.histogram.counts else f"{numbers.mean:.6g}"
 
 

@@ -187,6 +187,7 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
         if lists and kind is list:
             return Structure("list", children=tuple([walk(v) for v in x]))
         if isinstance(x, tuple):
+            kind = x.__class__  # of what a proxy stands for
             fields = getattr(kind, "_fields", None)
             if fields is None:
                 return Structure("tuple", children=tuple([walk(v) for v in x]))

@@ -70,7 +70,7 @@ class Objects(_Items):
             first = shape_of(members[0])
             for row, member in enumerate(members):
                 if shape_of(member) != first:
-                    raise StackError(group, first, shape_of(member), row)
+                    raise StackError.of(group, first, shape_of(member), row)
             parts.append(np.array(members, self.dtype) if self.dtype != STRING else _stack_objects(members))
         return column_of(parts) if parts else Objects([], self.dtype)
 
@@ -89,7 +89,7 @@ class Objects(_Items):
             members = self.items[a:b]
             for row, member in enumerate(members):
                 if shape_of(member) != shape_of(members[0]):
-                    raise StackError(len(parts), shape_of(members[0]), shape_of(member), row)
+                    raise StackError.of(len(parts), shape_of(members[0]), shape_of(member), row)
             if not members:
                 parts.append(np.empty((0,), self.dtype))
             else:

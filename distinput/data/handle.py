@@ -369,6 +369,7 @@ class Handle(Generic[T_co]):
         return made, made, 0
 
     def _runs(self) -> Running:
+        self._node.check_captured()
         if self._running is None:
             self._running = Running.of(self._node)
         return self._running

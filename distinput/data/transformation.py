@@ -35,7 +35,8 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         given = {name: taken(value) for name, value in arguments.by_name(args, kwargs).items()}
-        return self._followed_by(op(self.node, **given).added(), reshuffles)
+        made = op(self.node, **given).with_functions_taken()
+        return self._followed_by(made.added(), reshuffles)
 
     method.__signature__ = arguments.signature  # type: ignore[attr-defined]
     method.__name__, method.__qualname__, method.__doc__ = name, f"Dataset.{name}", op.__doc__

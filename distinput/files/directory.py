@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import join_path, names_in
+from distinput.files.inside import check_inside, open_inside, plain_name
 from distinput.files.listing import below
 from distinput.files.paths import UNFINISHED, file_system, list_matching, local_path
-from distinput.files.source import naming, open_binary
+from distinput.files.source import naming
 
 __all__ = ["MANIFEST", "list_files", "named_files"]
 
@@ -96,14 +97,11 @@ def _inside(path: str, folder: str) -> str:
 
 def _listed(directory: str) -> list[str]:
     path = join_path(directory, MANIFEST)
-    with naming(path), open_binary(path) as file:
+    with naming(path), open_inside(directory, MANIFEST) as file:
         text = file.read()
     try:
-        names = [each["name"] for each in json.loads(text)["files"]]
-        if not all(
-            isinstance(name, str) and name and not {"/", "\0"} & set(name) and name not in (".", "..") for name in names
-        ):
-            raise ValueError("a name is not that of a file in the directory")
+        names = [plain_name(each["name"]) for each in json.loads(text)["files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error!r}") from error
+    check_inside(directory, names)
     return [join_path(directory, name) for name in names]

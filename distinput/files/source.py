@@ -22,6 +22,7 @@ from distinput.files.hints import HINTS
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import asked, facts_of, fetch
 from distinput.files.remote import RemoteFile, RemoteStream
+from distinput.files.retries import what_failed
 from distinput.files.version import Facts
 
 __all__ = [
@@ -65,7 +66,11 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
     except NotFoundError:
         raise
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path}; No such file or directory") from error
+        told = what_failed(error)
+        if told is error:
+            raise NotFoundError(f"{path}; No such file or directory") from error
+        told.add_note(f"while {doing} {path!r}")
+        raise told from error
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
         raise
@@ -156,8 +161,8 @@ def open_binary(path: str) -> BinaryIO:
         local = local_path(path)
         if local is not None:
             return open(local, "rb", buffering=0)
-        system, name = file_system(path)
-        file = system.open(name, "rb")
+        system, _ = file_system(path)
+        file: Any = asked(path, lambda system, name: system.open(name, "rb"))
         # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
         if isinstance(file, io.BytesIO):
             return io.BytesIO(file.getvalue())

@@ -33,6 +33,7 @@ from distinput.formats.tables import (
     arrays_of,
     as_columns,
     as_nulls,
+    check_nulls,
     rows_block,
 )
 from distinput.plan.check import normalized
@@ -63,6 +64,7 @@ class ArrowIpc(TableFormat):
       InvalidArgumentError: an option has an invalid value.
     """
 
+    has_columns: ClassVar[bool] = True
     name: ClassVar[str] = "arrow"
     maps: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -80,7 +82,9 @@ class ArrowIpc(TableFormat):
         return replace(self, columns=columns)
 
     def spec_of(self, path: str) -> Spec:
-        return self._file(path).spec
+        file = self._file(path)
+        check_nulls(path, self.nulls, file.schema)
+        return file.spec
 
     def rows(self, path: str) -> int | None:
         batches = self._file(path).batches

@@ -34,7 +34,7 @@ from distinput.formats.parquet_statistics import ranges_of
 from distinput.formats.portion import Portion
 from distinput.formats.possible import possible
 from distinput.formats.table_format import TableFormat
-from distinput.formats.tables import arrays_of, as_columns, as_nulls, checked_batch, rows_block, table_spec
+from distinput.formats.tables import arrays_of, as_columns, as_nulls, check_nulls, checked_batch, rows_block, table_spec
 from distinput.plan.check import normalized
 
 __all__ = ["Parquet", "PrunedParquet", "write_parquet"]
@@ -72,6 +72,7 @@ class Parquet(TableFormat):
       InvalidArgumentError: an option has an invalid value.
     """
 
+    has_columns: ClassVar[bool] = True
     name: ClassVar[str] = "parquet"
     in_portions: ClassVar[bool] = True
     lists_fragments: ClassVar[bool] = True
@@ -92,13 +93,16 @@ class Parquet(TableFormat):
         made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term)
         return made
 
-    def wants(self, path: str, stamp: str, group: int) -> bool:
+    def wants_group(self, path: str, stamp: str, group: int) -> bool:
         """Whether a row group is read at all."""
         del path, stamp, group
         return True
 
     def spec_of(self, path: str) -> Spec:
-        return _spec_of(path, stamp_of(path), self._columns)
+        stamp = stamp_of(path)
+        if self.nulls != "error":
+            check_nulls(path, self.nulls, footer_of(path, stamp).schema.to_arrow_schema())
+        return _spec_of(path, stamp, self._columns)
 
     def rows(self, path: str) -> int | None:
         return int(footer_of(path).num_rows)
@@ -152,7 +156,7 @@ class Parquet(TableFormat):
             before = 0
             for number, group in enumerate(groups_of(path, stamp, self._columns)):
                 wanted = range(max(0, begin - before), min(group.rows, end - before))
-                if wanted and self.wants(path, stamp, number):
+                if wanted and self.wants_group(path, stamp, number):
                     yield from passing.portions(number, group, before, wanted)
                 before += group.rows
         finally:
@@ -231,7 +235,7 @@ class PrunedParquet(Parquet):
     def where(self, term: Any) -> None:
         """Nothing: it has a condition already."""
 
-    def wants(self, path: str, stamp: str, group: int) -> bool:
+    def wants_group(self, path: str, stamp: str, group: int) -> bool:
         ranges = ranges_of(path, stamp, self.nulls)
         return group >= len(ranges) or possible(self.term, ranges[group])[0]
 

@@ -26,6 +26,7 @@ from distinput.core.owned import is_plain, kept, owned
 from distinput.core.spec import DatasetSpec, LeafSpec, Spec, TensorSpec, array_spec, opened
 from distinput.functions.claim import Claim, unlike
 from distinput.functions.signature import described
+from distinput.plan.binding import by_name
 
 __all__ = ["Chain", "Kinds"]
 
@@ -125,7 +126,7 @@ class Chain:
         return element_text(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Chain, (self.functions, self._claims, (), self.said)
+        return Chain, (tuple(map(by_name, self.functions)), self._claims, (), self.said)
 
     def _learning(self, rows: Block) -> Iterator[Any]:
         elements = rows.elements()

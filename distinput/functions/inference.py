@@ -6,6 +6,7 @@ Functions are not traced, so a spec found here is a claim (`functions/claim.py`)
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
 from itertools import islice, pairwise
 from typing import Any
 
@@ -125,15 +126,23 @@ def _merged(specs: Sequence[Spec]) -> Spec | None:
 def _results(call: Callable[[Any], Any], elements: Iterator[Any]) -> Iterator[Any]:
     """What `call` returns for elements, skipping those on which it fails."""
     for element in elements:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                result = call(element)
-            except SelfReferenceError:
-                raise
-            except Exception:  # noqa: BLE001 - it need not work for made-up elements
-                continue
+        filters = warnings.filters
+        try:
+            # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
+            result = copy_context().run(_silently, call, element)
+        except SelfReferenceError:
+            raise
+        except Exception:  # noqa: BLE001 - it need not work for made-up elements
+            continue
+        finally:
+            warnings.filters = filters  # for the same reason
         yield result
+
+
+def _silently(call: Callable[[Any], Any], element: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return call(element)
 
 
 def _holds_none(structure: Structure) -> bool:

@@ -24,7 +24,8 @@ from distinput.functions.claim import between
 from distinput.kernels.token_batches import cut_by_tokens
 from distinput.ops.ragged_batch import ragged_row
 from distinput.plan.batching import differing
-from distinput.plan.check import at_least, callable_argument, without_sparse
+from distinput.plan.binding import take_functions
+from distinput.plan.check import at_least, without_sparse
 from distinput.plan.needs import Needs
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.streaming.padding import Padding
@@ -101,7 +102,7 @@ class BatchByTokens(Node):
         if self.layout == "ragged" and self.padding_values is not None:
             raise InvalidArgumentError("batch_by_tokens: layout='ragged' does not pad; leave out padding_values")
         if self.length_func is not None:
-            callable_argument("batch_by_tokens", "length_func", self.length_func)
+            take_functions(self, "batch_by_tokens", "length_func")
         assert self.padding is not None
         assert self.length_func is not None or self._measured_leaves is not None
 

@@ -22,7 +22,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
-from distinput.plan.check import at_least, callable_argument, integer, normalized, without_sparse
+from distinput.plan.binding import take_functions
+from distinput.plan.check import at_least, integer, normalized, without_sparse
 from distinput.plan.keyed import Keyed
 from distinput.plan.node import Node
 from distinput.plan.state_form import taken_up
@@ -73,7 +74,7 @@ class BucketBySequenceLength(Keyed):
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        callable_argument("bucket_by_sequence_length", "element_length_func", self.element_length_func)
+        take_functions(self, "bucket_by_sequence_length", "element_length_func")
         for name, given in (
             ("bucket_boundaries", self.bucket_boundaries),
             ("bucket_batch_sizes", self.bucket_batch_sizes),

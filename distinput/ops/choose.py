@@ -183,6 +183,10 @@ class Draw(Seeded):
     def reshuffles(self) -> bool:
         return bool(self.rerandomize_each_iteration)
 
+    @property
+    def differs_by_place(self) -> bool:
+        return self.seed is None or self.reshuffles
+
     def start(self, epoch: int) -> State:
         return self.seeded(epoch)
 

@@ -238,16 +238,16 @@ class FragmentReader(Node):
         return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
 
     def _ahead(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions and not (run.past_damage and self.format.resumes):
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._parts(state, run), self._portions, run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(
-            self._parts(state, run), self._blocks, run, self.format.past, one_version=self.format.one_version
-        )
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._parts(state, run), self._blocks, run, past, one_version=self.format.one_version)
 
     def _parts(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""

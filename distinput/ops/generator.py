@@ -2,7 +2,7 @@
 """`from_generator`: the elements of a Python generator."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from time import perf_counter
@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.failure import Failure
 from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
-from distinput.core.owned import Promise, lent, owned
+from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
@@ -24,6 +25,7 @@ from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
 from distinput.core.stated import as_stated
+from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -65,6 +67,10 @@ class Generator(Node):
     signature: Spec
     args: tuple[Any, ...] = ()
     copy: bool = True
+    begun: Begun = field(default_factory=Begun, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        take_functions(self, "from_generator", "generator")
 
     @cached_property
     def spec(self) -> Spec:
@@ -92,14 +98,18 @@ class Generator(Node):
             return
         lends = not self.copy
 
-        def begin() -> Iterator[Any]:
+        def anew() -> Iterator[Any]:
             nonlocal lends
             iterator = iter(self.generator(*self.args))
-            next(islice(iterator, row, row), None)
-            if type(iterator) in _PLAIN_ITERATORS:
+            if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
             return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+
+        def begin() -> Iterator[Any]:
+            iterator = self.begun.items(anew, kept, sampling=run.sampling)
+            next(islice(iterator, row, row), None)
+            return iterator
 
         for elements, error in _pulled(begin, run.at_once(MOST_ROWS)):
             while elements:
@@ -276,7 +286,7 @@ def from_generator(
     Raises:
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
-    callable_argument("from_generator", "generator", generator)
+    callable_argument("from_generator", "generator", generator)  # before what else may be wrong
     given = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")

@@ -60,6 +60,7 @@ class Called(Protocol):
     @property
     def spec(self) -> Spec: ...
     def where(self) -> str: ...
+    def decide(self, run: Run) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +123,8 @@ class MapCalls(OneForOne):
         return concat_blocks([block for block, _ in checked])
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            for step in self.maps:  # the first element of all decides, not the first after a restart
-                _ = step.spec
+        for step in self.maps:
+            step.decide(run)
         made = _Pass(self, self.maps, self._chain(), run, run.counter(self)).made(state)
         return self._held(made, partial(run.annotate, where=self.maps[-1].where), tolerant=run.tolerant)
 

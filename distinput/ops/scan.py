@@ -18,7 +18,7 @@ from distinput.core.spec import Spec
 from distinput.core.state import Mark, State, decode_value, encode_value
 from distinput.functions.claim import Claim, Made, behind, between, formed, held
 from distinput.functions.inference import infer
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 
 __all__ = ["Carry", "Scan"]
@@ -90,7 +90,7 @@ class Scan(Node):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        callable_argument("scan", "scan_func", self.scan_func)
+        take_functions(self, "scan", "scan_func")
         assert self.carry is not None
 
     def added(self) -> Self:
@@ -145,8 +145,7 @@ class Scan(Node):
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first element of all decides, not the first after a restart
+        self.decide(run)
         made, note = self._made(state, run), partial(run.annotate, where=self.where)
         return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 

@@ -144,8 +144,7 @@ class Source(OneForOne):
         return found
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.resumed:
-            _ = self.spec  # the first items decide, not the first one after a restart
+        self.decide(run)
         note = partial(run.annotate, where=self.where)
         made = self._lent(self._called(state, run))
         return held(

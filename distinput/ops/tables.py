@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column, without_views
+from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_views
 from distinput.core.column import Ints
 from distinput.core.leaves import is_arrow_array, is_stream, is_table, library_of
 from distinput.core.nest import LEAF
@@ -125,7 +125,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
             if name in fill:
                 try:
                     made[name] = to_column(array, name, fill[name])
-                except (NullsError, UnsupportedTypeError, TypeError) as error:
+                except (FillError, NullsError, UnsupportedTypeError) as error:
                     raise InvalidArgumentError(f"{reading.who}: {error}") from None
         elif name in valid:
             marks[valid[name]] = np.ones(len(values), bool)

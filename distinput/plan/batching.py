@@ -93,7 +93,7 @@ class Stacking(Batching):
         return self.rows_spec.map(lambda leaf: _batched(leaf, first))
 
     def stream(self, state: State, run: Run) -> Stream:
-        queue = RowQueue(self.stacked(without_sparse(self.op, self.input.open(state["input"], run))), state)
+        queue = RowQueue(self._rows(without_sparse(self.op, self.input.open(state["input"], run))), state)
         size = int(self.batch_size)
         while True:
             before = queue.mark()
@@ -111,6 +111,14 @@ class Stacking(Batching):
                     return
             for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
                 yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+
+    def _rows(self, stream: Stream) -> Stream:
+        """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
+        for block, after in stream:
+            if block.size:
+                yield from self.stacked(chain(((block, after),), stream))
+            else:
+                yield block, after
 
     def _lost(self, queue: RowQueue) -> Failure:
         """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""

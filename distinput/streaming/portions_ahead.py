@@ -12,10 +12,10 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.formats.portion import Portion
-from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at
+from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at, is_defect
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from distinput.core.pool import Pool, Task
 
 __all__ = ["portions_ahead"]
 
@@ -64,7 +64,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
                 ahead.go_on()
             return
         except Exception as error:
-            if not run.tolerant:
+            if not run.tolerant or is_defect(error):
                 raise
             if not run.past_damage or rest.past is None or not isinstance(error, DAMAGE):
                 place["lost"] = True
@@ -86,7 +86,7 @@ class _Pulled:
 
     def __init__(self, item: PlacedPortion | Exception, reading: Callable[[], str] | None) -> None:
         self.item, self.reading = item, reading
-        self.future: Future[Any] | None = None
+        self.future: Task[Any] | None = None
 
 
 class _Ahead:
@@ -100,7 +100,7 @@ class _Ahead:
         self.asked = False
         self._portions, self._run, self._stack = portions, run, stack
         self._most = run.read_ahead.pieces
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Pool | None = None
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
         self._reading: Callable[[], str] | None = None

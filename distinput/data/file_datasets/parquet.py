@@ -24,6 +24,8 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       nulls: "error", or a dict with what to put in the place of nulls, by column.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
@@ -47,6 +49,7 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
     ) -> None:
         made = FORMATS.find("parquet")(None if columns is None else tuple(columns), nulls=nulls)
         super().__init__(
@@ -57,5 +60,6 @@ class ParquetDataset(Dataset[dict[str, Any]]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )

@@ -167,7 +167,9 @@ class DaskHost(Host):
             secret,
             interface,
             wrap=_wrapping(worker.security, "worker"),
-            listen=None if listen is None else partial(listen.wrap_socket, server_side=True),
+            listen=None
+            if listen is None
+            else partial(listen.wrap_socket, server_side=True, do_handshake_on_connect=False),
         )
         worker.log_event(topic, {"key": key, "address": list(self.address)})
 

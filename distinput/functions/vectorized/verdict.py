@@ -2,6 +2,7 @@
 """`Verdict`: whether the functions of a `map` are called for whole blocks, and if not, why not."""
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -68,11 +69,8 @@ class Verdict:
         if self.reason is not None:
             return None
         try:
-            with np.errstate(**_strict()):
-                if self._whole is None:
-                    self._whole = WholeBlock(self._functions, measured=self._measured, said=self._said)
-                made = self._whole(rows)
-                self._whole.compared(rows, made, self._call)
+            # In a context of its own, since an interrupt may come before errstate has restored the one that it found.
+            made = copy_context().run(self._strictly, rows)
         except Refused as refusal:
             self.reason = str(refusal)
             return None
@@ -84,6 +82,14 @@ class Verdict:
         self._misses = 0
         self.blocks += 1
         return made
+
+    def _strictly(self, rows: Block) -> Block:
+        with np.errstate(**_strict()):
+            if self._whole is None:
+                self._whole = WholeBlock(self._functions, measured=self._measured, said=self._said)
+            made = self._whole(rows)
+            self._whole.compared(rows, made, self._call)
+            return made
 
 
 def _strict() -> dict[str, Any]:
