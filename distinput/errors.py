@@ -8,6 +8,8 @@ TensorFlow can catch what it expects.
 from collections.abc import Iterable
 from typing import Any
 
+from distinput.url_secrets import without_secrets
+
 __all__ = [
     "ABORTED",
     "ALREADY_EXISTS",
@@ -105,7 +107,11 @@ class DistinputError(Exception):
             args = (message,)
         elif len(args) in (3, 4) and not isinstance(args[0], int):  # TensorFlow's; Python's begin with an errno
             args = (args[2],)
-        super().__init__(*args)
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
+
+    def add_note(self, note: str) -> None:
+        """Add a sentence, which is printed behind the message. Secrets in URLs are cut out of both."""
+        super().add_note(without_secrets(note))
 
     @property
     def message(self) -> str:
@@ -240,6 +246,9 @@ class InputWarning(UserWarning):
 
     Filters of the module `warnings` silence it or turn it into an error.
     """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
 
 class CollectiveError(DistinputError, RuntimeError):

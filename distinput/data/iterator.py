@@ -308,6 +308,8 @@ class DatasetIterator(Generic[T_co]):
         plan, running = resumed(self._plan, running, place)
         other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
+        if plan is not self._plan:  # later passes go on with the seeds of the state
+            self._passes.taken_over = self._plan, plan, running
         self.__dict__, other.__dict__ = other.__dict__, self.__dict__
         other.close()
 

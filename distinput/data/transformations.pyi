@@ -847,7 +847,8 @@ class Transformations(Actions[T_co]):
 
         Shapes: a string becomes one value for each feature: [*shape] for `FixedLenFeature`, [number of values] for `VarLenFeature`;
         a vector of k strings becomes k of each, [k, *shape], with a `RaggedTensor` of k rows for `VarLenFeature` and
-        `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. Order: unchanged. State: where the
+        `RaggedFeature`, and sequences padded to the longest for `FixedLenSequenceFeature`. A `SparseFeature` becomes a
+        `SparseTensor`, a `RaggedFeature` with partitions a `RaggedTensor` of rows of rows. Order: unchanged. State: where the
         next element stands in the input. All records of a block are parsed by one call of compiled code.
 
         Args:

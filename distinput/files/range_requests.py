@@ -14,6 +14,7 @@ from distinput.files.paths import file_system
 from distinput.files.retries import DEFAULT, ShortAnswerError, persistently
 from distinput.files.version import Facts, changed, facts_in
 from distinput.files.web_ranges import described_ranges, is_web
+from distinput.url_secrets import public_url
 
 __all__ = ["AT_A_TIME", "PIECE_BYTES", "Buffer", "asked", "facts_of", "fetch", "ranges_of", "remote_size"]
 
@@ -70,7 +71,7 @@ def fetch(
     def ask(ranges: list[tuple[int, int]]) -> list[Buffer]:
         return _fetch(path, [a for a, _ in ranges], [b for _, b in ranges], known, cancel)
 
-    return cache.read(f"{path} {known.version}", known.size, wanted, ask)
+    return cache.read(f"{public_url(path)} {known.version}", known.size, wanted, ask)
 
 
 def _fetch(

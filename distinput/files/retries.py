@@ -6,11 +6,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from json import JSONDecodeError
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.url_secrets import scrub, without_secrets
 
 __all__ = ["DEFAULT", "Retries", "ShortAnswerError", "persistently", "transient", "what_failed"]
 
@@ -104,16 +104,19 @@ def what_failed(error: Exception) -> Exception:
 
     fsspec says so of whatever went wrong on the web: also of servers that are overloaded, and of missing rights.
     """
-    cause = error.__cause__
-    if not isinstance(error, FileNotFoundError) or not isinstance(cause, Exception):
+    if type(error).__module__.startswith("aiohttp.") and without_secrets(str(error)) != str(error):
+        cause: BaseException | None = error if isinstance(getattr(error, "status", None), int) else None
+    else:
+        cause = error.__cause__ if isinstance(error, FileNotFoundError) else None
+    if not isinstance(cause, Exception):
         return error
     status = getattr(cause, "status", None)
     if not isinstance(status, int):
         return cause if transient(cause) or _never(cause) else error
-    if status in _MISSING:
-        return error
     told = f"the server answered {status} {getattr(cause, 'message', '')}".rstrip()
-    name = error.filename or str(error)
+    name = getattr(error, "filename", None) or ("" if error is cause else str(error))
+    if status in _MISSING:
+        return FileNotFoundError(errno.ENOENT, told, name) if error is cause else error
     if status in _FORBIDDEN:
         return PermissionError(errno.EACCES, told, name)
     passes = status >= 500 or status in _TRY_AGAIN
@@ -124,7 +127,7 @@ def _never(error: BaseException | None) -> bool:
     """True for errors of the network's packages that are about the request, the certificate or the credentials."""
     while error is not None:
         names = {kind.__name__ for kind in type(error).__mro__}
-        if names & _ABOUT_THE_REQUEST or (isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)):
+        if names & _ABOUT_THE_REQUEST or (isinstance(error, ValueError) and "JSONDecodeError" not in names):
             return True
         error = error.__cause__
     return False
@@ -169,6 +172,7 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, ca
             short += isinstance(error, ShortAnswerError)
             wait = random.uniform(0, min(pause, retries.longest_pause))
             left = retries.deadline - (time.monotonic() - begun)
+            scrub(error)
             if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
                 if failures:
                     error.add_note(
@@ -176,7 +180,9 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries = DEFAULT, ca
                     )
                 if error is caught:
                     raise
-                raise error from caught
+                error.__cause__ = caught
+                scrub(error)
+                raise error from error.__cause__
             failures, pause = failures + 1, 2 * pause
             given_up.wait(wait)
 

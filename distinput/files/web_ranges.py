@@ -5,7 +5,6 @@ A server may send another range than it was asked for, or know another size than
 that; the header `Content-Range` does.
 """
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +33,8 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
       url: of the file.
       ranges: the first byte of each, and the byte after it.
     """
+    import asyncio  # takes long, and only the web needs it
+
     from fsspec.asyn import sync
 
     async def ask() -> list[Any]:
@@ -47,7 +48,7 @@ def described_ranges(system: Any, url: str, ranges: Sequence[tuple[int, int]]) -
     return found
 
 
-async def _part(system: Any, session: Any, free: asyncio.Semaphore, url: str, start: int, stop: int) -> Any:
+async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop: int) -> Any:
     if start >= stop:
         return {}, b""
     options = {**system.kwargs}

@@ -26,6 +26,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, version_of
 from distinput.formats.record_index import ENDING, array_file
 from distinput.kernels.own_folder import is_own
+from distinput.url_secrets import public_url
 
 __all__ = ["built_index", "index_path"]
 
@@ -52,12 +53,12 @@ def index_path(path: str, format: str, folder: str | None) -> str:
     >>> index_path("data/a.txt", "text", None)
     'data/.a.txt.text.index'
     """
-    beside, name = split_path(path)
+    beside, name = split_path(public_url(path))
     if folder is None:
         hidden = f".{name}.{format}{ENDING}"
         return join_path(beside, hidden) if beside else hidden
     _check_own(folder)
-    place = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    place = blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
     return join_path(folder, f"{name}.{place}.{format}{ENDING}")
 
 

@@ -14,7 +14,7 @@ from distinput.core.calls import note_element
 from distinput.core.failure import Failure
 from distinput.core.nest import structure_of
 from distinput.core.ragged_tensor import RaggedTensor
-from distinput.core.random import key_of
+from distinput.core.random import key_of, unseeded
 from distinput.core.rows import RowQueue
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -107,9 +107,9 @@ class Making:
 
     @cached_property
     def _shared(self) -> frozenset[int]:
-        """The drawn seeds of the random steps of datasets that the function holds."""
+        """The marks of the random steps of datasets that the function holds."""
         held = held_datasets(self._function)
-        return frozenset([step.drawn_seed for node in held for step in walk(node) if isinstance(step, Seeded)])
+        return frozenset([step.mark for node in held for step in walk(node) if isinstance(step, Seeded)])
 
     def __call__(self, element: Any, number: int | None = None) -> Node:
         """The dataset of an element.
@@ -118,7 +118,8 @@ class Making:
           element: what the function gets.
           number: how many datasets were made before it in this pass; None: not known, or of no account (`counts`).
         """
-        node = node_of(self._op, self._call(element))
+        with unseeded():
+            node = node_of(self._op, self._call(element))
         if node.lasting or any(step.differs_by_place for step in walk(node)):
             node = self._seeded(node, hash_of(element), number)
         return node if self._through is None else self._through(node)
@@ -136,7 +137,7 @@ class Making:
             return node
         keys = [key_of(self._seed, word)] * len(steps)
         if number is not None:
-            held = [step.drawn_seed in self._shared for step in steps]  # type: ignore[attr-defined]
+            held = [isinstance(step, Seeded) and step.mark in self._shared for step in steps]
             again = [key_of(self._seed, number) if step.differs_by_place else self._seed for step in steps]
             keys = [own if is_held else key for own, is_held, key in zip(again, held, keys, strict=True)]
         return with_drawn_seeds(node, [key_of(key, index) >> 1 for index, key in enumerate(keys)])

@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Collection
 from types import FunctionType
 
-from distinput.kernels.own_folder import is_own
-
 __all__ = ["Place", "holds", "may_hold", "place"]
 
 Place = tuple[str, list[str]]
@@ -77,6 +75,8 @@ def _folders(beside: str) -> list[str]:
     Never one that others may write to: its contents are executed.
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        from distinput.kernels.own_folder import is_own
+
         folder = os.path.join(chosen, "distinput")
         if is_own(folder):
             return [folder]
@@ -96,6 +96,8 @@ def _folders(beside: str) -> list[str]:
 
 def may_hold(folder: str) -> bool:
     """True if kernels in a folder may be executed: nobody can write there who could not change the source of this library."""
+    from distinput.kernels.own_folder import is_own
+
     return is_own(folder, _owners())
 
 

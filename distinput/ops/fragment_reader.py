@@ -214,6 +214,10 @@ class FragmentReader(Node):
                 position = None
         return None
 
+    @property
+    def in_record_order(self) -> bool:
+        return True
+
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell
 

@@ -15,7 +15,7 @@ from distinput.core.failure import Failure
 from distinput.core.leaves import STRING
 from distinput.core.nest import LEAF
 from distinput.core.objects import Datasets
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import fresh_seed, key_of, unseeded
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.core.spec import DatasetSpec, Spec
@@ -84,7 +84,8 @@ class GroupByWindow(Keyed):
 
     def _reduced(self, key: int, parts: list[Block]) -> Node:
         window = rows_node(concat_blocks(parts), self.input.spec.leaves)
-        node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        with unseeded():
+            node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
         if not drawn_seeds(node):
             return node
         return with_seed(node, key_of(self.drawn_seed, key, hash_of(parts[0].row(0))))

@@ -62,6 +62,10 @@ class Window(Grouped):
         return int(self.size if self.shift is None else self.shift)
 
     @property
+    def members(self) -> range:
+        return range(0, self.needed, self.stride)
+
+    @property
     def needed(self) -> int:
         return int(1 + (self.size - 1) * self.stride)
 

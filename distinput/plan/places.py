@@ -4,7 +4,7 @@
 As in TensorFlow, where each iterator over a shuffled dataset draws anew: `zip((ds, ds))` pairs each element with another one,
 and `ds.concatenate(ds)` is two epochs. The order is a function of the seed, the pass and the place. A cache keeps one order.
 
-A step is known by the seed that it drew when it was made, also where the user gave one: copies of a step have the same.
+A step is known by its mark, which its copies have.
 """
 
 from collections import Counter
@@ -28,15 +28,15 @@ def placed(node: Node, number: int = 0, shared: Collection[int] = ()) -> Node:
     Args:
       node: a tree.
       number: of datasets that a function makes one after the other, which one this is.
-      shared: the drawn seeds of steps that were made before the function was called, so that all these datasets have them.
+      shared: the marks of steps that were made before the function was called, so that all these datasets have them.
 
     >>> import distinput as di
     >>> ds = di.data.Dataset.range(9).shuffle(9, seed=1)
     >>> [step.place for step in differing(placed(ds.concatenate(ds).node))]
     [0, 1]
     """
-    found = Counter([step.drawn_seed for step in differing(node)])
-    if not any(count > 1 or (number and seed in shared) for seed, count in found.items()):
+    found = Counter([step.mark for step in differing(node)])
+    if not any(count > 1 or (number and mark in shared) for mark, count in found.items()):
         return node
     return _Places(number, shared).of(node)
 
@@ -63,8 +63,8 @@ class _Places:
         return made
 
     def _numbered(self, step: Seeded) -> Node:
-        place = step.place or self._before[step.drawn_seed]
-        self._before[step.drawn_seed] += 1
-        if self._number and step.drawn_seed in self._shared:
+        place = step.place or self._before[step.mark]
+        self._before[step.mark] += 1
+        if self._number and step.mark in self._shared:
             place = key_of(self._number, place)
         return step if place == step.place else step.at_place(place)

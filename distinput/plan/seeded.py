@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from distinput.core.random import fresh_seed, key_of
+from distinput.core.random import fresh_seed, key_of, unrelated
 from distinput.core.state import State
 from distinput.plan.check import integer
 from distinput.plan.node import Node
@@ -23,6 +23,8 @@ class Seeded(Node):
     """
 
     drawn_seed: int = field(default_factory=fresh_seed, kw_only=True, repr=False)
+    mark: int = field(default_factory=unrelated, kw_only=True, repr=False)
+    """A number that copies of the step have, and no other step."""
     place: int = field(default=0, kw_only=True, repr=False)
     """Which of the places of this step in its tree it stands at; the first one is 0 (`plan.places`)."""
 

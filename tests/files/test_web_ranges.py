@@ -26,10 +26,10 @@ def test_a_server_that_is_down_is_not_skipped(on_error: Any) -> None:
     with StrangeServer(CONTENT, lambda answer: answer.fail(503)) as server:
         di.io.mount(f"{server.url}/", storage_options={}, retries=Retries(deadline=0.5))
         try:
-            with pytest.raises(OSError, match="the server answered 503 Service Unavailable") as caught:
+            with pytest.raises(OSError, match=r"503 Service Unavailable|was not answered") as caught:
                 di.data.TextLineDataset(f"{server.url}/a.txt", on_error=on_error).to_list()
             assert not isinstance(caught.value, FileNotFoundError)
-            with pytest.raises(OSError, match="the server answered 503 Service Unavailable"):
+            with pytest.raises(OSError, match=r"503 Service Unavailable|was not answered"):
                 di.data.TextLineDataset(f"{server.url}/{{a,b}}.txt").to_list()
         finally:
             di.io.unmount(f"{server.url}/")

@@ -16,6 +16,7 @@ from typing import Any
 
 from distinput.core.pickled_code import dumps
 from distinput.distribute.door import Door, Visitor
+from distinput.distribute.seats.dask_process import is_loopback
 from distinput.distribute.seats.importable import same_modules
 from distinput.distribute.seats.links import PULSE, Address, join_cluster
 from distinput.distribute.seats.messages import answer_greeting, receive, send
@@ -174,5 +175,7 @@ def _listening(interface: str) -> socket.socket:
     try:
         return socket.create_server((interface, 0), family=family, backlog=64)
     except OSError:
+        if is_loopback(interface):
+            raise
         # The others know this machine by an address that it does not know itself, as behind the service of a Kubernetes pod.
         return socket.create_server(("", 0), backlog=64)
