@@ -2,6 +2,8 @@
 """What commands print: JSON for programs, tables and values for people."""
 
 import json
+import math
+import re
 import shutil
 import sys
 from base64 import b64encode
@@ -10,16 +12,38 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_json", "print_json", "print_table", "shortened"]
+__all__ = ["as_json", "print_json", "print_table", "shortened", "visible"]
+
+_HIDDEN = "\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufff9-\ufffb"
+_NO_CHARACTERS = re.compile(f"[\x00-\x1f{_HIDDEN}]")
+_NONE_IN_JSON = re.compile(f"[{_HIDDEN}]")
+_NONE_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
+
+
+def visible(text: object, lines: bool = False) -> str:
+    r"""A text in which what a terminal obeys instead of showing is written out: escapes, C1, marks that turn text around.
+
+    Args:
+      text: names of columns and files, say, which strangers may have made.
+      lines: whether it may have several lines.
+
+    >>> print(visible("a\x9b31m\u202eb"))
+    a\x9b31m\u202eb
+    """
+    pattern = _NONE_IN_LINES if lines else _NO_CHARACTERS
+    return pattern.sub(lambda found: repr(found[0])[1:-1], str(text))
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value on a line of its own."""
-    print(json.dumps(as_json(value), ensure_ascii=False))
+    """Print one JSON value on a line of its own; what a terminal would obey is escaped, which means the same."""
+    text = json.dumps(as_json(value), ensure_ascii=False, allow_nan=False)
+    print(_NONE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def as_json(value: object) -> Any:
     """A value of a dataset as JSON has it: arrays as lists, bytes as text where they are UTF-8, else as {"base64": text}.
+
+    Times are text, and so are numbers that JSON has not: "NaN", "Infinity" and "-Infinity".
 
     >>> as_json({"x": np.arange(2), "name": b"a"})
     {'x': [0, 1], 'name': 'a'}
@@ -29,7 +53,11 @@ def as_json(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(one) for one in value]
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "mM":  # as Python has them, some are numbers without a unit
+            return as_json(value.astype(str).tolist()) if isinstance(value, np.ndarray) else str(value)
         return as_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return _text(value)
     if value is None or isinstance(value, str | int | float | bool):
@@ -82,7 +110,7 @@ def _drawn(headings: Sequence[str], shown: Sequence[Sequence[str]], right: Seque
 
 def _cell(cell: object) -> str:
     if isinstance(cell, bool) or not isinstance(cell, int):
-        return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+        return f"{cell:.4g}" if isinstance(cell, float) else visible(cell)
     return f"{cell:,}"
 
 

@@ -4,12 +4,13 @@
 The rule for nulls, which Parquet files, Arrow files and tables in memory share: a null becomes the replacement given for its
 column. Without one it becomes the value that NumPy has for this purpose: NaN among floats, NaT among dates, times and
 durations. NumPy has no such value for integers, truth values, text and lists: there a null is an error that names the column
-and the row. A null struct is a struct of nulls, each of which follows the rule of its own type.
+and the row. A null struct is a struct of nulls, each of which follows the rule of its own type; "s.a" names field a of column
+s, and so does a dict by field as the replacement of s. A null inside a list follows the rule of the values of the list.
 
 pyarrow is imported when the first function is called.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -28,10 +29,12 @@ from distinput.core.spec import RaggedTensorSpec, Spec, TensorSpec
 from distinput.core.strings import Strings
 
 __all__ = [
+    "FillError",
     "NullsError",
     "UnsupportedTypeError",
     "block_of",
     "columns_of",
+    "names_of",
     "schema_spec",
     "takeable",
     "to_column",
@@ -42,6 +45,9 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
+Mask = np.ndarray[Any, np.dtype[np.bool]]
+_Holding = Callable[[Mask], Mask]
+
 _INT64 = np.dtype(np.int64)
 
 
@@ -49,12 +55,24 @@ class UnsupportedTypeError(Exception):
     """An Arrow type that no column can hold."""
 
 
-class NullsError(Exception):
-    """A column holds nulls and there is nothing to put in their place; `row` is the first such row, `kind` their type."""
+class FillError(TypeError):
+    """What is to replace the nulls of a column is of another type than the column."""
 
-    def __init__(self, column: str, count: int, row: int, kind: str = "") -> None:
-        super().__init__(f"column {column!r} has {count} nulls, the first in row {row}")
-        self.column, self.count, self.row, self.kind = column, count, row, kind
+
+class NullsError(Exception):
+    """Rows of a column hold nulls that have no replacement; `row` is the first such row, `kind` the type of the nulls."""
+
+    column: str = ""
+    count: int = 0
+    row: int = 0
+    kind: str = ""
+
+    @staticmethod
+    def of(column: str, count: int, row: int, kind: str) -> "NullsError":
+        """The error about a column."""
+        error = NullsError(f"column {column!r} has {count} nulls, the first in row {row}")
+        error.column, error.count, error.row, error.kind = column, count, row, kind
+        return error
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -67,6 +85,23 @@ def schema_spec(schema: Any) -> Spec:
     return Spec.of({field.name: _nest_of(field.type, field.name) for field in schema})
 
 
+def names_of(schema: Any) -> list[str]:
+    """The names of columns, and of the fields of structs, which have dots in them.
+
+    >>> import pyarrow as pa
+    >>> names_of(pa.schema({"s": pa.struct({"a": pa.int64()}), "x": pa.int64()}))
+    ['s', 's.a', 'x']
+    """
+    return [name for field in schema for name in _names_in(field.type, field.name)]
+
+
+def _names_in(kind: Any, name: str) -> list[str]:
+    from pyarrow import types
+
+    below = kind if types.is_struct(kind) else ()
+    return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
+
+
 def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> ColumnBlock:
     """The rows of a record batch.
 
@@ -76,6 +111,7 @@ def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Colum
       fill: what to put in the place of nulls, by column.
 
     Raises:
+      FillError: a replacement does not fit its column.
       NullsError: a column without a fill value holds nulls.
     """
     return ColumnBlock(structure, structure.flatten(columns_of(batch, fill)), batch.num_rows)
@@ -84,7 +120,7 @@ def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Colum
 def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a record batch by name; a struct is a dict of columns."""
     return {
-        field.name: _to_columns(array, _Place(field.name, fill.get(field.name)))
+        field.name: _to_columns(array, _Place(field.name, fill.get(field.name), fill))
         for field, array in zip(batch.schema, batch.columns, strict=True)
     }
 
@@ -94,8 +130,8 @@ def to_column(array: Any, name: str, fill: Any = None) -> Column:
 
     Raises:
       ArrowDamageError: its offsets, or other such numbers, lead outside of its memory.
+      FillError: `fill` is of another type.
       NullsError: it holds nulls that have no replacement.
-      TypeError: `fill` is of another type.
       UnsupportedTypeError: no column can hold it.
     """
     column = to_columns(array, name, fill)
@@ -242,12 +278,52 @@ def _is_list(kind: Any) -> bool:
 
 
 class _Place:
-    """Where a value stands: its column, and what replaces nulls in it."""
+    """Where a value stands.
 
-    __slots__ = ("column", "fill")
+    Attributes:
+      column: its name; that of a field of a struct has a dot in it.
+      fill: what replaces nulls in it.
+      fills: the same by name, for the fields below.
+      above: which lists hold one of some items, from the innermost lists to those of the rows.
+    """
 
-    def __init__(self, column: str, fill: Any) -> None:
-        self.column, self.fill = column, fill
+    __slots__ = ("above", "column", "fill", "fills")
+
+    def __init__(
+        self, column: str, fill: Any, fills: Mapping[str, Any] | None = None, above: tuple[_Holding, ...] = ()
+    ) -> None:
+        self.column, self.fill, self.fills, self.above = column, fill, fills or {}, above
+
+    def field(self, name: str) -> "_Place":
+        """A field of a struct."""
+        column = f"{self.column}.{name}"
+        whole = self.fill.get(name) if isinstance(self.fill, Mapping) else self.fill
+        return _Place(column, self.fills.get(column, whole), self.fills, self.above)
+
+    def items(self, holding: _Holding) -> "_Place":
+        """The items of lists."""
+        return _Place(self.column, self.fill, self.fills, (holding, *self.above))
+
+    def rows(self, items: Mask) -> Ints:
+        """The rows of the column that hold one of these items: none if they are in no list, or in one that is null."""
+        for holding in self.above:
+            items = holding(items)
+        return np.flatnonzero(items)
+
+    def refuse(self, array: Any) -> None:
+        """Refuse nulls for which there is no replacement.
+
+        Raises:
+          NullsError: a row holds one.
+        """
+        where = self.rows(_is_null(array))
+        if len(where):
+            raise NullsError(self.column, len(where), int(where[0]), str(array.type))
+
+
+def _is_null(array: Any) -> Mask:
+    found: Mask = array.is_null().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _to_columns(array: Any, place: _Place) -> Any:
@@ -260,7 +336,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         array = without_views(array)
         if array.null_count and place.fill is None and (missing := _missing(kind)) is not None:
             values = _numbers(array).copy()
-            values[array.is_null().to_numpy(zero_copy_only=False)] = missing
+            values[_is_null(array)] = missing
             return Dense(values)
         filled = _filled(array, place) if array.null_count else array
         return _strings(filled) if _is_text(kind) else Dense(_numbers(filled))
@@ -272,7 +348,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
     if types.is_struct(kind):
         # `flatten` makes each field of a null struct a null.
         return {
-            field.name: _to_columns(part, _Place(f"{place.column}.{field.name}", place.fill))
+            field.name: _to_columns(part, place.field(field.name))
             for field, part in zip(kind, array.flatten(), strict=True)
         }
     if types.is_fixed_size_list(kind):
@@ -280,11 +356,6 @@ def _to_columns(array: Any, place: _Place) -> Any:
     if _is_list(kind):
         return _lists(array, place)
     raise UnsupportedTypeError(f"column {place.column!r} is of type {kind}")
-
-
-def _nulls(array: Any, place: _Place) -> NullsError:
-    where = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-    return NullsError(place.column, len(where), int(where[0]), str(array.type))
 
 
 def _missing(kind: Any) -> Any:
@@ -297,15 +368,18 @@ def _missing(kind: Any) -> Any:
 
 def _filled(array: Any, place: _Place) -> Any:
     import pyarrow as pa
+    from pyarrow import types
 
     if place.fill is None:
-        raise _nulls(array, place)
+        place.refuse(array)  # what is in no list may hold anything
+        return array.fill_null(False) if types.is_boolean(array.type) else array
     try:
-        return array.fill_null(pa.scalar(place.fill, array.type))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise TypeError(
+        fill = pa.scalar(place.fill, array.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
+        raise FillError(
             f"column {place.column!r} is of type {array.type}, and {place.fill!r} is not: {error}"
         ) from None
+    return array.fill_null(fill)
 
 
 def _numbers(array: Any) -> Array:
@@ -369,24 +443,26 @@ def _flat(array: Any, place: _Place) -> Dense | Strings | Ragged | RaggedBatches
 def _lists(array: Any, place: _Place) -> Ragged | RaggedBatches:
     from pyarrow import types
 
-    missing = None
-    if array.null_count:
-        if place.fill is None:
-            raise _nulls(array, place)
-        missing = array.is_null().to_numpy(zero_copy_only=False)
     kind = array.type
     if types.is_list_view(kind) or types.is_large_list_view(kind):
         starts, sizes = _view_spans(array)
-        flat = _flat(array.values, place)
+        values = array.values
     else:
         offsets = _offsets(array, types.is_large_list(kind))
         first, last = int(offsets[0]), int(offsets[-1])
         sizes = _sizes(offsets)
         starts = offsets[:-1] - first if first else offsets[:-1]
-        flat = _flat(array.values.slice(first, last - first), place)
-    if missing is not None:
-        sizes[missing] = 0  # a null list is an empty one, whatever its offsets say
-    return _spans(flat, starts, sizes)
+        values = array.values.slice(first, last - first)
+    if array.null_count:
+        if place.fill is None:
+            place.refuse(array)
+        sizes[_is_null(array)] = 0  # a null list is an empty one, whatever its offsets say
+
+    def holding(items: Mask) -> Mask:
+        before = np.append(0, np.cumsum(items))
+        return before[starts + sizes] > before[starts]  # type: ignore[no-any-return]
+
+    return _spans(_flat(values, place.items(holding)), starts, sizes)
 
 
 def _spans(flat: Dense | Strings | Ragged | RaggedBatches, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
@@ -406,7 +482,7 @@ def _view_spans(array: Any) -> tuple[Ints, Ints]:
     spans = [np.frombuffer(b, stored, len(array), array.offset * stored.itemsize) for b in array.buffers()[1:3]]
     starts, sizes = [each.astype(np.int64) for each in spans]
     if array.null_count:
-        starts[array.is_null().to_numpy(zero_copy_only=False)] = 0
+        starts[_is_null(array)] = 0
     return starts, sizes
 
 
@@ -414,14 +490,24 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
     """Arrays of one shape, kept as lists of their values or as lists of lists."""
     from pyarrow import types
 
-    values = array.storage
+    values, n = array.storage, len(array)
+
+    def holding(items: Mask) -> Mask:
+        return np.asarray(items.reshape(n, -1).any(axis=1), np.bool_)
+
+    odd = UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
     while _is_list(values.type) or types.is_fixed_size_list(values.type):
+        if n and len(values) % n:
+            raise odd
         if values.null_count:
-            raise _nulls(values, place)
+            place.items(holding).refuse(values)
         values = values.flatten()
-    flat, full = _to_columns(values, place), (len(array), *shape)
+    full = (n, *shape)
+    if len(values) != prod(full):
+        raise odd
+    flat = _to_columns(values, place.items(holding))
     if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
-        raise UnsupportedTypeError(f"column {place.column!r} of type {array.type} holds arrays of other shapes")
+        raise odd
     return Dense(flat.array.reshape(full)) if isinstance(flat, Dense) else flat.reshape(full)
 
 
@@ -431,15 +517,20 @@ def _fixed_lists(array: Any, place: _Place) -> Column:
 
     size, n = array.type.list_size, len(array)
     inner = array.values.slice(array.offset * size, n * size)
+    valid: Any = True
     if array.null_count:
         if place.fill is None:
-            raise _nulls(array, place)
+            place.refuse(array)
+        valid = ~_is_null(array)
         if pa.types.is_fixed_size_list(inner.type):
             raise UnsupportedTypeError(f"column {place.column!r} holds nulls of type {array.type}")
         # The places below a null list hold anything; they become nulls, and those are filled.
-        valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), size)
-        inner = pc.if_else(pa.array(valid), inner, pa.scalar(None, inner.type))
-    flat = _flat(inner, place)
+        inner = pc.if_else(pa.array(np.repeat(valid, size)), inner, pa.scalar(None, inner.type))
+
+    def holding(items: Mask) -> Mask:
+        return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
+
+    flat = _flat(inner, place.items(holding))
     if isinstance(flat, Ragged | RaggedBatches):
         return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
     if isinstance(flat, Dense):

@@ -16,6 +16,7 @@ from distinput.core.rows import Stream
 from distinput.core.state import State
 from distinput.core.threads import Threads
 from distinput.kernels.flag import Flag
+from distinput.url_secrets import scrub, without_secrets
 
 if TYPE_CHECKING:
     from distinput.core.pool import Pool
@@ -208,6 +209,14 @@ class Run:
         made._foreign, made._outside = outside._foreign, outside._outside
         return made
 
+    def goes_past(self, of_records: bool) -> bool:
+        """Whether a reader goes on behind a record that cannot be read.
+
+        Args:
+          of_records: whether errors of the format are of single records, so that `ignore_errors` drops these alone.
+        """
+        return self.past_damage or (self.tolerant and of_records)
+
     def counter(self, step: Step) -> Counter:
         """Where `step` is counted."""
         found = self.counters.get(id(step))
@@ -243,6 +252,7 @@ class Run:
             return
         error._distinput_noted = True  # type: ignore[attr-defined]  # the innermost op is the one at fault
         error.add_note(f"in {where()}")
+        scrub(error)
 
     def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
@@ -254,10 +264,10 @@ class Run:
             with suppress(Exception):  # of looking for it, such as that the file is gone
                 told = step.told_record(error, state, ahead)
         if told:
-            error.add_note(told)
+            error.add_note(without_secrets(told))
         elif self.reading is not None:
             behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
-            error.add_note(f"last read: {self.reading()}{behind}")
+            error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
 
     def _watched(self, step: Step, counter: Counter, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, schema_spec
+from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, block_of, names_of, schema_spec
 from distinput.core.arrow_damage import ArrowDamageError, check_batch
 from distinput.core.block import ColumnBlock
 from distinput.core.column import Ints
@@ -53,11 +53,11 @@ class Reading:
         """
         import pyarrow as pa
 
-        for option, names in (("nulls", self.nulls), ("valid", self.valid)):
-            for name, _ in names:
-                if name not in schema.names:
+        for option, given, known in (("nulls", self.nulls, names_of(schema)), ("valid", self.valid, schema.names)):
+            for name, _ in given:
+                if name not in known:
                     raise InvalidArgumentError(
-                        f"{self.who}: {option}: there is no column {name!r}; the columns are {', '.join(schema.names)}"
+                        f"{self.who}: {option}: there is no column {name!r}; the columns are {', '.join(known)}"
                     )
         for name, made in self.valid:
             if made in schema.names:
@@ -99,16 +99,16 @@ class Reading:
         except ArrowDamageError as error:
             raise DataLossError(f"{self.who}: damaged: {error}") from error
         except NullsError as error:
-            top = error.column.partition(".")[0]
+            top = error.column if error.column in batch.schema.names else error.column.partition(".")[0]
             row = rows + error.row if isinstance(rows, int) else int(rows[error.row])
             raise InvalidArgumentError(
                 f"{self.who}: column {error.column!r} has nulls, the first in row {row}, and NumPy has no "
-                f"null of type {error.kind}; say what to put in their place with nulls={{{top!r}: value}}, ask for a "
+                f"null of type {error.kind}; say what to put in their place with nulls={{{error.column!r}: value}}, ask for a "
                 f"column that says where they are with valid={{{top!r}: {top + '_valid'!r}}}, or drop these rows"
             ) from None
         except UnsupportedTypeError as error:
             raise InvalidArgumentError(f"{self.who}: {error}; {_cure(error)}") from None
-        except TypeError as error:
+        except FillError as error:
             raise InvalidArgumentError(f"{self.who}: nulls: {error}") from None
 
 

@@ -78,6 +78,7 @@ class DatasetIterator(Generic[T_co]):
         self._run.tolerant = place.get("tolerant", False)
         self._run.resumed = bool(place["skip"]) or place["at"] != node.start(place["epoch"])
         self._epoch: int = place["epoch"]
+        self._kept: list[int | None] | None = place.get("kept")  # as the state had it, until there is a block
         # An interrupt may come with any function call or loop. So what belongs together is assigned in one statement.
         self._hand = _hand_at(place, None if self._run.resumed or self._run.tolerant else 0)
         self._elements: Iterator[T_co] = NONE  # in hand, as far as they come from one part of the block
@@ -275,7 +276,8 @@ class DatasetIterator(Generic[T_co]):
         if self._seeds:
             made["seeds"] = self._seeds
         if self._stores:
-            made["kept"] = [store.epoch for store in self._stores]
+            untouched = self._kept is not None and hand.after is hand.at
+            made["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
         return made
 
     def sealed(self, place: State) -> State:
@@ -306,6 +308,8 @@ class DatasetIterator(Generic[T_co]):
         plan, running = resumed(self._plan, running, place)
         other: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
         self._passes.goes_on(place["epoch"])
+        if plan is not self._plan:  # later passes go on with the seeds of the state
+            self._passes.taken_over = self._plan, plan, running
         self.__dict__, other.__dict__ = other.__dict__, self.__dict__
         other.close()
 
@@ -313,7 +317,7 @@ class DatasetIterator(Generic[T_co]):
         """The same as `state()`, as the JSON text that Grain's tools expect."""
         from json import dumps  # saved states are few
 
-        return dumps(self.state()).encode()
+        return dumps(self.state(), sort_keys=True).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""

@@ -5,8 +5,14 @@ import io
 import zipfile
 from typing import Any
 
-import numpy as np
-
+from distinput.core.npy_header import (
+    MalformedArchive,
+    MalformedArray,
+    ObjectsError,
+    content_of,
+    npy_array,
+    reading_archive,
+)
 from distinput.errors import DataLossError, InvalidArgumentError
 
 __all__ = ["MOST_BYTES", "decode_npy", "decode_npz"]
@@ -15,7 +21,7 @@ MOST_BYTES = 1 << 30
 """The most bytes that the arrays of an archive may take."""
 
 
-def decode_npy(contents: bytes) -> Any:
+def decode_npy(contents: Any) -> Any:
     """An array as `numpy.save` writes it, in native byte order.
 
     Raises:
@@ -28,22 +34,21 @@ def decode_npy(contents: bytes) -> Any:
     >>> decode_npy(file.getvalue())
     array([0, 1, 2])
     """
-    try:
-        # `max_header_size`: a header is a Python literal, and parsing a long one may take all memory.
-        found = np.load(io.BytesIO(contents), allow_pickle=False, max_header_size=10_000)
-    except Exception as error:  # parsing a damaged header may raise anything
-        if "allow_pickle" in str(error):
-            raise InvalidArgumentError(
-                "it holds objects, which only pickle reads, and that can run any code; save numbers, or decode it as 'bytes'"
-            ) from None
-        raise DataLossError(f"it is not a .npy file, or damaged: {error}") from error
-    if not isinstance(found, np.ndarray):
+    if bytes(contents[:4]) == b"PK\3\4":
         raise DataLossError("it is not a .npy file, but an archive of several; decode it as 'npz'")
+    try:
+        found = npy_array(contents)
+    except ObjectsError:
+        raise InvalidArgumentError(
+            "it holds objects, which only pickle reads, and that can run any code; save numbers, or decode it as 'bytes'"
+        ) from None
+    except MalformedArray as error:
+        raise DataLossError(f"it is not a .npy file, or damaged: {error}") from error
     if found.dtype.kind not in "biufcmM":
         raise InvalidArgumentError(
             f"it holds values of dtype {found.dtype}, which no element has; decode it as 'bytes'"
         )
-    return found if found.dtype.isnative else found.astype(found.dtype.newbyteorder("="))
+    return found.astype(found.dtype.newbyteorder("="), order="C")
 
 
 def decode_npz(contents: bytes) -> dict[str, Any]:
@@ -59,24 +64,26 @@ def decode_npz(contents: bytes) -> dict[str, Any]:
     >>> decode_npz(file.getvalue())
     {'x': array([0, 1]), 'y': array(3., dtype=float32)}
     """
-    found = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(contents)) as archive:
-            members = archive.infolist()
-            size = sum(member.file_size for member in members)  # reading stops where a member is longer than it says
-            if size > MOST_BYTES:
-                raise InvalidArgumentError(
-                    f"its arrays take {size} bytes, more than {MOST_BYTES}; decode it as 'bytes'"
-                )
-            for member in members:
-                if not member.filename.endswith(".npy"):
-                    raise InvalidArgumentError(f"it holds {member.filename!r}, which is no array; decode it as 'bytes'")
-                name = member.filename.removesuffix(".npy")
-                if name in found:
-                    raise DataLossError(f"it holds two arrays {name!r}")
-                found[name] = decode_npy(archive.read(member))
-    except (InvalidArgumentError, DataLossError):
-        raise
-    except Exception as error:  # of zipfile and zlib there are many
+        return _of_archive(contents)
+    except MalformedArchive as error:
         raise DataLossError(f"it is not a .npz file, or damaged: {error}") from error
+
+
+def _of_archive(contents: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with reading_archive():
+        archive = zipfile.ZipFile(io.BytesIO(contents))
+    with archive:
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)  # reading stops where a member is longer than it says
+        if size > MOST_BYTES:
+            raise InvalidArgumentError(f"its arrays take {size} bytes, more than {MOST_BYTES}; decode it as 'bytes'")
+        for member in members:
+            if not member.filename.endswith(".npy"):
+                raise InvalidArgumentError(f"it holds {member.filename!r}, which is no array; decode it as 'bytes'")
+            name = member.filename.removesuffix(".npy")
+            if name in found:
+                raise DataLossError(f"it holds two arrays {name!r}")
+            found[name] = decode_npy(content_of(archive, member.filename))
     return found

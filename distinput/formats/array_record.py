@@ -126,7 +126,7 @@ class _Opened:
         """Name the file in errors of the reader."""
         try:
             yield
-        except (RuntimeError, IndexError, ValueError) as error:
+        except (RuntimeError, ValueError) as error:  # of the package
             raise DataLossError(f"{self._path}: damaged: {error}") from error
 
 

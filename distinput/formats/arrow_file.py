@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.picked import Rows
+from distinput.core.spec import Spec
 from distinput.errors import DataLossError
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, open_ranges
 from distinput.formats.arrow_messages import Batches, batches_of_file, batches_of_stream, check_end_of_stream, is_file
-from distinput.formats.tables import checked_batch, naming_damage, table_spec
+from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
 
 __all__ = ["ArrowFile", "arrow_file", "reading_batch"]
 
@@ -52,14 +53,27 @@ class ArrowFile:
             reading_batch(path, self._schema_part),
         ):  # pyarrow decodes names on first access
             self.schema = reader.schema
-            self.spec = table_spec(path, self.schema, columns)
+            check_columns(path, self.schema, columns)
         if self.batches is not None and not trusted:
             self._read_empty(np.flatnonzero(np.diff(self.batches.ends) == 0).tolist())
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The spec of a row.
+
+        Raises:
+          UnimplementedError: a column has a type that no array can hold.
+        """
+        return table_spec(self.path, self.schema, self.columns)
 
     @property
     def views(self) -> bool:
         """True if numbers are views of the mapped file."""
-        return self.whole is not None and self.batches is not None and not self.batches.compressed
+        return (
+            self.whole is not None
+            and self.batches is not None
+            and not (self.batches.compressed or self.batches.swapped)
+        )
 
     @property
     def single(self) -> bool:
@@ -175,9 +189,14 @@ class ArrowFile:
         from pyarrow import ipc
 
         start, size = int(self.batches.starts[number]), int(self.batches.sizes[number])
+        message = self.whole[start : start + size]
         with reading_batch(self.path, f"record batch {number}"):
-            message = pa.py_buffer(self.whole[start : start + size])
-            return self._checked(number, ipc.read_record_batch(message, self.schema))
+            if self.batches.swapped:  # which the message alone does not say: the schema does
+                begin = self.whole[: self.batches.starts[0]]
+                batch = ipc.open_stream(pa.py_buffer(np.concatenate((begin, message)))).read_next_batch()
+            else:
+                batch = ipc.read_record_batch(pa.py_buffer(message), self.schema)
+        return self._checked(number, batch)
 
     def _checked(self, number: int, batch: Any) -> Any:
         if self.batches is not None:

@@ -7,6 +7,7 @@ Format", and its schemas `Message.fbs` and `File.fbs`.
 """
 
 import struct
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,10 @@ _NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
 
 
+class MalformedError(Exception):
+    """What should be a message is none."""
+
+
 @dataclass(frozen=True, eq=False)
 class Batches:
     """The record batches of a file, in order.
@@ -36,6 +41,7 @@ class Batches:
       ends: [b + 1] number of rows before each batch, and in total.
       compressed: true if the values of any batch are compressed.
       dictionaries: true if there are dictionaries, which precede the batches that use them.
+      swapped: true if the values have the other byte order than this machine, so that they are no view of the file.
     """
 
     starts: Ints
@@ -43,6 +49,7 @@ class Batches:
     ends: Ints
     compressed: bool
     dictionaries: bool
+    swapped: bool = False
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -84,7 +91,8 @@ def batches_of_file(path: str) -> Batches:
         blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
         # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
-    except (struct.error, ValueError, IndexError) as error:
+        swapped = _is_swapped(footer.table(1))
+    except MalformedError as error:
         raise _damage(path, f"its footer at byte {begin}: {error}") from error
     parts = np.array([starts - 8, heads - 8, bodies])  # each for itself first: their sum may overflow
     outside = ((parts < 0) | (parts > begin)).any(0) | (starts + heads + bodies > begin)
@@ -96,12 +104,12 @@ def batches_of_file(path: str) -> Batches:
     for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):
         try:
             message = _message(data[end - head : end])[0]
-        except (struct.error, ValueError, IndexError) as error:
+        except MalformedError as error:
             raise _damage(path, f"record batch {number} at byte {starts[number]}: {error}") from error
         if message.kind != _BATCH or message.rows < 0:
             raise _damage(path, f"what should be record batch {number} at byte {starts[number]} is something else")
         found.append(message)
-    return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0)
+    return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0, swapped=swapped)
 
 
 def batches_of_stream(path: str, data: Bytes) -> Batches:
@@ -114,13 +122,10 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
     Raises:
       DataLossError: it is damaged, or lacks the end marker.
     """
-    from pyarrow import py_buffer
-    from pyarrow.ipc import read_message
-
     view = memoryview(data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
     at, size = 0, len(data)
     starts, sizes, found = [], [], []
-    dictionaries = False
+    dictionaries = swapped = False
     try:
         while True:
             message, head = _message(view[at:])
@@ -130,19 +135,31 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
                 raise _damage(path, f"there is no message of kind {message.kind} at byte {at}")
             if message.body < 0 or message.rows < 0 or at + head + message.body > size:
                 raise _damage(path, f"it ends within the message at byte {at}; it was cut short")
+            if message.kind == _SCHEMA:
+                swapped = message.swapped
             if message.kind == _DICTIONARY:  # checked here, since pyarrow skips it unless a batch follows
-                read_message(py_buffer(data[at : at + head + message.body]))
+                _check_message(data[at : at + head + message.body])
             if message.kind == _BATCH:
                 starts.append(at)
                 sizes.append(head + message.body)
                 found.append(message)
             dictionaries |= message.kind == _DICTIONARY
             at += head + message.body
-    except DataLossError:
-        raise
-    except (struct.error, ValueError, IndexError, OSError) as error:
+    except MalformedError as error:
         raise _damage(path, f"at byte {at}: {error}; it was cut short") from error
-    return _batches(path, np.array(starts, np.int64), np.array(sizes, np.int64), found, dictionaries=dictionaries)
+    places = np.array(starts, np.int64), np.array(sizes, np.int64)
+    return _batches(path, *places, found, dictionaries=dictionaries, swapped=swapped)
+
+
+def _check_message(data: Bytes) -> None:
+    """Have pyarrow read a message."""
+    from pyarrow import ArrowException, py_buffer
+    from pyarrow.ipc import read_message
+
+    try:
+        read_message(py_buffer(data))
+    except (ArrowException, OSError) as error:
+        raise MalformedError(str(error)) from error
 
 
 def check_end_of_stream(path: str) -> None:
@@ -159,43 +176,56 @@ def check_end_of_stream(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed."""
+    """The header of a message: its kind, the size of its body in bytes, its rows, and if they are compressed.
+
+    That of a schema says whether values have the other byte order.
+    """
 
     kind: int
     body: int
     rows: int
     compressed: bool
+    swapped: bool = False
 
 
-def _batches(path: str, starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool) -> Batches:
+def _is_swapped(schema: "_Table") -> bool:
+    """Whether values of a schema have the other byte order than this machine."""
+    return bool(schema.number(0, "<h")) == (sys.byteorder == "little")
+
+
+def _batches(
+    path: str, starts: Ints, sizes: Ints, found: list[_Message], *, dictionaries: bool, swapped: bool
+) -> Batches:
     ends = np.cumsum([0, *[message.rows for message in found]], dtype=np.int64)
     if (ends < 0).any():
         raise _damage(path, "its number of rows overflows")
-    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries)
+    return Batches(starts, sizes, ends, any(message.compressed for message in found), dictionaries, swapped)
 
 
 def _message(data: bytes | memoryview) -> tuple[_Message, int]:
     """The header of the message at the start of `data`, and its size in bytes; 0 at the end of a stream."""
-    (length,) = struct.unpack_from("<I", data)
+    length = _number("<I", data, 0)
     before = 4
     if length == _CONTINUED:
-        (length,) = struct.unpack_from("<I", data, 4)
+        length = _number("<I", data, 4)
         before = 8
     if not length:
         return _Message(0, 0, 0, False), 0
     if before + length > len(data):
-        raise ValueError(f"a message should have {length} bytes, but {len(data) - before} are left")
+        raise MalformedError(f"a message should have {length} bytes, but {len(data) - before} are left")
     table = _Table.root(data[before : before + length])
     kind, body = table.number(1, "<B"), table.number(3, "<q")
+    if kind == _SCHEMA:
+        return _Message(kind, body, 0, False, _is_swapped(table.table(2))), before + length
     if kind not in (_DICTIONARY, _BATCH):
         return _Message(kind, body, 0, False), before + length
     batch = table.table(2) if kind == _BATCH else table.table(2).table(1)
     rows = batch.number(0, "<q")
     if not batch.place(1) or not batch.place(2):
-        raise ValueError("a record batch without its columns")
+        raise MalformedError("a record batch without its columns")
     columns = batch.structs(1, _NODE)
     if rows < 0 or (len(columns) and columns["rows"][0] != rows):
-        raise ValueError(f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}")
+        raise MalformedError(f"a record batch of {rows} rows, whose first column has {columns['rows'][:1].tolist()}")
     return _Message(kind, body, rows, bool(batch.place(3))), before + length
 
 
@@ -213,24 +243,21 @@ class _Table:
 
     @staticmethod
     def root(data: bytes | memoryview) -> "_Table":
-        (at,) = struct.unpack_from("<I", data)
-        return _Table(data, at)
+        return _Table(data, _number("<I", data, 0))
 
     def place(self, field: int) -> int:
         """The byte at which a field lies; 0 if it is absent."""
-        (back,) = struct.unpack_from("<i", self.data, self.at)
-        if not 0 <= self.at - back < len(self.data):
-            raise ValueError("a table without its fields")
-        (size,) = struct.unpack_from("<H", self.data, self.at - back)
+        fields = self.at - _number("<i", self.data, self.at)
+        size = _number("<H", self.data, fields)
         if 4 + 2 * field >= size:
             return 0
-        (offset,) = struct.unpack_from("<H", self.data, self.at - back + 4 + 2 * field)
+        offset = _number("<H", self.data, fields + 4 + 2 * field)
         return self.at + offset if offset else 0
 
     def number(self, field: int, code: str) -> int:
         """The value of a number field; 0 if it is absent."""
         place = self.place(field)
-        return int(struct.unpack_from(code, self.data, place)[0]) if place else 0
+        return _number(code, self.data, place) if place else 0
 
     def table(self, field: int) -> "_Table":
         """The nested table of a field."""
@@ -241,15 +268,23 @@ class _Table:
         if not self.place(field):
             return np.empty(0, dtype)
         place = self._target(field)
-        (count,) = struct.unpack_from("<I", self.data, place)
+        count = _number("<I", self.data, place)
+        if place + 4 + count * dtype.itemsize > len(self.data):
+            raise MalformedError(f"{count} items that do not fit into a message")
         return np.frombuffer(self.data, dtype, count, place + 4) if count else np.empty(0, dtype)
 
     def _target(self, field: int) -> int:
         place = self.place(field)
         if not place:
-            raise ValueError("a table lacks a part of it")
-        (offset,) = struct.unpack_from("<I", self.data, place)
-        return place + int(offset)
+            raise MalformedError("a table lacks a part of it")
+        return place + _number("<I", self.data, place)
+
+
+def _number(code: str, data: bytes | memoryview, place: int) -> int:
+    """The number at a byte of a flatbuffer."""
+    if not 0 <= place <= len(data) - struct.calcsize(code):
+        raise MalformedError(f"a number at byte {place} of {len(data)}")
+    return int(struct.unpack_from(code, data, place)[0])
 
 
 def _damage(path: str, what: str) -> DataLossError:

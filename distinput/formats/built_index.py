@@ -6,8 +6,8 @@ line of JSON: the version of the file, the options of its format, and a checksum
 It lies beside the file, under a hidden name, which no pattern matches, or in a folder of indices.
 """
 
-import io
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -18,13 +18,22 @@ from typing import Any
 import numpy as np
 
 from distinput.core.column import Ints
-from distinput.errors import DataLossError, NotFoundError
+from distinput.core.npy_header import MalformedArray, npy_array, npy_header
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import join_path, make_folder, split_path
+from distinput.files.paths import local_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, version_of
 from distinput.formats.record_index import ENDING, array_file
+from distinput.kernels.own_folder import is_own
+from distinput.url_secrets import public_url
 
 __all__ = ["built_index", "index_path"]
+
+
+class _OutdatedError(Exception):
+    """An index that is of another version of its file, or damaged."""
+
 
 _building: dict[str, Lock] = {}
 """A lock for each index, so that the threads of a process build it once."""
@@ -38,15 +47,29 @@ def index_path(path: str, format: str, folder: str | None) -> str:
       format: the name of its format.
       folder: where indices are collected; None: beside the file, under a hidden name, which no pattern matches.
 
+    Raises:
+      InvalidArgumentError: others may write to the folder: an index says where records begin.
+
     >>> index_path("data/a.txt", "text", None)
     'data/.a.txt.text.index'
     """
-    beside, name = split_path(path)
+    beside, name = split_path(public_url(path))
     if folder is None:
         hidden = f".{name}.{format}{ENDING}"
         return join_path(beside, hidden) if beside else hidden
-    place = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    _check_own(folder)
+    place = blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
     return join_path(folder, f"{name}.{place}.{format}{ENDING}")
+
+
+@lru_cache(maxsize=256)
+def _check_own(folder: str) -> None:
+    local = local_path(folder)
+    if local is not None and not is_own(local or os.curdir):
+        raise InvalidArgumentError(
+            f"index={folder!r}: others could change what records are read: the folder must belong to you, and others must not "
+            "be able to write to it or to one above it; `chmod go-w` it, or name a folder of your own"
+        )
 
 
 def built_index(path: str, index: str, options: str, offsets: Callable[[], Iterator[Ints]]) -> Ints:
@@ -66,12 +89,12 @@ def built_index(path: str, index: str, options: str, offsets: Callable[[], Itera
     version = version_of(path)
     try:
         return _kept(index, version_of(index), version, options)
-    except (NotFoundError, ValueError):
+    except (NotFoundError, _OutdatedError):
         pass
     with _building.setdefault(index, Lock()):
         try:  # another thread may have built it meanwhile
             return _kept(index, version_of(index), version, options)
-        except (NotFoundError, ValueError):
+        except (NotFoundError, _OutdatedError):
             found = np.concatenate(list(offsets()))
         if version_of(path) != version:
             raise DataLossError(f"{path}: changed while its index was built; try again when nobody writes to it")
@@ -85,7 +108,7 @@ def _keep(path: str, index: str, offsets: Ints, facts: dict[str, Any]) -> None:
         folder = split_path(index)[0]
         if folder:
             make_folder(folder)
-        with Sink(index) as sink:
+        with Sink(index, own=True) as sink:
             sink.write(array_file(offsets))
             sink.write(told.encode())
     except OSError as error:
@@ -99,20 +122,21 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
 
     Raises:
       NotFoundError: it is not there.
-      ValueError: it is of another version, or damaged.
+      _OutdatedError: it is of another version, or damaged.
     """
     del stamp  # only part of the cache key: it identifies the version of the index
     with naming(index), open_binary(index) as file:
-        content = io.BytesIO(file.read())
+        content = file.read()
     try:
-        offsets: Ints = np.load(content, allow_pickle=False)
-        facts = json.loads(content.read())
-        whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
-        whole = whole and zlib.crc32(array_file(offsets)) == facts["crc32"]
-        current = facts["version"] == version and facts["options"] == options
-    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
-        raise ValueError(f"{index}: damaged: {error}") from error
-    if not whole or not current:
-        raise ValueError(f"{index}: of another version of its file, or damaged")
+        found = npy_array(content)
+        header = npy_header(content)
+        facts = json.loads(content[header.start + found.nbytes :])
+    except (MalformedArray, ValueError, RecursionError) as error:
+        raise _OutdatedError(f"{index}: damaged: {error}") from error
+    offsets: Ints = found.copy()
+    whole = offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 0
+    wanted = {"version": version, "options": options, "crc32": zlib.crc32(array_file(offsets)) if whole else None}
+    if not whole or facts != wanted:
+        raise _OutdatedError(f"{index}: of another version of its file, or damaged")
     offsets.flags.writeable = False  # shared by all readers
     return offsets

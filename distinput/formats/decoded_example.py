@@ -15,7 +15,7 @@ from distinput.formats.example_encoding import encode_example, lists_of
 from distinput.kernels.example_values import BYTES, FLOAT, read_values
 from distinput.kernels.protobuf import MalformedError
 
-__all__ = ["decode_example", "decode_json_example"]
+__all__ = ["decode_example", "decode_json_example", "message_of", "values_of"]
 
 
 def decode_example(serialized: bytes) -> dict[str, Any]:
@@ -38,12 +38,24 @@ def decode_example(serialized: bytes) -> dict[str, Any]:
     {'id': array([7]), 'names': array([b'a', b'b'], dtype=object)}
     """
     try:
-        found = lists_of(bytes(serialized))
+        found = lists_of(message_of(serialized))
         return {key.decode(errors="replace"): values_of(*found[key]) for key in sorted(found)}
-    except (MalformedError, TypeError) as error:
+    except MalformedError as error:
         raise InvalidArgumentError(
             f"decode_example: serialized must be a tf.train.Example message, got {serialized!r:.60}"
         ) from error
+
+
+def message_of(serialized: Any) -> bytes:
+    """The bytes of a message.
+
+    Raises:
+      MalformedError: it is something else, such as text.
+    """
+    try:
+        return bytes(memoryview(serialized)) if not isinstance(serialized, bytes) else serialized
+    except TypeError as error:
+        raise MalformedError(str(error)) from error
 
 
 def values_of(kind: int, content: bytes) -> Any:

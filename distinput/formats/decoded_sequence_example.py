@@ -4,7 +4,7 @@
 from typing import Any
 
 from distinput.errors import InvalidArgumentError
-from distinput.formats.decoded_example import values_of
+from distinput.formats.decoded_example import message_of, values_of
 from distinput.formats.example_encoding import fields_of, list_of, lists_of
 from distinput.kernels.protobuf import MalformedError
 
@@ -28,13 +28,13 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, Any], dict[str
     ({'id': array([7])}, {'words': [array([b'a', b'b'], dtype=object), array([b'c'], dtype=object)]})
     """
     try:
-        context = lists_of(bytes(serialized))
-        lists = _feature_lists(bytes(serialized))
+        content = message_of(serialized)
+        context, lists = lists_of(content), _feature_lists(content)
         return (
             {key.decode(errors="replace"): values_of(*context[key]) for key in sorted(context)},
             {key.decode(errors="replace"): [values_of(*each) for each in lists[key]] for key in sorted(lists)},
         )
-    except (MalformedError, TypeError) as error:
+    except MalformedError as error:
         raise InvalidArgumentError(
             f"decode_sequence_example: serialized must be a tf.train.SequenceExample message, got {serialized!r:.60}"
         ) from error

@@ -93,12 +93,16 @@ class Format(ABC):
     """True if `portions` is implemented: decoding is expensive and can be done ahead."""
     reads: ClassVar[bool] = False
     """True if a block is read and scanned without the GIL, so that it can be done ahead."""
+    errors_of_records: ClassVar[bool] = False
+    """Whether an error is of a single record, as in TensorFlow's CSV, so that `ignore_errors` goes on behind it."""
     resumes: ClassVar[bool] = False
     """True if `past` leads behind a damaged record; a run that leaves such out then reads blocks, not portions."""
     lists_fragments: ClassVar[bool] = False
     """True if listing the fragments of a file requires reading its metadata."""
     one_version: ClassVar[bool] = False
     """Whether `on_error="skip"` loses the rest of a file that has changed since it was opened, whatever could be read of it."""
+    has_columns: ClassVar[bool] = False
+    """True if records are dicts of columns, so that others may be added."""
     states_cardinality: ClassVar[bool] = False
     """True if a dataset of these files reports its cardinality, which TensorFlow's readers never do."""
 
@@ -191,6 +195,11 @@ class Format(ABC):
         """
         del term
         return None
+
+    def wants(self, path: str) -> bool:
+        """Whether a file may hold records that are wanted: false if its name alone tells that it does not."""
+        del path
+        return True
 
     def gathers(self, path: str) -> bool:
         """True if the cost of `fetch` depends only on the number of rows, not on where they are in the file."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy `.npy` files: every row of the array, along its first axis, is a record."""
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,6 +14,7 @@ from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
 from distinput.core.nest import LEAF
+from distinput.core.npy_header import MalformedArray, npy_header
 from distinput.core.picked import Rows, chosen
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
@@ -233,29 +233,17 @@ def _parsed(path: str) -> tuple[_Header, bool]:
     Raises:
       DataLossError: it is not a `.npy` file.
     """
-    from numpy.lib import format as npy
-
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     most = _HEADER_BYTES
     while True:
         data = read_range(path, 0, most)
-        file = io.BytesIO(data)
         try:
-            version = npy.read_magic(file)
-            if version == (3, 0):  # like 2.0, with Unicode field names
-                version = (2, 0)
-            shape, in_columns, dtype = readers[version](file)
-            np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
-        except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+            shape, in_columns, dtype, start = npy_header(data)
+        except MalformedArray as error:
             if len(data) < most or most > 1 << 20:
-                raise DataLossError(
-                    f"{path}: not a .npy file, or damaged: its header at byte 0: {error.args[0] if error.args else error}"
-                ) from error
+                raise DataLossError(f"{path}: not a .npy file, or damaged: its header at byte 0: {error}") from error
             most *= 16  # a longer header
             continue
-        if any(size < 0 for size in shape):
-            raise DataLossError(f"{path}: not a .npy file, or damaged: its header at byte 0: its shape is {shape}")
-        return _Header(shape, dtype, file.tell()), in_columns
+        return _Header(shape, dtype, start), in_columns
 
 
 def _too_short(path: str, header: _Header, size: int) -> DataLossError:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy `.npz` archives: the rows of several arrays, along their first axes, are records."""
 
-import errno
-import io
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +15,12 @@ from distinput.core.block import Block, ColumnBlock
 from distinput.core.buffers import Bytes
 from distinput.core.column import Ints
 from distinput.core.dense import Dense
+from distinput.core.npy_header import MalformedArchive, MalformedArray, content_of, npy_header, reading_archive
 from distinput.core.picked import Rows, chosen
 from distinput.core.row_order import check_rows
 from distinput.core.sizes import block_rows
 from distinput.core.spec import Spec, TensorSpec
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.concurrent_requests import ask_each
 from distinput.files.mapping import mapped
 from distinput.files.paths import local_path
@@ -54,6 +53,7 @@ class Npz(TableFormat):
     Source: the format of `numpy.savez`.
     """
 
+    has_columns: ClassVar[bool] = True
     name: ClassVar[str] = "npz"
     maps: ClassVar[bool] = True
     columns: Sequence[str] | None = None
@@ -139,16 +139,15 @@ def _row_bytes(arrays: Mapping[str, Any]) -> int:
 def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None, local: str | None) -> Mapping[str, Any]:
     """The arrays of one version of an archive, identified by `stamp`; mapped from `local`, if given."""
     del stamp
-    try:
-        with naming(path), open_ranges(path) as file, zipfile.ZipFile(file) as archive:
+    with naming(path), open_ranges(path) as file:
+        try:
+            with reading_archive():
+                archive = zipfile.ZipFile(file)
+        except MalformedArchive as error:
+            raise DataLossError(f"{path}: not a .npz archive, or damaged: its list of members: {error}") from error
+        with archive:
             members = _members(path, archive, columns, local)
-            found = {name: _read(path, archive, member, name, local) for name, member in members.items()}
-    except DistinputError:
-        raise
-    except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
-        if _is_of_system(error):
-            raise
-        raise DataLossError(f"{path}: not a .npz archive, or damaged: its list of members: {error}") from error
+            found = {name: _array(path, archive, member, name, local) for name, member in members.items()}
     lengths = {name: len(array) for name, array in found.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidArgumentError(
@@ -180,23 +179,6 @@ def _members(
     return found
 
 
-def _is_of_system(error: Exception) -> bool:
-    """Whether an error is of the operating system and not of what is in the archive, such as a place before its beginning."""
-    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-
-
-def _read(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, local: str | None) -> Any:
-    """An array, whose name is in errors of what it is read from."""
-    try:
-        return _array(path, archive, member, name, local)
-    except DistinputError:
-        raise
-    except Exception as error:  # of zipfile and its codecs there are many, even OSErrors
-        if _is_of_system(error):
-            raise
-        raise DataLossError(f"{path}: array {name!r}: damaged: {error}") from error
-
-
 def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, local: str | None) -> Any:
     """An array: a view of the mapped archive, or in memory."""
     if not member.filename.endswith(".npy"):
@@ -206,7 +188,10 @@ def _array(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: s
     if member.compress_type == zipfile.ZIP_STORED and local is not None and not member.flag_bits & 1:
         data = _stored(path, mapped(local), member)
     else:
-        data = np.frombuffer(archive.read(member), np.uint8)
+        try:
+            data = content_of(archive, member.filename)
+        except MalformedArchive as error:
+            raise DataLossError(f"{path}: array {name!r}: damaged: {error}") from error
     return _parsed(f"{path}: array {name!r}", data)
 
 
@@ -226,15 +211,10 @@ def _stored(path: str, data: Bytes, member: zipfile.ZipInfo) -> Bytes:
 
 def _parsed(who: str, data: Bytes) -> Any:
     """The array in the bytes of a `.npy` file."""
-    from numpy.lib import format as npy
-
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0, (3, 0): npy.read_array_header_2_0}
-    file = io.BytesIO(data[:20_000].tobytes())
     try:
-        shape, in_columns, dtype = readers[npy.read_magic(file)](file)
-        np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
-    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
-        raise DataLossError(f"{who}: not a .npy file, or damaged: {error.args[0] if error.args else error}") from error
+        shape, in_columns, dtype, start = npy_header(data[:20_000].tobytes())
+    except MalformedArray as error:
+        raise DataLossError(f"{who}: not a .npy file, or damaged: {error}") from error
     if dtype.kind not in "biufcmM":
         raise UnimplementedError(
             f"{who} holds values of dtype {dtype}, of which no rows can be read; save numbers, or text in Arrow files"
@@ -243,8 +223,8 @@ def _parsed(who: str, data: Bytes) -> Any:
         raise InvalidArgumentError(
             f"{who} is a scalar; an array needs a first axis to have rows; leave it out with columns="
         )
-    start, size = file.tell(), prod(shape) * dtype.itemsize
-    if any(length < 0 for length in shape) or start + size > len(data):
+    size = prod(shape) * dtype.itemsize
+    if start + size > len(data):
         raise DataLossError(
             f"{who}: damaged: an array {dtype}{list(shape)} does not fit into {len(data) - start} bytes"
         )

@@ -115,7 +115,10 @@ def _read_footer(path: str) -> Footer:
     if len(tail) < whole <= size:
         tail = read_range(path, size - whole, size - len(tail), facts) + tail
     with reading(path, None):
-        metadata = read_metadata(pa.BufferReader(tail))
+        try:
+            metadata = read_metadata(pa.BufferReader(tail))
+        except UnicodeDecodeError as error:  # of pyarrow, which decodes the names of columns
+            raise DataLossError(f"{path}: not a Parquet file, or damaged: its footer: {error}") from error
         rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if rows != metadata.num_rows:
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")

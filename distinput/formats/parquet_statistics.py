@@ -11,13 +11,13 @@ import struct
 from functools import lru_cache
 from typing import Any
 
-from distinput.formats.parquet_columns import Compact
+from distinput.formats.parquet_columns import Compact, ThriftError, part_of, path_of
 from distinput.formats.parquet_file import footer_bytes, footer_of
 from distinput.formats.possible import Range
 
 __all__ = ["ranges_of"]
 
-_ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _PATH, _STATISTICS = 4, 1, 3, 1, 3, 12
+_ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _STATISTICS = 4, 1, 3, 1, 12
 _NULLS, _MAX, _MIN = 3, 5, 6
 _INT32, _INT64, _FLOAT, _DOUBLE, _BYTES = 1, 2, 4, 5, 6
 _LAYOUT = {_INT32: "<i", _INT64: "<q", _FLOAT: "<f", _DOUBLE: "<d"}
@@ -37,9 +37,9 @@ def ranges_of(path: str, stamp: str, nulls: Any = "error") -> list[dict[str, Ran
     kinds = {field.name: _kind(field.type) for field in schema}
     replaced = set() if nulls == "error" else set(dict(nulls))
     try:
-        groups = Compact(footer_bytes(path, stamp)).struct()[_ROW_GROUPS]
-        return [_ranges(group[_COLUMNS], kinds, replaced) for group in groups]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error):
+        groups = part_of(Compact(footer_bytes(path, stamp)).struct(), _ROW_GROUPS, list)
+        return [_ranges(part_of(group, _COLUMNS, list), kinds, replaced) for group in groups]
+    except ThriftError:
         return []  # without statistics everything is read, and damage that matters is found there
 
 
@@ -58,15 +58,16 @@ def _kind(kind: Any) -> str:
 def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> dict[str, Range]:
     found = {}
     for column in columns:
-        described = column[_META_DATA]
-        path, told = described[_PATH], described.get(_STATISTICS, {})
-        name = path[0].decode()
+        described = part_of(column, _META_DATA, dict)
+        path, told = path_of(described), part_of(described, _STATISTICS, dict, {})
+        name = path[0]
         kind = kinds.get(name, "")
         if len(path) > 1 or not kind or _MIN not in told or _MAX not in told:
             continue
         if told.get(_NULLS, -1) != 0 and (kind != "float" or name in replaced):
             continue
-        low, high = _value(described[_TYPE], kind, told[_MIN]), _value(described[_TYPE], kind, told[_MAX])
+        physical = part_of(described, _TYPE, int)
+        low, high = [_value(physical, kind, part_of(told, number, bytes)) for number in (_MIN, _MAX)]
         if low is not None and high is not None and low <= high:
             found[name] = Range(low, high, nan=kind == "float")
     return found
@@ -77,5 +78,7 @@ def _value(physical: int, kind: str, data: bytes) -> Any:
         return data if physical == _BYTES else None
     if physical not in _LAYOUT or (kind == "float") != (physical in (_FLOAT, _DOUBLE)):
         return None
+    if len(data) != struct.calcsize(_LAYOUT[physical]):
+        raise ThriftError(f"a bound of {len(data)} bytes")
     (value,) = struct.unpack(_LAYOUT[physical], data)
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -2,7 +2,7 @@
 """A portion: rows of a file that are decoded together, possibly before they are requested."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from distinput.core.block import Block
@@ -35,3 +35,19 @@ class Portion:
     blocks: Callable[[Any], Iterator[tuple[Block, dict[str, Any]]]]
     past: "Callable[[dict[str, Any] | None], tuple[Portion | None, dict[str, Any]]] | None" = None
     waits: bool = False
+
+    def changed(self, change: Callable[[Block], Block]) -> "Portion":
+        """The same rows, each block of which is changed."""
+        past = self.past
+        if past is None:
+            behind = None
+        else:
+
+            def behind(position: dict[str, Any] | None) -> "tuple[Portion | None, dict[str, Any]]":
+                rest, at = past(position)
+                return None if rest is None else rest.changed(change), at
+
+        def blocks(decoded: Any) -> Iterator[tuple[Block, dict[str, Any]]]:
+            return ((change(block), after) for block, after in self.blocks(decoded))
+
+        return replace(self, blocks=blocks, past=behind)

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from distinput.core.column import Ints
+from distinput.core.npy_header import MalformedArray, npy_array
 from distinput.errors import DataLossError, NotFoundError
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
@@ -29,7 +30,7 @@ def index_sink(path: str, offsets: Ints) -> Sink:
       path: of the TFRecord file.
       offsets: [n + 1] the offset of each record, and the size of the file.
     """
-    sink = Sink(path + ENDING)
+    sink = Sink(path + ENDING, own=True)
     sink.write(array_file(offsets))
     return sink
 
@@ -67,10 +68,12 @@ def _loaded(path: str, version: str) -> Ints:
         sizes = np.diff(offsets)
         if (sizes < HEADER + FOOTER).any():
             number = int((sizes < HEADER + FOOTER).argmax())
-            raise ValueError(f"record {number} would have {sizes[number]} bytes; one takes at least {HEADER + FOOTER}")
+            raise MalformedArray(
+                f"record {number} would have {sizes[number]} bytes; one takes at least {HEADER + FOOTER}"
+            )
         if offsets[0]:
-            raise ValueError(f"record 0 begins at byte {offsets[0]}, not at the beginning of the file")
-    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
+            raise MalformedArray(f"record 0 begins at byte {offsets[0]}, not at the beginning of the file")
+    except MalformedArray as error:
         raise DataLossError(f"{path}: not an index of a TFRecord file, or damaged: {error}; {CURE}") from error
     offsets.flags.writeable = False  # shared by all readers
     found: Ints = offsets
@@ -79,26 +82,26 @@ def _loaded(path: str, version: str) -> Ints:
 
 def _from_array(content: bytes) -> Ints:
     try:
-        offsets = np.load(io.BytesIO(content), allow_pickle=False)
-    except Exception as error:  # a header is a Python literal: parsing a damaged one may raise anything
-        raise ValueError(f"its header at byte 0: {error.args[0] if error.args else error}") from error
-    if not isinstance(offsets, np.ndarray) or offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets):
-        raise ValueError("its header at byte 0: an index is int64 [records + 1]")
-    return offsets
+        offsets = npy_array(content)
+    except MalformedArray as error:
+        raise MalformedArray(f"its header at byte 0: {error}") from error
+    if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets):
+        raise MalformedArray("its header at byte 0: an index is int64 [records + 1]")
+    return offsets.copy()
 
 
 def _from_lines(content: bytes) -> Ints:
     words = [line.split() for line in content.splitlines()]
     bad = next((number for number, line in enumerate(words, 1) if len(line) != 2 or not all(map(_is_count, line))), 0)
     if bad:
-        raise ValueError(
+        raise MalformedArray(
             f"line {bad}: expected the start and the size of a record, got {b' '.join(words[bad - 1])[:40]!r}"
         )
     lines = np.array(words, np.int64).reshape(-1, 2)
     offsets = np.append(lines[:, 0], lines[-1:].sum() if len(lines) else 0)
     wrong = np.diff(offsets) != lines[:, 1]
     if wrong.any():
-        raise ValueError(f"line {int(wrong.argmax()) + 2}: each record must begin where the one before it ends")
+        raise MalformedArray(f"line {int(wrong.argmax()) + 2}: each record must begin where the one before it ends")
     return offsets
 
 

@@ -15,11 +15,12 @@ from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Format
 from distinput.formats.parquet import Parquet
 from distinput.formats.parquet_file import footer_of, opened, reading
-from distinput.formats.tables import checked_batch
+from distinput.formats.partitioned import Partitioned
+from distinput.formats.tables import check_columns, checked_batch
 from distinput.formats.text_records import FIRST_BYTES
 from distinput.formats.text_table import TextTable
 
-__all__ = ["is_table", "table_batches"]
+__all__ = ["is_table", "schema_of_table", "table_batches"]
 
 _MOST_ROWS = 8192
 _FEW = 256
@@ -27,7 +28,33 @@ _FEW = 256
 
 def is_table(format: Format) -> bool:
     """Whether records of a format are rows of columns that may hold nulls."""
-    return isinstance(format, ArrowIpc | Parquet | TextTable)
+    return isinstance(format, ArrowIpc | Parquet | Partitioned | TextTable)
+
+
+def schema_of_table(format: Format, path: str) -> Any:
+    """The pyarrow Schema of the columns that a format reads of a file, whether arrays can hold them or not.
+
+    None for a format whose files state no schema.
+
+    Raises:
+      NotFoundError: the file is not there.
+      DataLossError: it is damaged.
+      InvalidArgumentError: a column does not exist.
+    """
+    import pyarrow as pa
+
+    match format:
+        case Parquet():
+            schema = footer_of(path).schema.to_arrow_schema()
+        case ArrowIpc():
+            schema = format._file(path).schema
+        case Partitioned():
+            schema = schema_of_table(format.inner, path)
+            return None if schema is None else format.arrow_schema(path, schema)
+        case _:
+            return None
+    check_columns(path, schema, format.columns)
+    return schema if format.columns is None else pa.schema([schema.field(name) for name in format.columns])
 
 
 def table_batches(format: Format, path: str, most_rows: int = _MOST_ROWS) -> Iterator[Any]:
@@ -59,6 +86,8 @@ def table_batches(format: Format, path: str, most_rows: int = _MOST_ROWS) -> Ite
             found = (batch for _, batch in format._file(path).each(0))
         case TextTable():
             found = format.batches(path, FIRST_BYTES) if most_rows <= _FEW else format.batches(path)
+        case Partitioned():
+            found = map(format.with_folders(path), table_batches(format.inner, path, most_rows))
         case _:
             found = _of_blocks(format, path)
     for batch in found:

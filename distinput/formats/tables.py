@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, block_of, schema_spec
+from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, block_of, names_of, schema_spec
 from distinput.core.arrow_damage import ArrowDamageError, check_batch
 from distinput.core.block import ColumnBlock
 from distinput.core.column import Column
@@ -17,7 +17,17 @@ from distinput.core.spec import Spec
 from distinput.core.to_arrow import column_to_arrow
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 
-__all__ = ["arrays_of", "as_columns", "as_nulls", "checked_batch", "naming_damage", "rows_block", "table_spec"]
+__all__ = [
+    "arrays_of",
+    "as_columns",
+    "as_nulls",
+    "check_columns",
+    "check_nulls",
+    "checked_batch",
+    "naming_damage",
+    "rows_block",
+    "table_spec",
+]
 
 _ENCRYPTED = re.compile(r"encrypted metadata|Cannot decrypt|file decryption|is encrypted", re.IGNORECASE)
 """What pyarrow says of a file, or a column, for which it would need a key."""
@@ -47,6 +57,40 @@ def as_nulls(who: str, nulls: Any) -> Any:
     return nulls
 
 
+def check_nulls(path: str, nulls: Any, schema: Any) -> None:
+    """Refuse replacements of nulls for what is no column of a file.
+
+    Args:
+      path: of the file.
+      nulls: as returned by `as_nulls`.
+      schema: of all columns of the file.
+
+    Raises:
+      InvalidArgumentError: there is no such column, or field of a struct.
+    """
+    if nulls == "error":
+        return
+    names = names_of(schema)
+    for name, _ in nulls:
+        if name not in names:
+            raise InvalidArgumentError(f"{path}: nulls: has no column {name!r}; its columns are {', '.join(names)}")
+
+
+def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None:
+    """Refuse a file that has two columns of one name, or lacks one that is wanted.
+
+    Raises:
+      InvalidArgumentError: a column does not exist.
+      UnimplementedError: two columns have the same name.
+    """
+    names = schema.names
+    if len(set(names)) != len(names):
+        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
+    for name in columns or ():
+        if name not in names:
+            raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
+
+
 def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
     """The spec of a row of a file with this schema.
 
@@ -55,12 +99,7 @@ def table_spec(path: str, schema: Any, columns: Iterable[str] | None) -> Spec:
       InvalidArgumentError: a column does not exist.
       UnimplementedError: two columns have the same name, or a column has a type that no array can hold.
     """
-    names = schema.names
-    if len(set(names)) != len(names):
-        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
-    for name in columns or ():
-        if name not in names:
-            raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
+    check_columns(path, schema, columns)
     try:
         return schema_spec(schema if columns is None else [schema.field(name) for name in columns])
     except UnsupportedTypeError as error:
@@ -89,7 +128,7 @@ def naming_damage(kind: str, path: str, part: str | None) -> Iterator[None]:
         yield
     except pa.ArrowNotImplementedError as error:
         raise UnimplementedError(f"{where}: {error}") from error
-    except (pa.ArrowException, UnicodeDecodeError, OverflowError, IndexError) as error:
+    except pa.ArrowException as error:
         raise _damage(path, part, kind, error) from error
     except OSError as error:
         if error.errno is None:  # from pyarrow, not from the operating system
@@ -155,11 +194,11 @@ def rows_block(
         raise InvalidArgumentError(
             f"{path}: column {error.column!r} has nulls in {part} (first in its row "
             f"{rows[error.row]}), and NumPy has no null of type {error.kind}; say what to put in their place with "
-            f"nulls={{{error.column.split('.')[0]!r}: value}}, or name the columns to read without this one"
+            f"nulls={{{error.column!r}: value}}, or name the columns to read without this one"
         ) from None
     except UnsupportedTypeError as error:
         raise _unsupported(path, error) from None
-    except TypeError as error:
+    except FillError as error:
         raise InvalidArgumentError(f"{path}: nulls: {error}") from None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from distinput.core.leaves import STRING, as_dtype, as_leaf
 from distinput.core.sparse_tensor import SparseTensor
 from distinput.errors import InvalidArgumentError
+from distinput.formats.decoded_example import message_of
 from distinput.formats.example_encoding import field, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
 
@@ -89,8 +90,8 @@ def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> A
     del name
     wanted = as_dtype(out_type)
     try:
-        dtype, shape, values = _read(serialized)
-    except (MalformedError, TypeError) as error:
+        dtype, shape, values = _read(message_of(serialized))
+    except MalformedError as error:
         raise InvalidArgumentError(
             f"parse_tensor: serialized must be a TensorProto message, got {serialized!r:.60}"
         ) from error

@@ -55,12 +55,12 @@ class Range:
             sound = values[~np.isnan(values)]
             self.nan += len(values) - len(sound)
             values = sound
+        before = self.count
         self.count += len(values)
         if not len(values):
             return
-        low, high = values.min().item(), values.max().item()
-        self.least = low if self.least is None else min(self.least, low)
-        self.most = high if self.most is None else max(self.most, high)
+        self.least = _plain(min(values.min(), np.array(self.least, values.dtype)[()]) if before else values.min())
+        self.most = _plain(max(values.max(), np.array(self.most, values.dtype)[()]) if before else values.max())
         finite = values.astype(np.float64)
         finite = finite[np.isfinite(finite)] if values.dtype.kind == "f" else finite
         if not len(finite):
@@ -90,6 +90,12 @@ class Range:
             "std": self.std if self._finite else None,
             "histogram": {"edges": self.histogram.edges(), "counts": self.histogram.counts},
         }
+
+
+def _plain(value: Any) -> Any:
+    """A number or a time as Python has it; as NumPy has it where Python has no such time."""
+    found = value.item()
+    return value if value.dtype.kind in "mM" and isinstance(found, int) else found
 
 
 @dataclass

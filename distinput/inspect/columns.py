@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from distinput.core.arrow import without_views
+from distinput.inspect.times import times_of
 
 __all__ = ["Part", "numbers_of", "parts_of"]
 
@@ -79,8 +80,7 @@ def numbers_of(array: Any) -> Any:
     if types.is_boolean(kind):
         return array.cast(pa.uint8()).to_numpy()
     if types.is_temporal(kind):
-        found = array.to_numpy(zero_copy_only=False)
-        return found if found.dtype.kind in "mM" else None
+        return times_of(array)
     if types.is_decimal(kind):
         return array.cast(pa.float64(), safe=False).to_numpy()
     if types.is_integer(kind) or types.is_floating(kind):

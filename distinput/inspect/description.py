@@ -4,16 +4,26 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from distinput.core.arrow import UnsupportedTypeError, schema_spec
 from distinput.core.spec import TensorSpec
 from distinput.files.source import size_of, stamp_of
-from distinput.formats.parquet import Parquet
-from distinput.formats.parquet_file import footer_of
+from distinput.formats.parquet_columns import Compact, part_of
+from distinput.formats.parquet_file import footer_bytes, footer_of
+from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.examples import features_of
 from distinput.inspect.features import as_code
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 
 __all__ = ["Column", "Description", "describe"]
+
+_NO_DTYPES = ("mixed", "string")
+"""What `Column.dtype` may be beside the names of NumPy."""
+
+_CREATED_BY = 6
+"""The field of the footer of a Parquet file that names who wrote it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,15 @@ class Column:
     shape: tuple[int | None, ...]
     declaration: str | None = None
     present: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """False for a column of a type that no array can hold, whose name `dtype` is: a dataset has to leave it out."""
+        try:
+            np.dtype(self.dtype if self.dtype not in _NO_DTYPES else object)
+        except TypeError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -129,11 +148,24 @@ def _features(files: Files, scan: int | None) -> tuple[tuple[Column, ...], int]:
 
 def _columns(files: Files) -> tuple[Column, ...]:
     made = files.format.held(files.paths)
+    schema = schema_of_table(made, files.paths[0])
+    if schema is not None:
+        return tuple([column for field in schema for column in _of_field(field)])
     spec = made.spec(files.paths[0] if made.spec_from_file else None)
     paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
     columns = [Column(name or "value", *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
     place = {str(key): at for at, key in enumerate(spec.structure.order)}
     return tuple(sorted(columns, key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
+
+
+def _of_field(field: Any) -> list[Column]:
+    """The columns of a column of a table."""
+    try:
+        spec = schema_spec([field])
+    except UnsupportedTypeError:
+        return [Column(field.name, str(field.type), ())]
+    paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
+    return [Column(name, *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
 
 
 def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:
@@ -142,12 +174,18 @@ def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:
     return "string" if leaf.dtype.hasobject else str(leaf.dtype), tuple(leaf.shape or ())
 
 
+def _writer_of(path: str) -> str:
+    """What a Parquet file says of who wrote it; pyarrow gives it only where it is UTF-8."""
+    found = part_of(Compact(footer_bytes(path, stamp_of(path))).struct(), _CREATED_BY, bytes, b"")
+    return str(found.decode(errors="replace"))
+
+
 def _details(files: Files) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    if isinstance(files.format, Parquet):
+    if files.recognised.format == "parquet":
         footers = [footer_of(path) for path in files.paths]
         told["row groups"] = sum(footer.num_row_groups for footer in footers)
-        told["written by"] = footers[0].created_by
+        told["written by"] = _writer_of(files.paths[0])
     if files.written is not None:
         told["manifest"] = {"files": len(files.written.files), "order": files.written.order, "run": files.written.run}
     return told

@@ -12,6 +12,7 @@ from distinput.files.paths import as_paths, local_path
 from distinput.files.storage import Storage, stored
 from distinput.formats.format import Format
 from distinput.formats.named import format_named
+from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import Recognised, recognise
 from distinput.writers.manifest import WrittenFiles, read_written
 
@@ -31,6 +32,7 @@ class Files:
       format: that reads them.
       written: the manifest, if they are a folder that `Dataset.write` has written.
       storage: keeps the file systems of their URLs.
+      partitioning: what is made of the names of their folders.
     """
 
     paths: tuple[str, ...]
@@ -38,6 +40,7 @@ class Files:
     format: Format
     written: WrittenFiles | None = None
     storage: Storage | None = field(default=None, repr=False)
+    partitioning: Any = field(default="hive", repr=False)
 
     def only(self, path: str) -> "Files":
         """One of the files."""
@@ -56,7 +59,7 @@ class Files:
         from distinput.data.file_datasets.file import FileDataset
 
         told = {**self.recognised.options, **options}
-        return FileDataset(list(self.paths), self.recognised.format, **told)
+        return FileDataset(list(self.paths), self.recognised.format, partitioning=self.partitioning, **told)
 
 
 def open_files(
@@ -64,6 +67,7 @@ def open_files(
     format: str | None = None,
     *,
     storage_options: Mapping[str, Any] | None = None,
+    partitioning: Any = "hive",
     **options: Any,
 ) -> Files:
     """Find files, and tell which format they have.
@@ -73,6 +77,7 @@ def open_files(
         stands for the files in its manifest.
       format: the name of their format; None: it is recognised, see `recognise`.
       storage_options: for the file systems that the URLs name, such as credentials.
+      partitioning: what to make of folders such as `year=2024`, as `ParquetDataset` takes it.
       **options: of the format, such as `columns=["x"]`; they take the place of what is recognised.
 
     Raises:
@@ -99,7 +104,7 @@ def open_files(
         made = format_named(found.format, **found.options)
     except TypeError as error:
         raise InvalidArgumentError(f"{found.format}: {error}") from None
-    return Files(paths, found, made, written, storage)
+    return Files(paths, found, partitioned(made, paths, partitioning), written, storage, partitioning)
 
 
 def _manifest(names: list[str]) -> WrittenFiles | None:

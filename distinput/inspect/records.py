@@ -2,18 +2,20 @@
 """Records of files as Python values: the first ones, or some at random."""
 
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from pyarrow import types
 
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
 from distinput.formats.table_batches import is_table, table_batches
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.messages import KINDS, decoder, kind_of
+from distinput.inspect.times import times_of
 from distinput.kernels.kernel import brief
 
 __all__ = ["Record", "head", "record_kind", "records_of", "sample"]
@@ -200,14 +202,28 @@ def _elements(files: Files, path: str, most_rows: int) -> Iterator[Any]:
 
 def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
     """The rows of a record batch as dicts; text as bytes, as datasets have it, and None for nulls."""
-    columns = [_values(column) for column in batch.columns]
     names = batch.schema.names
+    columns = [_values(column) for column in batch.columns]
     for row in range(batch.num_rows):
         yield {name: column[row] for name, column in zip(names, columns, strict=True)}
 
 
 def _values(array: Any) -> list[Any]:
     kind = str(array.type)
+    if types.is_temporal(array.type):
+        return _times(array)
+    if types.is_struct(array.type) and array.type.num_fields:
+        fields = [_values(part) for part in array.flatten()]
+        names = [field.name for field in array.type]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*fields, strict=True)]
+        return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+    if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
+        from pyarrow.compute import list_value_length
+
+        items = iter(_values(array.flatten()))
+        return [None if size is None else list(islice(items, size)) for size in list_value_length(array).to_pylist()]
+    if types.is_dictionary(array.type):
+        return _values(array.dictionary_decode())
     if kind in ("string", "large_string"):
         array = array.view("binary" if kind == "string" else "large_binary")  # without pyarrow.compute
     try:
@@ -221,6 +237,17 @@ def _values(array: Any) -> list[Any]:
         if "string" in kind
         else found
     )
+
+
+def _times(array: Any) -> list[Any]:
+    """Times as Python has them, and as NumPy has them where it has not: nanoseconds, and years after 9999."""
+    with suppress(ValueError, NotImplementedError, OverflowError):
+        if getattr(array.type, "unit", "") != "ns":
+            return list(array.to_pylist())
+    found = times_of(array)
+    if found is None:
+        return list(array.to_pylist())
+    return [None if missing else value for value, missing in zip(found, np.isnat(found), strict=True)]
 
 
 def _as_bytes(value: Any) -> Any:

@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from distinput.core.arrow import UnsupportedTypeError, schema_spec
+from distinput.core.table_reading import zero_of
 from distinput.data.experimental.sharding import auto_shard_dataset
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
 from distinput.files.directory import MANIFEST
 from distinput.files.folder import names_in
 from distinput.files.manifest import load_manifest
 from distinput.files.source import naming, open_binary, size_of, version_of
-from distinput.formats.table_batches import is_table, table_batches
+from distinput.formats.table_batches import is_table, schema_of_table, table_batches
 from distinput.inspect.comparison import first_difference
 from distinput.inspect.digest import RowsDigest
 from distinput.inspect.files import Files, open_files
@@ -197,12 +201,39 @@ def _read(files: Files, path: str) -> tuple[int, Finding | None]:
     return rows, None
 
 
+def _as_arrays(files: Files) -> dict[str, Any]:
+    """Options with which a dataset has all of the files that arrays can hold: nulls are no damage, nor are other types."""
+    schema = schema_of_table(files.format, files.paths[0])
+    if schema is None:
+        return {}
+    fields = [field for field in schema if _held(field)]
+    nulls = {name: value for field in fields for name, value in _replacements(field.name, field.type)}
+    return {"columns": [field.name for field in fields], "nulls": nulls}
+
+
+def _held(field: Any) -> bool:
+    try:
+        schema_spec([field])
+    except UnsupportedTypeError:
+        return False
+    return True
+
+
+def _replacements(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    """What takes the place of nulls, by column and field of a struct."""
+    if isinstance(kind, pa.StructType):
+        for field in kind:
+            yield from _replacements(f"{name}.{field.name}", field.type)
+    elif (value := zero_of(kind)) is not None:
+        yield name, value
+
+
 def _of_workers(files: Files, number: int) -> Iterator[Finding]:
     """What the workers of a job read more or less than there is."""
     if number < 1:
         raise InvalidArgumentError(f"verify: workers must be at least 1, got {number}")
     try:
-        dataset = files.dataset()
+        dataset = files.dataset(**_as_arrays(files))
         whole = RowsDigest.of(dataset)
         parts = [RowsDigest.of(auto_shard_dataset(dataset, number, worker)) for worker in range(number)]
     except (DataLossError, InvalidArgumentError) as error:

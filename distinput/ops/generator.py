@@ -14,17 +14,19 @@ from distinput.core.begun import Begun
 from distinput.core.block import Block, ColumnBlock
 from distinput.core.calls import bytes_of
 from distinput.core.failure import Failure
-from distinput.core.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.core.leaves import STRING, as_leaf, dtype_of, is_ragged, shape_of
 from distinput.core.nest import Structure, structure_of
 from distinput.core.objects import column_of
-from distinput.core.owned import Promise, copied, lent, owned
+from distinput.core.owned import Promise, kept, lent, owned
 from distinput.core.rows import PACE_SECONDS, Stream, stackable
 from distinput.core.run import Run
 from distinput.core.shape import Dims
 from distinput.core.sizes import MOST_ROWS
 from distinput.core.spec import LeafSpec, Spec, TensorSpec, shape_fits
 from distinput.core.state import State
+from distinput.core.stated import as_stated
 from distinput.functions.waiting import may_wait
+from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 
@@ -74,6 +76,9 @@ class Generator(Node):
     copy: bool = True
     begun: Begun = field(default_factory=Begun, kw_only=True, repr=False)
 
+    def __post_init__(self) -> None:
+        take_functions(self, "from_generator", "generator")
+
     @cached_property
     def spec(self) -> Spec:
         return self.signature
@@ -114,7 +119,7 @@ class Generator(Node):
             return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
 
         def begin() -> Iterator[Any]:
-            iterator = self.begun.items(anew, copied, sampling=run.sampling)
+            iterator = self.begun.items(anew, kept, sampling=run.sampling)
             next(islice(iterator, row, row), None)
             return iterator
 
@@ -248,12 +253,14 @@ def _as_nest(element: Any, structure: Structure) -> Any:
 
 def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     if spec.dtype == STRING:
-        value = as_leaf(leaf)
+        value = as_stated(leaf, spec)
         if not isinstance(value, bytes) and value.dtype != STRING:
             raise TypeError(f"from_generator: element {row} must be text for a signature of strings, got {leaf!r}")
         return value
     try:
-        array = np.asarray(leaf).astype(spec.dtype, copy=False)
+        made = as_stated(leaf, spec, cast=True)
+        # Text is parsed; as a leaf it is bytes already.
+        array = np.asarray(leaf if dtype_of(made) == STRING else made).astype(spec.dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "
@@ -296,7 +303,7 @@ def from_generator(
     Raises:
       TypeError: `generator` cannot be called, or neither or both kinds of signature are given.
     """
-    callable_argument("from_generator", "generator", generator)
+    callable_argument("from_generator", "generator", generator)  # before what else may be wrong
     given = _given(args)
     if (output_types is None) == (output_signature is None):
         raise TypeError("from_generator: give output_signature, or output_types with output_shapes, and not both")

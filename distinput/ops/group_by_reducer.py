@@ -22,7 +22,7 @@ from distinput.functions.claim import Claim, Made, behind, formed, held
 from distinput.functions.convention import calling
 from distinput.functions.inference import infer
 from distinput.ops.scan import Carry
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 
 __all__ = ["GroupByReducer"]
@@ -68,8 +68,7 @@ class GroupByReducer(Node):
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("key_func", "init_func", "reduce_func", "finalize_func"):
-            callable_argument(_OP, name, getattr(self, name))
+        take_functions(self, _OP, "key_func", "init_func", "reduce_func", "finalize_func")
 
     @cached_property
     def spec(self) -> Spec:

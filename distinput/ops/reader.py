@@ -28,6 +28,7 @@ from distinput.formats.format import Format, Position
 from distinput.formats.mapped_files import MappedFiles
 from distinput.formats.portion import Portion
 from distinput.ops.slices import Slices
+from distinput.plan.common_spec import in_one_order
 from distinput.plan.latest import Latest
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.same_elements import SameElements
@@ -236,7 +237,7 @@ class Reader(Node):
 
     def _fetch(self, path: str, rows: Ints) -> Block:
         self._check(path)
-        return self.format.fetch(path, rows)
+        return self.format.fetch(path, rows).built_as(self.spec.structure)
 
     def _check(self, path: str) -> None:
         """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
@@ -309,6 +310,10 @@ class Reader(Node):
                 position = None
         return None
 
+    @property
+    def in_record_order(self) -> bool:
+        return True
+
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
         return ""  # its errors name the file, and where in it as far as the format can tell
 
@@ -322,23 +327,26 @@ class Reader(Node):
         return Pace()
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.format.in_portions and not (run.past_damage and self.format.resumes):
+        return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
+
+    def _ahead(self, state: State, run: Run) -> Stream:
+        past_errors = run.goes_past(self.format.errors_of_records)
+        if self.format.in_portions and not (past_errors and self.format.resumes):
             return portions_ahead(portions_in(self._files(state, run), self._portions(), run), run)
         if self.format.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)
 
     def _read(self, state: State, run: Run) -> Stream:
-        return blocks_in(
-            self._files(state, run), self._blocks(run), run, self.format.past, one_version=self.format.one_version
-        )
+        past = self.format.past if run.goes_past(self.format.errors_of_records) else None
+        return blocks_in(self._files(state, run), self._blocks(run), run, past, one_version=self.format.one_version)
 
     def _files(self, state: State, run: Run) -> Iterator[tuple[Mark, Place]]:
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
             beginnings = BeginningsAhead(run, stack) if self.format.reads else None
-            stamps = StampsAhead(self.format.spec, run, stack) if self.format.spec_from_file else None
+            stamps = StampsAhead(self._look_at, run, stack) if self.format.spec_from_file else None
 
             def opened(name: Any, position: Position | None) -> Place:
                 place: Place = {"path": _path(name), "position": position, "stated_rows": self.format.stated_rows}
@@ -347,7 +355,8 @@ class Reader(Node):
                 run.reading = partial(_told, place)
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
-                    self.format.check_spec(place["path"], self.spec)
+                    if self.format.wants(place["path"]):
+                        self.format.check_spec(place["path"], self.spec)
                     self._check_count(place["path"])
                 if beginnings is not None:
                     following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
@@ -358,6 +367,11 @@ class Reader(Node):
                 return place
 
             yield from places(queue, state, run, opened)
+
+    def _look_at(self, path: str) -> None:
+        """Read what tells the records of a file that is read soon."""
+        if self.format.wants(path):
+            self.format.spec(path)
 
     def _blocks(self, run: Run) -> Callable[[Place], Iterator[tuple[Block, Position]]]:
         rows = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.core.arrow import NullsError, UnsupportedTypeError, to_column, without_views
+from distinput.core.arrow import FillError, NullsError, UnsupportedTypeError, to_column, without_views
 from distinput.core.column import Ints
 from distinput.core.leaves import is_arrow_array, is_stream, is_table, library_of
 from distinput.core.nest import LEAF
@@ -16,7 +16,7 @@ from distinput.core.table_reading import Reading, zero_of
 from distinput.core.tabular import arrow_array_of, table_of
 from distinput.errors import InvalidArgumentError
 from distinput.ops.arrow_stream import ArrowStream, StreamSource
-from distinput.ops.slices import Slices, from_tensor_slices
+from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.ops.table_rows import TableRows
 from distinput.plan.node import Node
 
@@ -73,7 +73,7 @@ def rows_of_table(table: Any, reading: Reading, order: Ints | None = None) -> No
     if not batches:
         batches = [pa.RecordBatch.from_arrays([pa.array([], one.type) for one in table.schema], schema=table.schema)]
     block = reading.block(batches[0], spec, 0)
-    return Slices(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves)
+    return slices_of(block, f"{block.size} rows of {', '.join(table.column_names)}", spec.leaves, others=True)
 
 
 def _check_nulls(batches: Sequence[Any], spec: Spec, reading: Reading) -> None:
@@ -125,7 +125,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
             if name in fill:
                 try:
                     made[name] = to_column(array, name, fill[name])
-                except (NullsError, UnsupportedTypeError, TypeError) as error:
+                except (FillError, NullsError, UnsupportedTypeError) as error:
                     raise InvalidArgumentError(f"{reading.who}: {error}") from None
         elif name in valid:
             marks[valid[name]] = np.ones(len(values), bool)

@@ -13,7 +13,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.source import stamp_of
 from distinput.formats.portion import Portion
 
-__all__ = ["DAMAGE", "Past", "Place", "PlacedPortion", "blocks_in", "failure_at", "places", "portions_in"]
+__all__ = ["DAMAGE", "Past", "Place", "PlacedPortion", "blocks_in", "failure_at", "is_defect", "places", "portions_in"]
 
 Place = dict[str, Any]
 """Where reading stands, for notes on errors: the "path" of a file, and the "position" in it.
@@ -49,7 +49,7 @@ def places(
             else:
                 place = {"error": queue.passed().error}
         except Exception as error:
-            if not run.tolerant:
+            if not run.tolerant or is_defect(error):
                 raise
             place = {"error": error}
             if isinstance(name, bytes):
@@ -61,6 +61,16 @@ def places(
 
 DAMAGE = (DataLossError, InvalidArgumentError)
 """Errors of a record, behind which there may be others."""
+
+
+def is_defect(error: Exception) -> bool:
+    """Whether an error is one of Python itself, such as an IndexError: a defect of a reader, which says nothing of the data.
+
+    >>> is_defect(IndexError()), is_defect(DataLossError("a.txt")), is_defect(PermissionError())
+    (True, False, False)
+    """
+    return type(error).__module__ == "builtins" and not isinstance(error, OSError)
+
 
 Reading = Callable[[Place], Iterator[tuple[Block, Any]]]
 
@@ -76,17 +86,18 @@ def blocks_in(
     Args:
       files: from `places`.
       read: gives the records from a place on, with the position after each block.
-      run: says whether it is tolerant, and whether it goes on behind a damaged record.
-      past: finds where to go on behind one.
+      run: says whether it is tolerant.
+      past: finds where to go on behind one; None: with the next file.
       one_version: in a tolerant run the rest of a file is lost once it has changed, be it for going on behind a damaged record.
     """
     for mark, place in files:
+        if "error" in place:
+            yield failure_at(place["error"], place), place["behind"]
+            continue
         try:
-            if "error" in place:
-                raise place["error"]
             yield from _read(place, read, mark, run, past, one_version)
         except Exception as error:
-            if not run.tolerant:
+            if not run.tolerant or is_defect(error):
                 raise
             yield failure_at(error, place), place["behind"]
 
@@ -107,7 +118,7 @@ def _read(place: Place, read: Reading, mark: Mark, run: Run, past: Past | None, 
         except DAMAGE as error:
             if stamp is not None:
                 _check_same(place, stamp, error)
-            behind = past(place["path"], place["position"]) if past is not None and run.past_damage else None
+            behind = None if past is None else past(place["path"], place["position"])
             if behind is None or not run.tolerant:
                 raise
             failure = failure_at(error, place, behind)
@@ -169,14 +180,15 @@ def portions_in(
 ) -> Iterator[PlacedPortion]:
     """As `blocks_in`, for `portions_ahead`."""
     for mark, place in files:
+        if "error" in place:
+            yield mark, place, failure_at(place["error"], place)
+            continue
         try:
-            if "error" in place:
-                raise place["error"]
             for portion in read(place):
                 if "lost" in place:
                     break
                 yield mark, place, portion
         except Exception as error:
-            if not run.tolerant:
+            if not run.tolerant or is_defect(error):
                 raise
             yield mark, place, failure_at(error, place)

@@ -12,7 +12,7 @@ from distinput.core.failure import Failure
 from distinput.core.rows import Stream
 from distinput.core.run import Run
 from distinput.formats.portion import Portion
-from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at
+from distinput.streaming.places import DAMAGE, PlacedPortion, failure_at, is_defect
 
 if TYPE_CHECKING:
     from distinput.core.pool import Pool, Task
@@ -64,7 +64,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
                 ahead.go_on()
             return
         except Exception as error:
-            if not run.tolerant:
+            if not run.tolerant or is_defect(error):
                 raise
             if not run.past_damage or rest.past is None or not isinstance(error, DAMAGE):
                 place["lost"] = True

@@ -53,7 +53,8 @@ class ParquetWriter(Writer):
             )
 
     def check(self, spec: Spec) -> None:
-        check_table(spec, self.text)
+        for field in check_table(spec, self.text):
+            _check_fields(field.type, field.name)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         from pyarrow.parquet import ParquetWriter as Pages
@@ -61,6 +62,25 @@ class ParquetWriter(Writer):
         schema = check_table(spec, self.text)
         pages = Pages(target(sink), schema, compression=self.codec, write_page_checksum=True)
         return _File(pages, schema, self.row_group_size)
+
+
+def _check_fields(kind: Any, name: str) -> None:
+    """Refuse a struct without fields, for which Parquet has no place.
+
+    Raises:
+      InvalidArgumentError: the column is one, or holds one.
+    """
+    from pyarrow import types
+
+    if not types.is_struct(kind):
+        return
+    if not kind.num_fields:
+        raise InvalidArgumentError(
+            f"write: column {name!r} is a dict without items, which Parquet files cannot hold; leave it out with map, or write "
+            "Arrow files"
+        )
+    for field in kind:
+        _check_fields(field.type, f"{name}.{field.name}")
 
 
 class _File(ShardFile):

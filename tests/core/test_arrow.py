@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.core.arrow import (
+    FillError,
     NullsError,
     UnsupportedTypeError,
     block_of,
     columns_of,
+    names_of,
     schema_spec,
     to_column,
+    to_columns,
 )
 from distinput.core.arrow_damage import ArrowDamageError
 from distinput.core.dense import Dense
@@ -196,3 +199,65 @@ def test_tensors_of_one_shape_are_arrays_of_this_shape() -> None:
         to_column(nulls, "x")
     turned = pa.fixed_shape_tensor(pa.int64(), [1, 2], permutation=[1, 0])
     assert schema_spec(pa.schema([("x", turned)])).leaves[0].shape == (2,)
+
+
+NULLS_IN_LISTS = {
+    "list": pa.array([[1, 2], None, [], [3, 4, None]], pa.list_(pa.int64())).slice(2),
+    "large": pa.array([[], [3, 4, None]], pa.large_list(pa.int64())),
+    "list_view": pa.array([[], [3, 4, None]], pa.list_view(pa.int64())),
+    "fixed": pa.array([[1, 2], [3, None]], pa.list_(pa.int64(), 2)),
+    "nested": pa.array([[[1], []], [[2, 3], [4, None]]], pa.list_(pa.list_(pa.int64()))),
+    "null list": pa.array([[[1], []], [[2, 3], None]], pa.list_(pa.list_(pa.int64()))),
+    "fixed in a list": pa.array([[[1, 2]], [[2, 3], [4, None]]], pa.list_(pa.list_(pa.int64(), 2))),
+    "text": pa.array([["a"], ["b", "c", None]], pa.list_(pa.string())),
+    "views of text": pa.array([["a"], ["b", "c", None]], pa.list_(pa.string_view())),
+    "truth": pa.array([[True], [True, False, None]], pa.list_(pa.bool_())),
+    "dictionary": pa.array([["a"], ["b", None]], pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    "struct": pa.array([{"l": [1, 2, 3]}, {"l": [4, None]}], pa.struct({"l": pa.list_(pa.int64())})),
+}
+
+
+@pytest.mark.parametrize("array", NULLS_IN_LISTS.values(), ids=NULLS_IN_LISTS)
+def test_a_null_inside_a_list_is_told_by_the_row_of_the_list(array: Any) -> None:
+    with pytest.raises(NullsError) as caught:
+        to_columns(array, "x")
+    assert (caught.value.row, caught.value.count) == (1, 1)
+    fill = b"?" if "str" in str(array.type) and "struct" not in str(array.type) else 0
+    to_columns(array, "x", False if "bool" in str(array.type) else fill)
+
+
+def test_a_null_among_floats_in_a_list_is_nan() -> None:
+    column = to_column(pa.array([[1.0], [2.0, None]]), "x")
+    assert np.isnan(column.row(1)[1])
+
+
+def test_what_lies_below_a_null_list_is_no_null() -> None:
+    offsets, items = pa.array([0, 2, 4], pa.int32()), pa.array([1, 2, 3, None])
+    array = pa.ListArray.from_arrays(offsets, items, mask=pa.array([False, True]))
+    assert [row.tolist() for row in to_column(array, "x", 0).values()] == [[1, 2], []]
+    views = pa.ListViewArray.from_arrays(pa.array([0], pa.int32()), pa.array([2], pa.int32()), items)
+    assert [row.tolist() for row in to_column(views, "x").values()] == [[1, 2]]
+    truth = pa.array([True, None])
+    views = pa.ListViewArray.from_arrays(pa.array([0], pa.int32()), pa.array([1], pa.int32()), truth)
+    assert [row.tolist() for row in to_column(views, "x").values()] == [[True]]
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()])
+def test_dictionaries_have_nulls_among_indices_and_entries(index: Any) -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], index), pa.array(["a", None]))
+    assert list(to_column(array, "x", b"?").values()) == [b"a", b"?", b"?", b"a"]
+    with pytest.raises(NullsError) as caught:
+        to_column(array, "x")
+    assert (caught.value.row, caught.value.count) == (1, 2)
+
+
+def test_fields_of_structs_have_replacements_of_their_own() -> None:
+    batch = pa.RecordBatch.from_pylist([{"s": {"a": 1, "b": {"c": "x"}}}, {"s": None}])
+    structure = schema_spec(batch.schema).structure
+    for fill in ({"s.a": 0, "s.b.c": b"?"}, {"s": {"a": 0, "b": {"c": b"?"}}}, {"s": {"b": {"c": b"?"}}, "s.a": 0}):
+        assert block_of(batch, structure, fill).row(1) == {"s": {"a": 0, "b": {"c": b"?"}}}
+    with pytest.raises(NullsError, match=r"column 's\.b\.c' has 1 nulls, the first in row 1"):
+        block_of(batch, structure, {"s.a": 0})
+    with pytest.raises(FillError, match=r"column 's\.a' is of type int64, and 'zero' is not"):
+        block_of(batch, structure, {"s": {"a": "zero"}})
+    assert names_of(batch.schema) == ["s", "s.a", "s.b", "s.b.c"]

@@ -13,12 +13,15 @@ from pyarrow import ipc
 import distinput as di
 from distinput.core.dense import Dense
 from distinput.core.spec import TensorSpec
+from distinput.data import ArrowDataset
+from distinput.data.experimental.sharding import auto_shard_dataset
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.mapping import mapped
 from distinput.formats import arrow_file, arrow_ipc
 from distinput.formats.arrow_ipc import ArrowIpc, write_arrow
 from distinput.formats.lru_cache import LruCache
 from tests.depth import cases
+from tests.formats.big_endian import swapped_stream
 from tests.formats.reading import check_groups, check_positions, cut_short, flipped, plain, records, records_until_error
 from tests.formats.test_parquet import N, in_python, table
 
@@ -323,3 +326,58 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="batch_rows must be at least 1, got 0"):
         write_arrow(path, {"a": [1]}, 0)
     assert list(tmp_path.iterdir()) == []
+
+
+BATCHES = [
+    pa.RecordBatch.from_pydict(
+        {
+            "x": range(a, a + 5),
+            "t": [f"text {i}" * (i % 3) for i in range(a, a + 5)],
+            "l": [[i] * (i % 4) for i in range(5)],
+        }
+    )
+    for a in range(0, 40, 5)
+]
+
+
+@pytest.mark.parametrize("columns", [None, ["x"], ["t"], ["l", "x"]])
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_values_in_the_byte_order_of_other_machines(
+    tmp_path: Path, columns: list[str] | None, memory_map: bool
+) -> None:
+    path = tmp_path / "big.stream"
+    path.write_bytes(swapped_stream(BATCHES))
+    with pa.ipc.open_stream(path) as reader:
+        rows = reader.read_all().to_pylist()
+    assert rows == pa.Table.from_batches(BATCHES).to_pylist()
+    texts = [{**row, "t": row["t"].encode()} for row in rows]
+    want = [{name: row[name] for name in columns or row} for row in texts]
+    ds = ArrowDataset(str(path), columns=columns, memory_map=memory_map)
+
+    def plainly(found: Any) -> list[Any]:
+        return [{name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()} for row in found]
+
+    assert plainly(ds) == want
+    assert plainly(ds.skip(17)) == want[17:]
+    assert plainly(ds.shard(3, 1)) == want[1::3]
+    shuffled = plainly(ds.shuffle(100, seed=1))
+    assert shuffled != want
+    assert sorted(map(str, shuffled)) == sorted(map(str, want))
+    iterator = iter(ds)
+    for _ in range(13):
+        next(iterator)
+    assert plainly(ds.restore(iterator.state())) == want[13:]
+    both = [plainly(auto_shard_dataset(ds, 2, worker)) for worker in range(2)]
+    assert sorted(map(str, both[0] + both[1])) == sorted(map(str, want))
+
+
+def test_a_stream_of_other_byte_order_is_checked_as_often_as_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "big.stream"
+    content = bytearray(swapped_stream(BATCHES))
+    at = content.find(b"\0\0\0\x06\0\0\0\x12")  # offsets of the first batch
+    assert at > 0
+    content[at : at + 4] = b"\x7f\xff\0\0"
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(DataLossError, match=r"record batch 0.*column 't': offsets must"):
+            list(ArrowDataset(str(path), columns=["t"]).shuffle(100, seed=1))

@@ -14,6 +14,7 @@ from distinput.formats.tables import (
     arrays_of,
     as_columns,
     as_nulls,
+    check_nulls,
     checked_batch,
     naming_damage,
     rows_block,
@@ -60,8 +61,9 @@ def test_the_spec_has_the_columns_that_are_named() -> None:
         (pa.ArrowInvalid("bad"), DataLossError, "f: row group 3: not a table, or damaged: bad"),
         (pa.ArrowNotImplementedError("not yet"), UnimplementedError, "f: row group 3: not yet"),
         (OSError("of pyarrow"), DataLossError, "f: row group 3: not a table, or damaged: of pyarrow"),
-        (IndexError("far"), DataLossError, "f: row group 3: not a table, or damaged: far"),
-        (OverflowError("far"), DataLossError, "f: row group 3: not a table, or damaged: far"),
+        (IndexError("own"), IndexError, "own"),
+        (OverflowError("own"), OverflowError, "own"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "own"), UnicodeDecodeError, "own"),
         (PermissionError(13, "no"), PermissionError, "no"),
         (KeyError("own"), KeyError, "own"),
     ],
@@ -103,9 +105,19 @@ def test_nulls_are_replaced_or_named_by_their_row() -> None:
 
 def test_the_cure_for_nulls_in_a_struct_names_the_column() -> None:
     batch = pa.RecordBatch.from_pylist([{"s": {"t": 1}}, {"s": {"t": None}}])
-    with pytest.raises(InvalidArgumentError, match=r"column 's\.t' has nulls.*nulls=\{'s': value\}"):
+    with pytest.raises(InvalidArgumentError, match=r"column 's\.t' has nulls.*nulls=\{'s\.t': value\}"):
         block(batch, "error")
     assert int(block(batch, as_nulls("who", {"s": 5})).row(1)["s"]["t"]) == 5
+    assert int(block(batch, as_nulls("who", {"s.t": 6})).row(1)["s"]["t"]) == 6
+    assert int(block(batch, as_nulls("who", {"s": {"t": 7}})).row(1)["s"]["t"]) == 7
+
+
+def test_replacements_are_for_columns_that_are_there() -> None:
+    schema = pa.schema({"s": pa.struct({"t": pa.int64()}), "x": pa.int64()})
+    check_nulls("f", "error", schema)
+    check_nulls("f", as_nulls("who", {"s.t": 1, "x": 0}), schema)
+    with pytest.raises(InvalidArgumentError, match=r"f: nulls: has no column 's\.u'; its columns are s, s\.t, x"):
+        check_nulls("f", as_nulls("who", {"s.u": 1}), schema)
 
 
 def test_a_damaged_batch_is_refused() -> None:

@@ -9,6 +9,7 @@ from distinput.core.failure import Failure
 from distinput.core.nest import LEAF
 from distinput.core.rows import RowQueue
 from distinput.core.run import Run
+from distinput.errors import DataLossError
 from distinput.formats.portion import Portion
 from distinput.streaming.places import Place, blocks_in, places, portions_in
 
@@ -30,7 +31,7 @@ def records(place: Place) -> Iterator[tuple[Block, int]]:
     for row in range(place["position"] or 0, len(FILES[place["path"]])):
         number = FILES[place["path"]][row]
         if number == 2:
-            raise ValueError(f"damage in {place['path']}")
+            raise DataLossError(f"damage in {place['path']}")
         yield Block.of_elements(LEAF, [number]), row + 1
 
 
@@ -55,7 +56,7 @@ def test_only_the_first_file_begins_at_a_position() -> None:
         assert [number for number, _ in read(["c", "c"], run, position=1)] == [5, 4, 5]
 
 
-@pytest.mark.parametrize("names, error", [(["c", "nowhere"], FileNotFoundError), (["c", "a"], ValueError)])
+@pytest.mark.parametrize("names, error", [(["c", "nowhere"], FileNotFoundError), (["c", "a"], DataLossError)])
 def test_an_error_comes_after_the_records_before_it(names: list[str], error: type[Exception]) -> None:
     with Run() as run:
         stream = read(names, run)
@@ -70,6 +71,17 @@ def test_a_tolerant_run_goes_on_with_the_next_file() -> None:
     assert [number for number, _ in found] == ["nowhere", 1, "damage in a", 4, 5]
     assert found[0][1] == {"input": {"row": 0}, "skip": 1, "position": None}
     assert found[2][1] == {"input": {"row": 0}, "skip": 2, "position": None}
+
+
+@pytest.mark.parametrize("error", [IndexError, KeyError, TypeError, AttributeError, ValueError, AssertionError])
+def test_an_error_of_python_itself_is_no_damage(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(place: Place) -> Iterator[tuple[Block, int]]:
+        raise error("our defect")
+        yield
+
+    monkeypatch.setitem(globals(), "records", broken)
+    with Run() as run, pytest.raises(error, match="our defect"):
+        list(read(["a", "c"], run.tolerating(True)))
 
 
 def test_a_file_that_is_lost_has_no_further_portions() -> None:

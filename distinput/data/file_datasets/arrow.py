@@ -30,6 +30,11 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         while it is read is a `DataLossError` and not the end of the process; random access reads whole record batches.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
@@ -55,8 +60,11 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
+        partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("arrow")(columns, nulls, trusted, memory_map)
+        made = FORMATS.find("arrow")(columns, nulls, trusted, memory_map, schema, valid)
         super().__init__(
             reading(
                 filenames,
@@ -65,5 +73,6 @@ class ArrowDataset(Dataset[dict[str, Any]]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )

@@ -27,6 +27,8 @@ class FileDataset(Dataset[Any]):
         record is found behind it. None: as `Options.on_error` says, or "raise".
       index: true to read the files by an index, which is built when it is first needed; see `TFRecordDataset`.
       **options: the options of the format, such as `compression_type="GZIP"` for text; none for a `Format`.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
@@ -61,6 +63,7 @@ class FileDataset(Dataset[Any]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
         **options: Any,
     ) -> None:
         if format is None:
@@ -74,6 +77,7 @@ class FileDataset(Dataset[Any]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )
 

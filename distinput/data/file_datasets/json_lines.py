@@ -21,7 +21,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
 
     Args:
       filenames: a path, a list of paths, or a dataset of paths; any URL.
-      schema: types by key, or a pyarrow Schema. A `TensorSpec` with a shape is an array of this shape.
+      schema: types by key, of which a dict may leave some out, or a pyarrow Schema. A `TensorSpec` with a shape is an array of
+        this shape.
       columns: the keys to read; others are passed over. All when None, and a key that the schema does not have is an error.
       compression_type: "" or None, "GZIP" or another codec; "AUTO" goes by the suffix of each name.
       nulls: "error", or a dict with what to put in the place of missing values, by key.
@@ -30,6 +31,8 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
       index: true to count records and reach them by their numbers, from an index that is built by reading each file once and
         kept beside it; a path is a folder to keep it in. See `TFRecordDataset`.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files.
 
@@ -58,6 +61,7 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
     ) -> None:
         super().__init__(
             reading(
@@ -70,5 +74,6 @@ class JsonLinesDataset(Dataset[dict[str, Any]]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )

@@ -27,6 +27,8 @@ class NpzDataset(Dataset[dict[str, Any]]):
       memory_map: map local files into memory. False: rows are read into memory of their own, so that a file that is cut short
         while it is read is a `DataLossError` and not the end of the process; arrays are read as a whole.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read. None: as `Options.on_error` says, or "raise".
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
@@ -53,6 +55,7 @@ class NpzDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        partitioning: Any = "hive",
     ) -> None:
         super().__init__(
             reading(
@@ -63,5 +66,6 @@ class NpzDataset(Dataset[dict[str, Any]]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )

@@ -24,6 +24,11 @@ class ParquetDataset(Dataset[dict[str, Any]]):
       nulls: "error", or a dict with what to put in the place of nulls, by column.
       on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
         record is found behind it. None: as `Options.on_error` says, or "raise".
+      schema: the columns of all files: a dict of types by column, a pyarrow Schema, or "union", that of all files together.
+        What a file lacks is null there, as `nulls` has it, and numbers become wider ones. None: that of the first.
+      valid: a dict from columns to names: a column of truth values of this name says which rows of the column are not null.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
       storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
       filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
 
@@ -47,8 +52,13 @@ class ParquetDataset(Dataset[dict[str, Any]]):
         on_error: str | SkipErrors | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        schema: Any = None,
+        valid: Mapping[str, str] | None = None,
+        partitioning: Any = "hive",
     ) -> None:
-        made = FORMATS.find("parquet")(None if columns is None else tuple(columns), nulls=nulls)
+        made = FORMATS.find("parquet")(
+            None if columns is None else tuple(columns), nulls=nulls, schema=schema, valid=valid
+        )
         super().__init__(
             reading(
                 filenames,
@@ -57,5 +67,6 @@ class ParquetDataset(Dataset[dict[str, Any]]):
                 on_error=on_error,
                 storage_options=storage_options,
                 filesystem=filesystem,
+                partitioning=partitioning,
             )
         )

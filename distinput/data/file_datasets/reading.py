@@ -15,10 +15,11 @@ from distinput.files.directory import named_files
 from distinput.files.paths import as_paths
 from distinput.files.storage import Storage, stored
 from distinput.formats.format import Format
+from distinput.formats.partitioned import partitioned
 from distinput.ops.files import Files
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import Reader
-from distinput.ops.slices import from_tensor_slices
+from distinput.ops.slices import Slices, from_tensor_slices
 from distinput.plan.node import Node
 from distinput.plan.skip_errors import SkipErrors
 
@@ -37,10 +38,13 @@ def reading(
     on_error: str | SkipErrors | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    partitioning: Any = "hive",
 ) -> Node:
     """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so."""
     names = _named(filenames, storage_options, filesystem)
     table = names.table if isinstance(names, Files) else None
+    if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
+        file_format = partitioned(file_format, _paths(names), partitioning)
     file_format = file_format.held(_paths(names))
     if num_parallel_reads is None:
         return guarded(Reader(names, file_format, table, on_error=on_error, name=name), on_error)

@@ -290,7 +290,7 @@ class DistributedIterator:
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
-        return json.dumps(self.state()).encode()
+        return json.dumps(self.state(), sort_keys=True).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""

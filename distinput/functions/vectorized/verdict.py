@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.core.block import Block
+from distinput.core.spec import Spec
 from distinput.functions.vectorized.refusal import Refused, Unfit
 from distinput.functions.vectorized.whole_block import WholeBlock
 
@@ -29,6 +30,7 @@ class Verdict:
       measured: whether operations that are not exact by construction are measured, and whole blocks are tried for few and for
         large elements too.
       reason: why whole blocks are not even tried.
+      said: what the user says about the results.
 
     Attributes:
       reason: why the functions are called element by element, as a clause after "since"; None while they are not.
@@ -42,8 +44,10 @@ class Verdict:
         *,
         measured: bool,
         reason: str | None = None,
+        said: Spec | None = None,
     ) -> None:
         self.reason = reason
+        self._said = said
         self.blocks = 0
         self._functions, self._call, self._measured = functions, call, measured
         self._whole: WholeBlock | None = None
@@ -82,7 +86,7 @@ class Verdict:
     def _strictly(self, rows: Block) -> Block:
         with np.errstate(**_strict()):
             if self._whole is None:
-                self._whole = WholeBlock(self._functions, measured=self._measured)
+                self._whole = WholeBlock(self._functions, measured=self._measured, said=self._said)
             made = self._whole(rows)
             self._whole.compared(rows, made, self._call)
             return made

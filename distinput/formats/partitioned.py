@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns that are in the names of folders, as Hive and Spark write them: `year=2024/month=1/part.parquet`.
+
+Every folder `name=value` above a file gives its rows a column. The values of a column are int64 if all of them are whole
+numbers, else text. A file all of whose rows a filter leaves out is not opened.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from distinput.core.block import Block, ColumnBlock
+from distinput.core.column import Column, Ints
+from distinput.core.dense import Dense
+from distinput.core.nest import Structure, structure_of
+from distinput.core.spec import Spec, TensorSpec
+from distinput.core.strings import Strings
+from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.files.table import FileTable
+from distinput.formats.format import Format, Fragment, Position
+from distinput.formats.portion import Portion
+from distinput.formats.possible import Range, possible
+
+__all__ = ["NULL", "Partitioned", "partitioned"]
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a folder for rows that have none."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_TEXT, _INT64 = np.dtype(object), np.dtype(np.int64)
+
+Kinds = tuple[tuple[str, np.dtype[Any]], ...]
+
+
+def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive") -> Format:
+    """A format with the columns that are in the names of the folders of some files; the same one if there are none.
+
+    Args:
+      format: of the files.
+      paths: the files.
+      partitioning: "hive", None to leave these columns out, or a dict of their types by name.
+
+    Raises:
+      InvalidArgumentError: two files are in folders of other names, a value is not of the type of its column, or
+        `partitioning` is nothing of this kind.
+
+    >>> from distinput.formats.parquet import Parquet
+    >>> partitioned(Parquet(), ["a/year=2024/x.parquet", "a/year=2025/x.parquet"]).kinds
+    (('year', dtype('int64')),)
+    """
+    if partitioning is None:
+        return format
+    if partitioning != "hive" and not isinstance(partitioning, Mapping):
+        raise InvalidArgumentError(
+            f'{format.name}: partitioning must be "hive", None, or a dict of types by column, got {partitioning!r}'
+        )
+    if not format.has_columns:
+        return format
+    texts: dict[str, list[str]] = {}
+    first = None
+    for path in paths:
+        found = _folders(path)
+        if first is None:
+            first, texts = path, {name: [] for name in found}
+        if list(found) != list(texts):
+            raise InvalidArgumentError(
+                f"{path}: is in folders that name the columns {_told(found)}, and {first} in folders that name {_told(texts)}; "
+                "read them as datasets of their own, or leave these columns out with partitioning=None"
+            )
+        for name, text in found.items():
+            texts[name].append(text)
+    if not texts:
+        return format
+    stated = {} if partitioning == "hive" else {name: _dtype(format, name, kind) for name, kind in partitioning.items()}
+    for name in stated:
+        if name not in texts:
+            raise InvalidArgumentError(
+                f"{format.name}: partitioning: no folder names a column {name!r}; they name {_told(texts)}"
+            )
+    kinds = tuple([(name, stated.get(name, _kind(found))) for name, found in texts.items()])
+    return _split(format, kinds)
+
+
+def _folders(path: str) -> dict[str, str]:
+    """What the folders above a file say, in their order.
+
+    >>> _folders("s3://bucket/day=2024-01-01/city=S%C3%A3o/part.parquet")
+    {'day': '2024-01-01', 'city': 'São'}
+    """
+    found = {}
+    for folder in re.split(r"[/\\]", path.partition("?")[0])[:-1]:
+        name, equals, text = folder.partition("=")
+        if name and equals:
+            found[unquote(name)] = unquote(text)
+    return found
+
+
+def _told(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def _dtype(format: Format, name: str, kind: Any) -> np.dtype[Any]:
+    if kind in (str, bytes, "str", "string", "bytes", "binary"):
+        return _TEXT
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        dtype = np.dtype("V")
+    if dtype.kind not in "biufOSU":
+        raise InvalidArgumentError(
+            f"{format.name}: partitioning: column {name!r} must be of numbers, truth values or text, got {kind!r}"
+        )
+    return _TEXT if dtype.kind in "OSU" else dtype
+
+
+def _kind(texts: Sequence[str]) -> np.dtype[Any]:
+    there = [text for text in set(texts) if text != NULL]
+    return _INT64 if there and all(map(_INTEGER.fullmatch, there)) else _TEXT
+
+
+def _split(format: Format, kinds: Kinds) -> Format:
+    """A format whose options that concern these columns are taken from it."""
+    names = [name for name, _ in kinds]
+    nulls: Any = getattr(format, "nulls", "error")
+    columns: Any = getattr(format, "columns", None)
+    given = {} if nulls == "error" else dict(nulls)
+    fill = tuple([(name, given.pop(name)) for name in names if name in given])
+    if fill:
+        format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses
+    if columns is None:
+        return Partitioned(format, kinds, fill)
+    inner = format.with_columns([name for name in columns if name not in names])
+    assert inner is not None
+    return Partitioned(inner, kinds, fill, tuple(columns))
+
+
+@dataclass(frozen=True)
+class Partitioned(Format):
+    """Records of another format, with columns that the names of folders tell.
+
+    Args:
+      inner: the other format.
+      kinds: (name, dtype) of each of these columns; text has the dtype of objects.
+      fill: (name, value) pairs: what to put in the place of nulls.
+      columns: names of the columns to read, of both kinds, in this order; None: all.
+      term: rows for which this condition cannot be true are not wanted; None: all are.
+    """
+
+    inner: Format
+    kinds: Kinds
+    fill: tuple[tuple[str, Any], ...] = ()
+    columns: tuple[str, ...] | None = None
+    term: Any = None
+
+    has_columns = True
+    maps = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.inner.name
+
+    @property
+    def spec_from_file(self) -> bool:  # type: ignore[override]
+        return self.inner.spec_from_file
+
+    @property
+    def counts_rows(self) -> bool:  # type: ignore[override]
+        return self.inner.counts_rows and self.term is None
+
+    @property
+    def fetches(self) -> bool:  # type: ignore[override]
+        return self.inner.fetches and self.term is None
+
+    @property
+    def states_cardinality(self) -> bool:  # type: ignore[override]
+        return self.inner.states_cardinality and self.term is None
+
+    @property
+    def in_portions(self) -> bool:  # type: ignore[override]
+        return self.inner.in_portions
+
+    @property
+    def reads(self) -> bool:  # type: ignore[override]
+        return self.inner.reads
+
+    @property
+    def resumes(self) -> bool:  # type: ignore[override]
+        return self.inner.resumes
+
+    @property
+    def lists_fragments(self) -> bool:  # type: ignore[override]
+        return self.inner.lists_fragments
+
+    @property
+    def one_version(self) -> bool:  # type: ignore[override]
+        return self.inner.one_version
+
+    @property
+    def selected(self) -> Kinds:
+        """The columns of folders that are read."""
+        return tuple([(name, kind) for name, kind in self.kinds if self.columns is None or name in self.columns])
+
+    def values(self, path: str) -> dict[str, Any]:
+        """What the folders above a file say, by column.
+
+        Raises:
+          InvalidArgumentError: a folder is missing, or what it says does not fit the type of its column.
+        """
+        texts, found, fill = _folders(path), {}, dict(self.fill)
+        for name, dtype in self.kinds:
+            if name not in texts:
+                raise InvalidArgumentError(f"{path}: is in no folder '{name}=...', as the other files are")
+            found[name] = _value(path, name, texts[name], dtype, fill)
+        return found
+
+    def wants(self, path: str) -> bool:
+        if self.term is None:
+            return True
+        values = {
+            name: value for name, value in self.values(path).items() if not isinstance(value, float | np.floating)
+        }
+        plain = {name: value if isinstance(value, bytes) else value.item() for name, value in values.items()}
+        return possible(self.term, {name: Range(value, value) for name, value in plain.items()})[0]
+
+    def spec(self, path: str | None) -> Spec:
+        nest = self.inner.spec(path).nest
+        if not isinstance(nest, dict):
+            raise UnimplementedError(f"{self.name}: records that are no dicts have no place for the columns of folders")
+        self._check_conflict(path or self.name, nest)
+        nest = {**nest, **{name: TensorSpec((), dtype) for name, dtype in self.selected}}
+        return Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
+
+    def check_spec(self, path: str, spec: Spec) -> None:
+        self.values(path)
+        if not self.wants(path):
+            return
+        names = [name for name, _ in self.kinds]
+        nest = {name: leaf for name, leaf in spec.nest.items() if name not in names}
+        self.inner.check_spec(path, Spec.of(nest))
+
+    def held(self, paths: Iterable[str]) -> "Partitioned":
+        return replace(self, inner=self.inner.held(paths))
+
+    def with_columns(self, columns: Sequence[str]) -> "Partitioned | None":
+        names = [name for name, _ in self.kinds]
+        inner = self.inner.with_columns([name for name in columns if name not in names])
+        return None if inner is None else replace(self, inner=inner, columns=tuple(columns))
+
+    def where(self, term: Any) -> "Partitioned | None":
+        if self.term is not None:
+            return None
+        return replace(self, inner=self.inner.where(term) or self.inner, term=term)
+
+    def read(self, path: str, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self._with(path, self.inner.read(path, position)) if self.wants(path) else iter(())
+
+    def read_groups(
+        self, path: str, position: Position | None, size: int, given: int
+    ) -> Iterator[tuple[Block, Position]]:
+        return self._with(path, self.inner.read_groups(path, position, size, given)) if self.wants(path) else iter(())
+
+    def read_fragment(self, fragment: Fragment, position: Position | None = None) -> Iterator[tuple[Block, Position]]:
+        return self._with(fragment.path, self.inner.read_fragment(fragment, position))
+
+    def read_until(self, path: str, position: Position, stop: Position) -> Iterator[tuple[Block, Position]]:
+        return self._with(path, self.inner.read_until(path, position, stop))
+
+    def portions(
+        self, path: str, position: Position | None, stop: Position | None, size: int, given: int
+    ) -> Iterator[Portion]:
+        if not self.wants(path):
+            return
+        add = self._adding(path)
+        for portion in self.inner.portions(path, position, stop, size, given):
+            yield portion.changed(add)
+
+    def fetch(self, path: str, rows: Ints) -> Block:
+        return self._adding(path)(self.inner.fetch(path, rows))
+
+    def rows(self, path: str) -> int | None:
+        return self.inner.rows(path)
+
+    def stated_rows(self, path: str) -> int | None:
+        return self.inner.stated_rows(path)
+
+    def fragments(self, path: str) -> list[Fragment]:
+        return self.inner.fragments(path)
+
+    def size(self, path: str) -> int:
+        return self.inner.size(path)
+
+    def bytes_read(self, path: str, size: int) -> int:
+        return self.inner.bytes_read(path, size)
+
+    def seek(self, path: str, row: int) -> Position | None:
+        return self.inner.seek(path, row)
+
+    def past(self, path: str, position: Position | None) -> Position | None:
+        return self.inner.past(path, position)
+
+    def start(self) -> Position:
+        return self.inner.start()
+
+    def units(self, files: FileTable) -> Ints | None:
+        return self.inner.units(files)
+
+    def unit_bytes(self, files: FileTable) -> int:
+        return self.inner.unit_bytes(files)
+
+    def part(self, path: str, start: int, stop: int | None) -> Fragment:
+        return self.inner.part(path, start, stop)
+
+    def arrow_schema(self, path: str, schema: Any) -> Any:
+        """A schema of the other format with the columns of folders; a null is one here."""
+        import pyarrow as pa
+
+        self._check_conflict(path, schema.names)
+        for name, kind in self.selected:
+            schema = schema.append(pa.field(name, pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind)))
+        return schema if self.columns is None else pa.schema([schema.field(name) for name in self.columns])
+
+    def with_folders(self, path: str) -> Callable[[Any], Any]:
+        """Adds the columns of folders to record batches of a file of the other format; a null is one here."""
+        import pyarrow as pa
+
+        texts = _folders(path)
+        plain = {name: None if texts.get(name) == NULL else text for name, text in texts.items()}
+        there = replace(self, fill=tuple([(name, 0 if kind != _TEXT else b"") for name, kind in self.kinds]))
+        values = {name: None if plain[name] is None else value for name, value in there.values(path).items()}
+
+        def add(batch: Any) -> Any:
+            self._check_conflict(path, batch.schema.names)
+            for name, kind in self.selected:
+                stored = pa.binary() if kind == _TEXT else pa.from_numpy_dtype(kind)
+                value = values[name]
+                value = value if value is None or isinstance(value, bytes) else value.item()
+                batch = batch.append_column(name, pa.repeat(pa.scalar(value, stored), batch.num_rows))
+            return batch if self.columns is None else batch.select(list(self.columns))
+
+        return add
+
+    def _check_conflict(self, path: str, names: Iterable[str]) -> None:
+        """Refuse a file with a column that its folder names too.
+
+        Raises:
+          InvalidArgumentError: there is one.
+        """
+        for name, _ in self.kinds:
+            if name in names:
+                raise InvalidArgumentError(
+                    f"{path}: has a column {name!r}, and is in a folder '{name}=...'; leave out what folders say with "
+                    "partitioning=None"
+                )
+
+    def _with(self, path: str, blocks: Iterator[tuple[Block, Position]]) -> Iterator[tuple[Block, Position]]:
+        add = self._adding(path)
+        return ((add(block), after) for block, after in blocks)
+
+    def _adding(self, path: str) -> Callable[[Block], Block]:
+        """Adds the columns of folders to blocks of a file."""
+        values = self.values(path)
+        chosen = [values[name] for name, _ in self.selected]
+        layout: tuple[Structure, Structure, list[int]] | None = None
+
+        def add(block: Block) -> Block:
+            nonlocal layout
+            if layout is None or layout[0] is not block.structure:
+                layout = (block.structure, *self._layout(block.structure))
+            columns = [*block.columnar().columns, *[_column(value, block.size) for value in chosen]]
+            return ColumnBlock(layout[1], [columns[place] for place in layout[2]], block.size)
+
+        return add
+
+    def _layout(self, inner: Structure) -> tuple[Structure, list[int]]:
+        """The structure of records with the columns of folders, and where each leaf is among those of both."""
+        nest = inner.build(list(range(inner.num_leaves)))
+        nest = {**nest, **{name: inner.num_leaves + place for place, (name, _) in enumerate(self.selected)}}
+        if self.columns is not None:
+            nest = {name: nest[name] for name in self.columns}
+        structure = structure_of(nest)
+        return structure, structure.flatten(nest)
+
+
+def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[str, Any]) -> Any:
+    if text == NULL and name not in fill:
+        if dtype.kind == "f":
+            return dtype.type(np.nan)
+        raise InvalidArgumentError(
+            f"{path}: the column {name!r} of its folder is null; say what to put in its place with "
+            f"nulls={{{name!r}: value}}, or leave such columns out with partitioning=None"
+        )
+    value = fill[name] if text == NULL else text
+    try:
+        if dtype == _TEXT:
+            return value if isinstance(value, bytes) else str(value).encode()
+        if dtype.kind == "b" and isinstance(value, str):
+            return np.bool(_TRUTH[value.lower()])
+        return np.array([value]).astype(dtype)[0] if isinstance(value, str) else dtype.type(value)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise InvalidArgumentError(
+            f"{path}: the column {name!r} of its folder is {value!r}, which is no {dtype}; state another type with "
+            f"partitioning={{{name!r}: str}}"
+        ) from None
+
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _column(value: Any, rows: int) -> Column:
+    """A value in each of some rows."""
+    if isinstance(value, bytes):
+        return Strings(np.frombuffer(value, np.uint8), np.zeros(rows, np.int64), np.full(rows, len(value), np.int64))
+    return Dense(np.full(rows, value))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+
+import distinput as di
+from distinput.cli.main import main
+from distinput.data import ArrowDataset, CsvDataset, FileDataset, JsonLinesDataset, NpzDataset, ParquetDataset
+from distinput.errors import InvalidArgumentError
+from distinput.formats.parquet import Parquet
+from distinput.formats.partitioned import partitioned
+from tests.formats.reading import check_positions, plain
+
+FORMATS: dict[str, Any] = {
+    "arrow": ArrowDataset,
+    "csv": CsvDataset,
+    "jsonl": JsonLinesDataset,
+    "npz": NpzDataset,
+    "parquet": ParquetDataset,
+}
+FOLDERS = [(year, city) for year in (2023, 2024) for city in ("Oslo", "São Paulo", "a/b")]
+
+
+def write(path: Path, format: str, rows: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if format == "npz":
+        np.savez(path, **rows)
+    elif format in ("parquet", "arrow"):
+        (di.io.write_parquet if format == "parquet" else di.io.write_arrow)(str(path), rows)
+    else:
+        lines = [
+            dict(zip(rows, values, strict=True)) for values in zip(*[v.tolist() for v in rows.values()], strict=True)
+        ]
+        if format == "csv":
+            path.write_text("\n".join([",".join(rows), *[",".join(map(str, line.values())) for line in lines]]) + "\n")
+        else:
+            path.write_text("".join(str(line).replace("'", '"') + "\n" for line in lines))
+
+
+def folder(tmp_path: Path, format: str) -> tuple[str, list[dict[str, Any]]]:
+    want = []
+    for number, (year, city) in enumerate(FOLDERS):
+        place = tmp_path / "root" / f"year={year}" / f"city={city.replace('/', '%2F').replace(' ', '%20')}"
+        write(place / f"part.{format}", format, {"x": np.arange(3) + 10 * number})
+        want += [{"x": 10 * number + i, "year": year, "city": city.encode()} for i in range(3)]
+    by_name = sorted(
+        want, key=lambda row: (row["year"], row["city"].replace(b"/", b"%2F").replace(b" ", b"%20"), row["x"])
+    )
+    return str(tmp_path / "root"), by_name
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_folders_are_columns(format: str, tmp_path: Path) -> None:
+    root, want = folder(tmp_path, format)
+    ds = FORMATS[format](root)
+    assert ds.to_list() == want
+    assert [list(row) for row in ds] == [["x", "year", "city"]] * len(want)
+    assert str(ds.element_spec["year"].dtype) == "int64"
+    assert ds.select(["city", "x"]).to_list() == [{"city": row["city"], "x": row["x"]} for row in want]
+    assert ds.select(["year"]).to_list() == [{"year": row["year"]} for row in want]
+    assert FORMATS[format](root, partitioning=None).to_list() == [{"x": row["x"]} for row in want]
+    assert ds.skip(7).to_list() == want[7:]
+    assert sorted(ds.shuffle(100, seed=1).to_list(), key=str) == sorted(want, key=str)
+    assert FileDataset(root, format).to_list() == want
+    iterator = iter(ds)
+    for _ in range(8):
+        next(iterator)
+    assert [plain(row) for row in ds.restore(iterator.state())] == want[8:]
+    kept = ds.filter((pc.field("year") == 2024) & (pc.field("x") > 33)).to_list()
+    assert kept == [row for row in want if row["year"] == 2024 and row["x"] > 33]
+    assert [len(row) for row in FORMATS[format](root, num_parallel_reads=2)] == [3] * len(want)
+
+
+def test_folders_are_what_pyarrow_makes_of_them(tmp_path: Path) -> None:
+    root, want = folder(tmp_path, "parquet")
+    table = pads.dataset(root, partitioning="hive").to_table()
+    found = [{**row, "city": row["city"].encode()} for row in table.to_pylist()]
+    assert sorted(found, key=str) == sorted(want, key=str)
+
+
+def test_a_file_that_a_filter_leaves_out_is_not_opened(tmp_path: Path) -> None:
+    root, want = folder(tmp_path, "parquet")
+    kept = [row for row in want if row["year"] == 2023]
+    ds = ParquetDataset(root)
+    filtered, by_city = ds.filter(pc.field("year") == 2023), ds.filter(pc.field("city") == b"Oslo")
+    assert ds.element_spec["year"].shape == ()
+    for path in (tmp_path / "root" / "year=2024").rglob("*.parquet"):
+        content = path.read_bytes()
+        path.write_bytes(bytes(len(content)))
+    assert ParquetDataset(root).filter(pc.field("year") == 2023).to_list() == kept
+    assert filtered.to_list() == kept
+    assert by_city.take(3).to_list() == [row for row in kept if row["city"] == b"Oslo"]
+    assert by_city.select(["x"]).take(3).to_list() == [{"x": row["x"]} for row in kept if row["city"] == b"Oslo"]
+
+
+def test_names_and_patterns_have_the_same_columns_as_their_folder(tmp_path: Path) -> None:
+    root, want = folder(tmp_path, "parquet")
+    assert ParquetDataset(f"{root}/*/*/*.parquet").to_list() == want
+    one = ParquetDataset(f"{root}/year=2023/city=Oslo/part.parquet")
+    assert one.to_list() == want[:3] or one.to_list() == [row for row in want if row["city"] == b"Oslo"][:3]
+    assert ParquetDataset(root, columns=["city", "x"]).to_list() == [{"city": r["city"], "x": r["x"]} for r in want]
+
+
+def test_null_and_stated_types(tmp_path: Path) -> None:
+    for name in ("n=1", "n=__HIVE_DEFAULT_PARTITION__", "n=007"):
+        write(tmp_path / "root" / name / "a.parquet", "parquet", {"x": np.arange(1)})
+    root = str(tmp_path / "root")
+    with pytest.raises(InvalidArgumentError, match=r"n=__HIVE.*a\.parquet: the column 'n' of its folder is null; say"):
+        ParquetDataset(root).to_list()
+    assert [row["n"] for row in ParquetDataset(root, nulls={"n": -1})] == [7, 1, -1]
+    text = ParquetDataset(root, nulls={"n": b"?"}, partitioning={"n": str})
+    assert [row["n"] for row in text] == [b"007", b"1", b"?"]
+    floats = [row["n"] for row in ParquetDataset(root, partitioning={"n": "float32"})]
+    assert floats[:2] == [7.0, 1.0]
+    assert np.isnan(floats[2])
+    with pytest.raises(InvalidArgumentError, match="no folder names a column 'm'; they name 'n'"):
+        ParquetDataset(root, partitioning={"m": str})
+    with pytest.raises(InvalidArgumentError, match='partitioning must be "hive", None, or a dict'):
+        ParquetDataset(root, partitioning="spark")
+    text_root = tmp_path / "words"
+    write(text_root / "n=one" / "a.parquet", "parquet", {"x": np.arange(1)})
+    with pytest.raises(
+        InvalidArgumentError, match=r"a\.parquet: the column 'n' of its folder is 'one', which is no int64"
+    ):
+        ParquetDataset(str(text_root), partitioning={"n": "int64"}).to_list()
+
+
+def test_what_does_not_fit_names_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "x=1" / "f.parquet", "parquet", {"x": np.arange(1)})
+    with pytest.raises(InvalidArgumentError, match=r"f\.parquet: has a column 'x', and is in a folder 'x=\.\.\.'"):
+        ParquetDataset(str(tmp_path / "a")).to_list()
+    assert ParquetDataset(str(tmp_path / "a"), partitioning=None).to_list() == [{"x": 0}]
+    for name in ("y=1/f", "y=1/z=2/g", "h"):
+        write(tmp_path / "b" / f"{name}.parquet", "parquet", {"x": np.arange(1)})
+    with pytest.raises(
+        InvalidArgumentError, match=r"y=1/f\.parquet: is in folders that name the columns 'y', and .*h\.parq"
+    ):
+        ParquetDataset(str(tmp_path / "b"))
+
+
+def test_records_that_are_no_columns_have_none(tmp_path: Path) -> None:
+    (tmp_path / "y=1").mkdir()
+    (tmp_path / "y=1" / "a.txt").write_text("one\n")
+    assert di.data.TextLineDataset(str(tmp_path)).to_list() == [b"one"]
+
+
+def test_commands_show_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, want = folder(tmp_path, "parquet")
+    assert main(["head", "--json", "-n", "1", root]) == 0
+    assert '"value": {"x": 0, "year": 2023, "city": "Oslo"}' in capsys.readouterr().out
+    assert main(["schema", root]) == 0
+    assert "year" in capsys.readouterr().out
+    assert main(["stats", root]) == 0
+    assert "2,023" in capsys.readouterr().out
+    assert main(["verify", root]) == 0
+    assert main(["count", root]) == 0
+    assert main(["info", root]) == 0
+    assert f"{len(want)}" in capsys.readouterr().out
+
+
+def test_positions_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "y=1" / "a.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"x": range(50)}), path, row_group_size=7)
+    check_positions(partitioned(Parquet(), [str(path)]), path, [{"x": i, "y": 1} for i in range(50)])
